@@ -21,15 +21,15 @@ use crate::error::HostError;
 use crate::functions::functions;
 use crate::history::StepHistory;
 use crate::host::Host;
-use crate::journal::{self, PendingApproval, RunTape, Track};
-use crate::ledger::{Sealed, Signer};
+use crate::journal::{self, PendingApproval, RunTape, TurnRecorder};
+use crate::ledger::{FinalSeal, Signer};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::settings::Settings;
 use crate::sink::{Sink, Stamp};
-use crate::store::Tenant;
-use crate::trace::{Left, Trace};
+use crate::tenant::Tenant;
+use crate::trace::{CallOutcome, Trace};
 
 /// The work of one run, and the means to do it.
 pub struct Job {
@@ -89,7 +89,7 @@ pub struct Report {
     /// Model usage of the run.
     pub usage: Usage,
     /// The last seal of its trace; `None` if the trace is not sealed.
-    pub sealed: Option<Sealed>,
+    pub sealed: Option<FinalSeal>,
 }
 
 impl Report {
@@ -130,16 +130,16 @@ pub(crate) async fn drive(
     settings: &Settings,
     (job, setup): (Job, Setup),
     sink: &dyn Sink,
-    (run_id, track): (&str, Option<&Track>),
+    (run_id, recorder): (&str, Option<&TurnRecorder>),
 ) -> Result<Report, Suspended> {
-    let past = track.and_then(Track::past);
-    let mut performer = Performer::new(host, model, settings, &job, run_id, sink, track);
+    let resumed = recorder.and_then(TurnRecorder::resumed);
+    let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
     performer.functions = function_tools(&setup.programs);
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
-    let before = past.map_or(Duration::ZERO, |past| past.elapsed);
-    let (mut state, mut effects) = match past {
-        Some(past) => (past.state.clone(), past.effects.clone()),
+    let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
+    let (mut state, mut effects) = match resumed {
+        Some(resumed) => (resumed.state.clone(), resumed.effects.clone()),
         None => performer.advance(State::new(setup), Usage::default(), begin, before).await,
     };
     loop {
@@ -191,7 +191,7 @@ impl Suspended {
     fn into_failure(self) -> Report {
         let Suspended { run_id, waiting, steps, usage, .. } = self;
         let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
-        let failed = Report::failed(run_id, format!("nobody could be asked: {}", questions.join("; ")));
+        let failed = Report::failed(run_id, format!("no person was available to answer: {}", questions.join("; ")));
         Report { steps, usage, ..failed }
     }
 }
@@ -270,7 +270,7 @@ struct Performer<'a> {
     meter: Meter,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
-    track: Option<&'a Track>,
+    recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
 }
@@ -283,31 +283,31 @@ impl<'a> Performer<'a> {
         job: &Job,
         run_id: &'a str,
         sink: &'a dyn Sink,
-        track: Option<&'a Track>,
+        recorder: Option<&'a TurnRecorder>,
     ) -> Self {
-        let past = track.and_then(Track::past);
+        let resumed = recorder.and_then(TurnRecorder::resumed);
         let author = (settings.agent.as_str(), model.name());
         let output = (job.workdir.as_deref(), model.mask());
-        let trace = Trace::open(run_id, author, output, job.signer.clone(), past.is_some());
+        let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
         let grants =
             job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = Arc::new(grants);
-        let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
+        let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
         let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
-        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, spans, history }
+        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, recorder, spans, history }
     }
 
     /// Advances the state machine, and journals the turn before its effects are performed. If the
     /// journal fails, the run fails. A run that has already ended keeps its result.
     async fn advance(&self, state: State, spent: Usage, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
         let (state, effects) = journal::advance(state, spent, input.clone());
-        let Some(track) = self.track else { return (state, effects) };
-        match track.note((spent, &input), &effects, self.stamp.next(), elapsed).await {
+        let Some(recorder) = self.recorder else { return (state, effects) };
+        match recorder.record((spent, &input), &effects, self.stamp.next(), elapsed).await {
             Ok(()) => (state, effects),
             Err(error) if state.has_ended() => {
                 tracing::error!(%error, "failed to journal the end of a run");
@@ -359,8 +359,8 @@ impl<'a> Performer<'a> {
         };
         if let Task::Execute { step, calls } = task {
             let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            let left = Left::by(&execution);
-            calls.iter().for_each(|call| self.trace.write(*step, call, &left, 0));
+            let outcome = CallOutcome::of(&execution);
+            calls.iter().for_each(|call| self.trace.write(*step, call, &outcome, 0));
         }
     }
 
@@ -398,7 +398,7 @@ impl<'a> Performer<'a> {
 
     async fn call(&self, step: u32, at: usize, call: &Call) -> Result<Called, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
-        let tape = self.track.map(|track| track.tape(at));
+        let tape = self.recorder.map(|recorder| recorder.tape(at));
         let grants = match &tape {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
             None => Arc::clone(&self.grants),
@@ -421,12 +421,12 @@ impl<'a> Performer<'a> {
             }
         }
         let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let left = Left::by(&execution);
-        self.trace.write(step, call, &left, elapsed);
+        let outcome = CallOutcome::of(&execution);
+        self.trace.write(step, call, &outcome, elapsed);
         if let Some(spans) = &self.spans {
-            spans.tool(from, (step, at + 1), call, &left);
+            spans.tool(from, (step, at + 1), call, &outcome);
         }
-        self.history.add(step, call, &left, elapsed);
+        self.history.add(step, call, &outcome, elapsed);
         Ok(Called::Done(Box::new(execution)))
     }
 }

@@ -7,7 +7,7 @@ use wattle_capability::history::RunHistory;
 use wattle_machine::Call;
 use wattle_rt::truncate;
 
-use crate::trace::Left;
+use crate::trace::CallOutcome;
 
 /// Maximum number of steps that are kept. The oldest are dropped first.
 const MAX_STEPS: usize = 100;
@@ -26,10 +26,10 @@ impl StepHistory {
     }
 
     /// Adds a finished call.
-    pub(crate) fn add(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
+    pub(crate) fn add(&self, step: u32, call: &Call, outcome: &CallOutcome<'_>, dur_ms: u64) {
         let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", truncate(arg, MAX_CHARS))).collect();
-        let result = match (left.exit_code, &left.error) {
-            (Some(0), _) => truncate(&left.output, MAX_CHARS).into_owned(),
+        let result = match (outcome.exit_code, &outcome.error) {
+            (Some(0), _) => truncate(&outcome.output, MAX_CHARS).into_owned(),
             (_, Some(error)) => format!("FAILED: {}", truncate(error, MAX_CHARS)),
             (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
         };

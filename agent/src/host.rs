@@ -22,7 +22,7 @@ use crate::programs::Programs;
 use crate::prompt;
 use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::settings::Settings;
-use crate::store::Tenant;
+use crate::tenant::Tenant;
 
 /// The reason why web search is unavailable unless the operator configures an engine.
 pub const NO_ENGINE: &str =

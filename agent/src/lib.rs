@@ -29,6 +29,7 @@ mod dialect;
 mod driver;
 mod error;
 mod examples;
+mod folder;
 mod functions;
 mod history;
 mod host;
@@ -51,12 +52,13 @@ mod scene;
 mod settings;
 mod sink;
 mod store;
+mod tenant;
 pub mod trace;
 mod wiring;
 
 pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
-pub use error::HostError;
+pub use error::{HostError, StoreError};
 pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Host, NO_ENGINE};
 pub use inference::ModelInference;
@@ -70,9 +72,10 @@ pub use scene::Scene;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    DEFAULT_TENANT, Exported, Kept, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
-    StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
+    ExportedSession, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, StateValue, Store, StoredSecrets,
+    TenantStore, is_session_id, own_session, privacy,
 };
+pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
 pub use wiring::{Access, Trusted};
 

@@ -1,8 +1,11 @@
-//! A reader of lines for files of any size. It holds one line in memory at a time, and no line
-//! longer than a limit.
+//! Files of lines: a reader for files of any size, which holds one line in memory at a time, and an
+//! atomic append.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use wattle_capability::files::append_line;
 
 /// Maximum length of a line of a trace or a ledger, in bytes. A longer line is skipped.
 pub(crate) const LINE_BYTES: usize = 4 << 20;
@@ -74,6 +77,12 @@ impl<R: BufRead> LineReader<R> {
         self.number += 1;
         Ok(Some((self.number, if is_long { Line::Long } else { Line::Whole(&self.line) })))
     }
+}
+
+/// Appends a line in one write, so that runs that share a file do not interleave their lines. A
+/// link in place of the file is not followed, because anybody may have written the workdir.
+pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
+    append_line(path, &[line, b"\n"].concat())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Every way to tamper with a trace is found, and named.
+//! Every kind of tampering with a trace is detected and named.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -7,18 +7,18 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, Sealed, Verdict, Verified, verify};
+use wattle_agent::ledger::{FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, Verification, verify};
 
-/// A folder with the traces of two runs whose lines take turns, and the keys they were sealed with.
-struct Place {
+/// A folder with the interleaved traces of two runs, and their keys.
+struct TraceFolder {
     folder: TempDir,
     keys: Keys,
 }
 
 const TENANT: &str = "acme";
 
-impl Place {
-    fn new() -> Place {
+impl TraceFolder {
+    fn new() -> TraceFolder {
         let folder = TempDir::new().unwrap();
         let keys = Keys::new(folder.path().join("keys"));
         let (mut one, mut other) = (recorder(&folder, &keys, "one"), recorder(&folder, &keys, "other"));
@@ -30,7 +30,7 @@ impl Place {
         }
         one.end().unwrap();
         other.end().unwrap();
-        Place { folder, keys }
+        TraceFolder { folder, keys }
     }
 
     fn read(&self, name: &str) -> Vec<String> {
@@ -42,7 +42,7 @@ impl Place {
         std::fs::write(self.folder.path().join(name), text).unwrap();
     }
 
-    /// Cuts bytes off the end of a file.
+    /// Removes bytes from the end of a file.
     fn cut(&self, name: &str, bytes: usize) {
         let path = self.folder.path().join(name);
         let mut text = std::fs::read(&path).unwrap();
@@ -68,14 +68,14 @@ impl Place {
         self.write(name, &lines);
     }
 
-    /// The verdict about run `one` and about the files, in words.
+    /// Describes the verdict on run `one` and the findings about the files.
     fn verdict(&self) -> String {
-        let Verified { runs, files } = self.verified(&[]);
+        let Verification { runs, files } = self.verified(&[]);
         let run = words(runs.iter().find(|verdict| verdict.run == "one").unwrap());
         files.iter().fold(run, |text, finding| format!("{text}; {finding}"))
     }
 
-    fn verified(&self, known: &[Sealed]) -> Verified {
+    fn verified(&self, known: &[FinalSeal]) -> Verification {
         verify(self.folder.path(), &Pins::Keys(self.keys.clone()), known).unwrap()
     }
 }
@@ -96,12 +96,12 @@ fn step_line(run: &str, step: u32) -> Json {
     json!({"run_id": run, "step": step, "tool": "wat", "output": format!("result {step}"), "ts": step})
 }
 
-/// Seals the trace as it stands anew, as somebody could who has a key of his own.
-fn reseal(place: &Place, keys: &Keys, tenant: &str) {
-    let lines = place.read(STEPS_FILE);
-    std::fs::remove_file(place.folder.path().join(LEDGER_FILE)).unwrap();
-    std::fs::remove_file(place.folder.path().join(STEPS_FILE)).unwrap();
-    let mut recorder = Recorder::open(place.folder.path(), "one", Some(keys.signer(tenant).unwrap().into())).unwrap();
+/// Seals the current trace again with other keys, as an attacker could.
+fn reseal(traces: &TraceFolder, keys: &Keys, tenant: &str) {
+    let lines = traces.read(STEPS_FILE);
+    std::fs::remove_file(traces.folder.path().join(LEDGER_FILE)).unwrap();
+    std::fs::remove_file(traces.folder.path().join(STEPS_FILE)).unwrap();
+    let mut recorder = Recorder::open(traces.folder.path(), "one", Some(keys.signer(tenant).unwrap().into())).unwrap();
     for line in lines.iter().filter(|line| line.contains("\"one\"")) {
         recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap();
     }
@@ -114,9 +114,10 @@ fn set(line: &mut String, field: &str, value: Json) {
     *line = object.to_string();
 }
 
-type Tamper = fn(&Place);
+type Tamper = fn(&TraceFolder);
 
-/// The trace is: one 1, other 1, one 2, other 2, one 3, one 4, one 5; the ledger has a seal for each, and one for each end.
+/// The trace is: one 1, other 1, one 2, other 2, one 3, one 4, one 5. The ledger has a seal for each
+/// line, and one for each end.
 const CASES: &[(&str, Tamper, &str)] = &[
     ("untouched", |_| {}, "5 lines, ended"),
     (
@@ -124,7 +125,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(STEPS_FILE, |l| set(&mut l[2], "output", json!("nothing"))),
         "_steps.jsonl line 3: edited",
     ),
-    ("edited blank", |p| p.change(STEPS_FILE, |l| l[4].push(' ')), "_steps.jsonl line 5: edited"),
+    ("added space", |p| p.change(STEPS_FILE, |l| l[4].push(' ')), "_steps.jsonl line 5: edited"),
     ("first edited", |p| p.change(STEPS_FILE, |l| set(&mut l[0], "ts", json!(9))), "_steps.jsonl line 1: edited"),
     ("last edited", |p| p.change(STEPS_FILE, |l| set(&mut l[6], "ts", json!(9))), "_steps.jsonl line 7: edited"),
     (
@@ -152,9 +153,9 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "truncated",
         |p| p.change(STEPS_FILE, |l| l.truncate(5)),
-        "_steps.jsonl: truncated; 5 lines were sealed, 3 are there",
+        "_steps.jsonl: truncated; 5 lines were sealed, 3 remain",
     ),
-    ("all removed", |p| p.change(STEPS_FILE, Vec::clear), "_steps.jsonl: truncated; 5 lines were sealed, 0 are there"),
+    ("all removed", |p| p.change(STEPS_FILE, Vec::clear), "_steps.jsonl: truncated; 5 lines were sealed, 0 remain"),
     (
         "inserted",
         |p| p.change(STEPS_FILE, |l| l.insert(4, step_line("one", 9).to_string())),
@@ -185,7 +186,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "one added",
         |p| p.change(STEPS_FILE, |l| l.push(step_line("one", 6).to_string())),
-        "_steps.jsonl line 8: written after the last seal; the process stopped before it, or it was added",
+        "_steps.jsonl line 8: follows the last seal; the process stopped before sealing it, or it was added",
     ),
     (
         "three added",
@@ -205,17 +206,17 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "a seal removed",
         |p| p.change(LEDGER_FILE, |l| drop(l.remove(2))),
-        "_ledger.jsonl line 4: this is seal 3, and seal 2 should stand here; seals were removed or reordered",
+        "_ledger.jsonl line 4: expected seal 2, found seal 3; seals were removed or reordered",
     ),
     (
         "seals swapped",
         |p| p.change(LEDGER_FILE, |l| l.swap(4, 5)),
-        "_ledger.jsonl line 5: this is seal 4, and seal 3 should stand here; seals were removed or reordered",
+        "_ledger.jsonl line 5: expected seal 3, found seal 4; seals were removed or reordered",
     ),
     (
         "a seal unreadable",
         |p| p.change(LEDGER_FILE, |l| l.push("seal".to_owned())),
-        "_ledger.jsonl line 10: not a seal as the host writes them",
+        "_ledger.jsonl line 10: not a valid seal",
     ),
     ("count forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "count", json!(4))), FORGED_5),
     ("time forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "time", json!(1))), FORGED_5),
@@ -224,7 +225,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "an end forged",
         |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "last", json!(true))),
-        "_ledger.jsonl line 5: not a seal as",
+        "_ledger.jsonl line 5: not a valid seal",
     ),
     ("tenant forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "tenant", json!("other"))), FORGED_5),
     (
@@ -235,7 +236,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
                 l[0] = l[1].clone()
             })
         },
-        "_ledger.jsonl line 1: the signature does not fit; the count, the time or the head was changed",
+        "_ledger.jsonl line 1: the signature is invalid; the count, the time or the head was changed",
     ),
     (
         "an empty line in the trace",
@@ -257,11 +258,11 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(LEDGER_FILE, |l| l.push(String::new())),
         "_ledger.jsonl line 10: an empty line",
     ),
-    ("a space after a seal", |p| p.change(LEDGER_FILE, |l| l[4].push(' ')), "_ledger.jsonl line 5: not a seal as"),
+    ("a space after a seal", |p| p.change(LEDGER_FILE, |l| l[4].push(' ')), "_ledger.jsonl line 5: not a valid seal"),
     (
         "line breaks of Windows in the ledger",
         |p| p.change(LEDGER_FILE, |l| l.iter_mut().for_each(|l| l.push('\r'))),
-        "_ledger.jsonl line 1: not a seal as",
+        "_ledger.jsonl line 1: not a valid seal",
     ),
     (
         "line breaks of Windows in the trace",
@@ -271,18 +272,22 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "a key of a seal twice",
         |p| p.change(LEDGER_FILE, |l| l[4] = l[4].replacen("{", "{\"v\":2,", 1)),
-        "_ledger.jsonl line 5: not a seal as",
+        "_ledger.jsonl line 5: not a valid seal",
     ),
-    ("a seal twice", |p| p.change(LEDGER_FILE, |l| l.insert(5, l[4].clone())), "_ledger.jsonl line 6: this is seal 3"),
+    (
+        "a seal twice",
+        |p| p.change(LEDGER_FILE, |l| l.insert(5, l[4].clone())),
+        "_ledger.jsonl line 6: expected seal 4, found seal 3",
+    ),
     (
         "the end twice",
         |p| p.change(LEDGER_FILE, |l| l.insert(8, l[7].clone())),
-        "_ledger.jsonl line 9: the seal before it, of the run one,",
+        "_ledger.jsonl line 9: the previous seal is not the one of the run one ",
     ),
     (
         "a mark at the beginning",
         |p| p.change(LEDGER_FILE, |l| l[0].insert(0, '\u{feff}')),
-        "_ledger.jsonl line 1: not a seal as",
+        "_ledger.jsonl line 1: not a valid seal",
     ),
     (
         "no line break at the end of the trace",
@@ -295,7 +300,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
         "_ledger.jsonl line 9: the line break at its end is missing",
     ),
     ("garbage at the end of the trace", |p| p.add(STEPS_FILE, b"\0\xff"), "_steps.jsonl line 8: the line break"),
-    ("garbage at the end of the ledger", |p| p.add(LEDGER_FILE, b"\0\xff"), "_ledger.jsonl line 10: not a seal as"),
+    ("garbage at the end of the ledger", |p| p.add(LEDGER_FILE, b"\0\xff"), "_ledger.jsonl line 10: not a valid seal"),
     (
         "a line of 5 MiB in the trace",
         |p| p.add(STEPS_FILE, &[&vec![b' '; 5 << 20][..], b"\n"].concat()),
@@ -306,11 +311,11 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(STEPS_FILE, |l| l.swap(2, 3)),
         "_steps.jsonl line 3: reordered; the lines of several runs",
     ),
-    ("the other run removed", |p| p.remove_run("other"), "of the run other, is not the one it was set behind"),
+    ("the other run removed", |p| p.remove_run("other"), "is not the one of the run other that it names"),
     (
-        "a chain of version 1 in its place",
+        "a seal of version 1 instead",
         |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "v", json!(1))),
-        "_ledger.jsonl line 5: not a seal as",
+        "_ledger.jsonl line 5: not a valid seal",
     ),
     (
         "end cut off in both",
@@ -321,60 +326,60 @@ const CASES: &[(&str, Tamper, &str)] = &[
         "4 lines, not ended",
     ),
     (
-        "sealed anew with another key",
+        "sealed again with another key",
         |p| reseal(p, &Keys::new(p.folder.path().join("others")), TENANT),
         "sealed with another key",
     ),
     (
-        "sealed anew for a tenant without a key",
+        "sealed again for a tenant without a key",
         |p| reseal(p, &Keys::new(p.folder.path().join("others")), "nobody"),
         "no public key is pinned for this tenant; give the right one with `--key`",
     ),
 ];
 
-const FORGED_5: &str = "_ledger.jsonl line 5: the signature does not fit; the count, the time or the head was changed";
+const FORGED_5: &str = "_ledger.jsonl line 5: the signature is invalid; the count, the time or the head was changed";
 
 #[test]
-fn every_change_is_named() {
+fn every_change_is_reported() {
     for (name, tamper, expected) in CASES {
-        let place = Place::new();
-        tamper(&place);
-        let found = place.verdict();
+        let traces = TraceFolder::new();
+        tamper(&traces);
+        let found = traces.verdict();
         assert!(found.contains(expected), "{name}: {found}");
     }
 }
 
 #[test]
 fn a_run_that_was_killed_leaves_a_valid_beginning() {
-    let place = Place::new();
-    let (mut run, line) = (recorder(&place.folder, &place.keys, "third"), step_line("third", 1));
+    let traces = TraceFolder::new();
+    let (mut run, line) = (recorder(&traces.folder, &traces.keys, "third"), step_line("third", 1));
     run.line(&line).unwrap();
     drop(run);
-    let verdict = |place: &Place| place.verified(&[]).runs.pop().unwrap();
-    assert_eq!(words(&verdict(&place)), "1 lines, not ended");
+    let verdict = |traces: &TraceFolder| traces.verified(&[]).runs.pop().unwrap();
+    assert_eq!(words(&verdict(&traces)), "1 lines, not ended");
     // The process stops between the line and its seal.
-    place.change(STEPS_FILE, |lines| lines.push(step_line("third", 2).to_string()));
-    assert_eq!(verdict(&place).finding, Some(Finding::Unsealed { line: 9, lines: 1 }));
-    // The run goes on.
-    let mut run = recorder(&place.folder, &place.keys, "third");
+    traces.change(STEPS_FILE, |lines| lines.push(step_line("third", 2).to_string()));
+    assert_eq!(verdict(&traces).finding, Some(Finding::Unsealed { line: 9, lines: 1 }));
+    // The run is resumed.
+    let mut run = recorder(&traces.folder, &traces.keys, "third");
     assert_eq!(run.lines(), 2);
     run.line(&step_line("third", 3)).unwrap();
     run.end().unwrap();
-    let found = verdict(&place);
+    let found = verdict(&traces);
     assert_eq!((words(&found).as_str(), found.late), ("3 lines, ended", 1));
 }
 
 #[test]
-fn a_key_is_made_once_and_is_private() {
+fn a_key_is_created_once_and_is_private() {
     let folder = TempDir::new().unwrap();
     let keys = Keys::new(folder.path().join("a/b"));
     assert_eq!(keys.pinned(TENANT).unwrap(), None);
-    let made: Vec<_> = std::thread::scope(|scope| {
+    let created: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| keys.signer(TENANT).unwrap().public())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(made.iter().all(|key| Some(*key) == keys.pinned(TENANT).unwrap()));
-    assert_ne!(keys.signer("another").unwrap().public(), made[0]);
+    assert!(created.iter().all(|key| Some(*key) == keys.pinned(TENANT).unwrap()));
+    assert_ne!(keys.signer("another").unwrap().public(), created[0]);
     #[cfg(unix)]
     permissions(&folder.path().join("a/b"), &keys);
 }
@@ -390,11 +395,11 @@ fn permissions(folder: &Path, keys: &Keys) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let refused = keys.signer(TENANT).unwrap_err().to_string();
-    assert!(refused.contains("others may read it (mode 644); make it private with `chmod 600`"), "{refused}");
+    assert!(refused.contains("others can read it (mode 644); make it private with `chmod 600`"), "{refused}");
 }
 
-/// A place with runs that came one after the other, and what a store knows of their ends.
-fn in_turn(runs: &[&str]) -> (Place, Vec<Sealed>) {
+/// Creates a folder with runs one after the other, and returns their final seals.
+fn in_turn(runs: &[&str]) -> (TraceFolder, Vec<FinalSeal>) {
     let folder = TempDir::new().unwrap();
     let keys = Keys::new(folder.path().join("keys"));
     let sealed = runs.iter().map(|run| {
@@ -405,55 +410,58 @@ fn in_turn(runs: &[&str]) -> (Place, Vec<Sealed>) {
         recorder.end().unwrap().unwrap()
     });
     let sealed = sealed.collect();
-    (Place { folder, keys }, sealed)
+    (TraceFolder { folder, keys }, sealed)
 }
 
-fn is_sound(verified: &Verified) -> bool {
+fn is_valid(verified: &Verification) -> bool {
     verified.files.is_empty() && verified.runs.iter().all(|run| run.finding.is_none())
 }
 
 #[test]
-fn a_run_that_is_removed_with_its_seals_is_named() {
+fn a_run_that_is_removed_with_its_seals_is_reported() {
     for removed in ["a", "b"] {
-        let (place, _) = in_turn(&["a", "b", "c"]);
-        place.remove_run(removed);
-        let found = place.verified(&[]).files;
-        assert!(matches!(found.as_slice(), [Finding::Unchained { behind, .. }] if behind == removed), "{found:?}");
+        let (traces, _) = in_turn(&["a", "b", "c"]);
+        traces.remove_run(removed);
+        let found = traces.verified(&[]).files;
+        assert!(
+            matches!(found.as_slice(), [Finding::Unchained { previous_run, .. }] if previous_run == removed),
+            "{found:?}"
+        );
     }
-    let (place, known) = in_turn(&["a", "b", "c"]);
-    assert!(is_sound(&place.verified(&known)));
-    place.remove_run("c");
-    assert!(is_sound(&place.verified(&[])), "nothing was sealed behind it");
-    let last = place.verified(&known).runs.pop().unwrap();
+    let (traces, known) = in_turn(&["a", "b", "c"]);
+    assert!(is_valid(&traces.verified(&known)));
+    traces.remove_run("c");
+    assert!(is_valid(&traces.verified(&[])), "no seal follows it");
+    let last = traces.verified(&known).runs.pop().unwrap();
     assert_eq!((last.run.as_str(), last.finding), ("c", Some(Finding::RunRemoved { lines: 3 })));
 }
 
 #[test]
-fn what_a_store_knows_must_be_there() {
-    let (place, known) = in_turn(&["a", "b"]);
-    place.change(STEPS_FILE, |lines| lines.truncate(5));
-    place.change(LEDGER_FILE, |lines| lines.truncate(6));
-    let last = place.verified(&known).runs.pop().unwrap();
+fn the_final_seals_of_a_store_must_be_in_the_ledger() {
+    let (traces, known) = in_turn(&["a", "b"]);
+    traces.change(STEPS_FILE, |lines| lines.truncate(5));
+    traces.change(LEDGER_FILE, |lines| lines.truncate(6));
+    let last = traces.verified(&known).runs.pop().unwrap();
     assert_eq!(last.finding, Some(Finding::EndRemoved { lines: 3, found: 2 }));
     for file in [STEPS_FILE, LEDGER_FILE] {
-        std::fs::remove_file(place.folder.path().join(file)).unwrap();
+        std::fs::remove_file(traces.folder.path().join(file)).unwrap();
     }
-    let runs = place.verified(&known).runs;
+    let runs = traces.verified(&known).runs;
     assert!(runs.iter().all(|run| run.finding == Some(Finding::RunRemoved { lines: 3 })), "{runs:?}");
     assert_eq!(runs.len(), 2);
 
-    // Somebody who has the key seals the run anew: the store knows the seal that was there.
-    let (place, known) = in_turn(&["a"]);
+    // An attacker with the key seals the run again, but the store has the original seal.
+    let (traces, known) = in_turn(&["a"]);
     std::thread::sleep(std::time::Duration::from_millis(2));
-    let text = place.read(STEPS_FILE).iter().map(|line| line.replace("result", "other")).collect::<Vec<_>>();
+    let text = traces.read(STEPS_FILE).iter().map(|line| line.replace("result", "other")).collect::<Vec<_>>();
     for file in [STEPS_FILE, LEDGER_FILE] {
-        std::fs::remove_file(place.folder.path().join(file)).unwrap();
+        std::fs::remove_file(traces.folder.path().join(file)).unwrap();
     }
-    let mut recorder = recorder(&place.folder, &place.keys, "a");
+    let mut recorder = recorder(&traces.folder, &traces.keys, "a");
     text.iter().for_each(|line| recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap());
     recorder.end().unwrap();
-    assert!(is_sound(&place.verified(&[])));
-    assert_eq!(place.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
+    assert!(is_valid(&traces.verified(&[])));
+    assert_eq!(traces.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
 }
 
 #[test]
@@ -471,46 +479,46 @@ fn runs_that_seal_at_the_same_time_are_chained() {
             });
         }
     });
-    let place = Place { folder, keys };
-    let verified = place.verified(&[]);
-    assert!(is_sound(&verified), "{verified:?}");
+    let traces = TraceFolder { folder, keys };
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
     assert_eq!(verified.runs.iter().map(|run| (run.sealed, run.ended)).collect::<Vec<_>>(), [(20, true); 4]);
 }
 
 #[test]
-fn a_seal_that_broke_off_is_cut_by_the_next_one() {
-    let (place, _) = in_turn(&["a"]);
-    let mut run = recorder(&place.folder, &place.keys, "b");
+fn an_incomplete_seal_is_removed_before_the_next_one() {
+    let (traces, _) = in_turn(&["a"]);
+    let mut run = recorder(&traces.folder, &traces.keys, "b");
     run.line(&step_line("b", 1)).unwrap();
     drop(run);
-    place.cut(LEDGER_FILE, 40);
-    let (found, _) = (place.verified(&[]), ());
+    traces.cut(LEDGER_FILE, 40);
+    let (found, _) = (traces.verified(&[]), ());
     assert_eq!(found.files, [Finding::BadSeal { line: 5 }, Finding::NoLineBreak { file: LEDGER_FILE, line: 5 }]);
-    let mut other = recorder(&place.folder, &place.keys, "c");
+    let mut other = recorder(&traces.folder, &traces.keys, "c");
     other.line(&step_line("c", 1)).unwrap();
     other.end().unwrap();
-    // The run goes on, and seals what was not sealed.
-    recorder(&place.folder, &place.keys, "b").end().unwrap();
-    let verified = place.verified(&[]);
-    assert!(is_sound(&verified), "{verified:?}");
+    // The run is resumed, and seals the unsealed line.
+    recorder(&traces.folder, &traces.keys, "b").end().unwrap();
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
     assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
 #[test]
-fn a_ledger_that_somebody_keeps_locked_stops_no_run() {
-    let (place, _) = in_turn(&["a"]);
-    let locked = std::fs::File::open(place.folder.path().join(LEDGER_FILE)).unwrap();
+fn a_locked_ledger_does_not_stop_a_run() {
+    let (traces, _) = in_turn(&["a"]);
+    let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();
     locked.lock().unwrap();
-    let mut run = Recorder::begin(place.folder.path(), "b", Some(place.keys.signer(TENANT).unwrap().into()));
+    let mut run = Recorder::begin(traces.folder.path(), "b", Some(traces.keys.signer(TENANT).unwrap().into()));
     assert!(run.line(&step_line("b", 1)).unwrap_err().to_string().contains("another process keeps it locked"));
     run.line(&step_line("b", 2)).unwrap();
     drop(locked);
-    assert_eq!(place.read(STEPS_FILE).len(), 5);
-    assert_eq!(place.verified(&[]).runs[1].finding, Some(Finding::NoSeals { line: 4 }));
+    assert_eq!(traces.read(STEPS_FILE).len(), 5);
+    assert_eq!(traces.verified(&[]).runs[1].finding, Some(Finding::NoSeals { line: 4 }));
 }
 
-/// Seals lines as version 1 did.
-fn version_1(place: &Place, run: &str, steps: u32) {
+/// Writes lines with seals of version 1.
+fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
     use ed25519_dalek::Signer as _;
     use sha2::{Digest as _, Sha256};
     use std::fmt::Write as _;
@@ -520,7 +528,7 @@ fn version_1(place: &Place, run: &str, steps: u32) {
             text
         })
     };
-    let secret = std::fs::read_dir(place.folder.path().join("keys")).unwrap().find_map(|file| {
+    let secret = std::fs::read_dir(traces.folder.path().join("keys")).unwrap().find_map(|file| {
         let path = file.unwrap().path();
         path.extension().is_some_and(|kind| kind == "key").then(|| std::fs::read_to_string(path).unwrap())
     });
@@ -528,7 +536,7 @@ fn version_1(place: &Place, run: &str, steps: u32) {
     let secret = secret["secret"].as_str().unwrap();
     let seed: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&secret[2 * at..2 * at + 2], 16).unwrap()).collect();
     let key = ed25519_dalek::SigningKey::from_bytes(&seed.try_into().unwrap());
-    let fingerprint = place.keys.pinned(TENANT).unwrap().unwrap().fingerprint();
+    let fingerprint = traces.keys.pinned(TENANT).unwrap().unwrap().fingerprint();
     let mut head =
         Sha256::digest([b"wattle ledger 1\0", run.as_bytes(), b"\0", TENANT.as_bytes(), b"\0"].concat()).to_vec();
     for step in 1..=steps + 1 {
@@ -537,7 +545,7 @@ fn version_1(place: &Place, run: &str, steps: u32) {
         let mut hash = String::new();
         if !is_last {
             let line = step_line(run, step).to_string();
-            place.add(STEPS_FILE, format!("{line}\n").as_bytes());
+            traces.add(STEPS_FILE, format!("{line}\n").as_bytes());
             hash = hex(&Sha256::digest(&line));
             head = Sha256::digest([&head[..], &(line.len() as u64).to_le_bytes(), line.as_bytes()].concat()).to_vec();
         }
@@ -563,37 +571,37 @@ fn version_1(place: &Place, run: &str, steps: u32) {
         }
         seal["key"] = json!(fingerprint);
         seal["sig"] = json!(hex(&key.sign(&signed).to_bytes()));
-        place.add(LEDGER_FILE, format!("{seal}\n").as_bytes());
+        traces.add(LEDGER_FILE, format!("{seal}\n").as_bytes());
     }
 }
 
 #[test]
-fn a_ledger_of_version_1_still_verifies_and_goes_on() {
-    let (place, _) = in_turn(&[]);
-    place.keys.signer(TENANT).unwrap();
-    std::fs::write(place.folder.path().join(STEPS_FILE), "").unwrap();
-    std::fs::write(place.folder.path().join(LEDGER_FILE), "").unwrap();
-    version_1(&place, "old", 3);
-    version_1(&place, "older", 2);
-    let verified = place.verified(&[]);
-    assert!(is_sound(&verified), "{verified:?}");
+fn a_ledger_of_version_1_verifies_and_continues() {
+    let (traces, _) = in_turn(&[]);
+    traces.keys.signer(TENANT).unwrap();
+    std::fs::write(traces.folder.path().join(STEPS_FILE), "").unwrap();
+    std::fs::write(traces.folder.path().join(LEDGER_FILE), "").unwrap();
+    version_1(&traces, "old", 3);
+    version_1(&traces, "older", 2);
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
     assert!(verified.runs.iter().all(|run| run.version == 1 && run.ended));
-    let mut new = recorder(&place.folder, &place.keys, "new");
+    let mut new = recorder(&traces.folder, &traces.keys, "new");
     new.line(&step_line("new", 1)).unwrap();
     new.end().unwrap();
-    let verified = place.verified(&[]);
-    assert!(is_sound(&verified), "{verified:?}");
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
     assert_eq!(verified.runs.iter().map(|run| run.version).collect::<Vec<_>>(), [1, 1, 2]);
-    place.change(STEPS_FILE, |lines| set(&mut lines[1], "output", json!("x")));
-    assert_eq!(place.verified(&[]).runs[0].finding, Some(Finding::Edited { line: 2 }));
-    place.remove_run("older");
+    traces.change(STEPS_FILE, |lines| set(&mut lines[1], "output", json!("x")));
+    assert_eq!(traces.verified(&[]).runs[0].finding, Some(Finding::Edited { line: 2 }));
+    traces.remove_run("older");
     assert!(
-        matches!(place.verified(&[]).files.as_slice(), [Finding::Unchained { .. }]),
+        matches!(traces.verified(&[]).files.as_slice(), [Finding::Unchained { .. }]),
         "the newer run is chained to it"
     );
 }
 
-/// One edit of a file by lines or by bytes.
+/// An edit of a file by lines or bytes.
 #[derive(Clone, Debug)]
 enum Edit {
     Remove(usize),
@@ -646,29 +654,29 @@ fn edits() -> impl proptest::strategy::Strategy<Value = Edit> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
 
-    /// With what the store knows, no change of either file goes unseen.
+    /// With the final seals of the store, every change of either file is detected.
     #[test]
-    fn no_edit_of_a_line_or_a_run_goes_unseen(in_ledger: bool, edit in edits()) {
+    fn every_edit_of_a_line_or_a_run_is_detected(in_ledger: bool, edit in edits()) {
         thread_local! {
-            static SEALED: (Place, Vec<Sealed>) = {
-                let (place, mut known) = in_turn(&["a", "b"]);
-                let (mut one, mut other) = (recorder(&place.folder, &place.keys, "c"), recorder(&place.folder, &place.keys, "d"));
+            static SEALED: (TraceFolder, Vec<FinalSeal>) = {
+                let (traces, mut known) = in_turn(&["a", "b"]);
+                let (mut one, mut other) = (recorder(&traces.folder, &traces.keys, "c"), recorder(&traces.folder, &traces.keys, "d"));
                 for step in 1..=3 {
                     one.line(&step_line("c", step)).unwrap();
                     other.line(&step_line("d", step)).unwrap();
                 }
                 known.extend([one.end().unwrap().unwrap(), other.end().unwrap().unwrap()]);
-                (place, known)
+                (traces, known)
             };
         }
-        SEALED.with(|(place, known)| {
-            let path = place.folder.path().join(if in_ledger { LEDGER_FILE } else { STEPS_FILE });
+        SEALED.with(|(traces, known)| {
+            let path = traces.folder.path().join(if in_ledger { LEDGER_FILE } else { STEPS_FILE });
             let text = std::fs::read(&path).unwrap();
             let edited = edit.apply(&text);
             std::fs::write(&path, &edited).unwrap();
-            let verified = place.verified(known);
+            let verified = traces.verified(known);
             std::fs::write(&path, &text).unwrap();
-            assert_eq!(is_sound(&verified), edited == text, "{edit:?}: {verified:?}");
+            assert_eq!(is_valid(&verified), edited == text, "{edit:?}: {verified:?}");
         });
     }
 }

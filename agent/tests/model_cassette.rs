@@ -1,4 +1,4 @@
-//! Recordings: what plays, what is written, what is told.
+//! Recordings: playback, recording, and errors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn turns_play_in_their_order_and_then_the_recording_is_over() {
+async fn turns_play_in_order_and_then_the_recording_ends() {
     let text = format!(
         "{HEADER}\n{{\"reply\":\"one\"}}\r\n{{\"reply\":{{\"text\":\"two\",\"usage\":{{\"prompt\":7}},\"finish\":\"stop\"}}}}"
     );
@@ -53,7 +53,7 @@ async fn playback_streams() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_plays_again() {
+async fn a_recording_plays_what_was_recorded() {
     let (_folder, path) = folder();
     let source = format!(
         "{HEADER}{{\"reply\":{{\"text\":\"ä\\n\\\"b\\\"\",\"reasoning\":\"hm\",\"usage\":{{\"prompt\":1,\"completion\":2,\"cached\":3}}}}}}\n{{\"reply\":\"two\"}}\n{{\"reply\":\"three\"}}\n"
@@ -62,11 +62,11 @@ async fn what_was_recorded_plays_again() {
     let recorder = Recorder::create(Arc::new(Cassette::parse(&source).unwrap()), &path).unwrap();
     let one = ask(&recorder, &asked).await.unwrap();
     recorder.stream(ModelRequest::new(&asked[..1]), &mut |_| {}).await.unwrap();
-    // What is there so far can be read while the recording goes on.
+    // The recording so far can be read while it continues.
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
     drop(recorder);
 
-    // A second recorder goes on behind the first one's turns, and mends a missing line end.
+    // A second recorder appends to the first one's turns, and adds a missing line end.
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap().trim_end()).unwrap();
     let next = Cassette::parse(&format!("{HEADER}{{\"reply\":\"three\"}}")).unwrap();
     ask(&Recorder::create(Arc::new(next), &path).unwrap(), &[]).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_strict_recording_names_the_first_difference() {
     }
 }
 
-/// Each run has a nonce of its own; a recording fits all of them.
+/// Each run has its own nonce, and a recording fits every run.
 #[tokio::test]
 async fn a_recording_fits_a_run_with_another_nonce() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ async fn a_recording_fits_a_run_with_another_nonce() {
 }
 
 #[test]
-fn what_is_no_recording_is_told_by_line() {
+fn an_invalid_recording_is_reported_by_line() {
     for (text, words) in [
         ("", "line 1: the file is empty"),
         ("\n\n", "line 1: the file is empty"),
@@ -142,10 +142,10 @@ fn what_is_no_recording_is_told_by_line() {
     std::fs::write(&path, "my notes").unwrap();
     let model = Arc::new(Cassette::parse(HEADER).unwrap());
     assert!(Recorder::create(model, &path).unwrap_err().to_string().contains("line 1"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes", "a file that is no recording stays as it was");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes", "a file that is not a recording stays as it was");
 }
 
-/// Never answers, whatever its own bounds are.
+/// A model that never answers, whatever its limits are.
 struct Stuck;
 
 impl Model for Stuck {
@@ -167,7 +167,7 @@ impl Model for Stuck {
 }
 
 #[tokio::test]
-async fn a_model_that_never_answers_is_given_up_from_outside() {
+async fn a_model_that_never_answers_hits_the_hard_timeout() {
     let short = Duration::from_millis(5);
     let timeouts = Timeouts { request: short, slack: short, ..Timeouts::default() };
     let why = ask_within(&Stuck, &timeouts, ModelRequest::new(&[]), &mut |_| {}).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The store's files are their owner's alone.
+//! The store's files are accessible to their owner only.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -27,13 +27,13 @@ async fn write(store: &Store) {
     store.tenant(&Tenant::default()).extend("s", vec![Message::user("hello")]).await.unwrap();
 }
 
-/// All files below a folder.
+/// Returns all files in a folder.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[tokio::test]
-async fn what_a_store_makes_is_private() {
+async fn new_files_and_folders_of_a_store_are_private() {
     let folder = tempfile::tempdir().unwrap();
     set_mode(folder.path(), 0o755);
     let made = folder.path().join("a/b");
@@ -41,7 +41,7 @@ async fn what_a_store_makes_is_private() {
     let store = open(&path).unwrap();
     write(&store).await;
     assert_eq!((mode(&made), mode(made.parent().unwrap())), (0o700, 0o700));
-    assert_eq!(files(&made).len(), 3, "the database, its log and the index of that");
+    assert_eq!(files(&made).len(), 3, "the database, its log and the log's index");
     assert!(files(&made).iter().all(|file| mode(file) == 0o600), "{:?}", files(&made));
     Keys::new(made.join("keys")).signer("t").unwrap();
     assert_eq!(mode(&made.join("keys")), 0o700);
@@ -50,7 +50,7 @@ async fn what_a_store_makes_is_private() {
 }
 
 #[tokio::test]
-async fn a_store_that_others_could_read_is_tightened() {
+async fn a_store_that_others_could_read_becomes_private() {
     let folder = tempfile::tempdir().unwrap();
     set_mode(folder.path(), 0o700);
     let path = folder.path().join("s.db");
@@ -101,7 +101,7 @@ fn a_store_is_not_opened_through_a_link() {
     assert_eq!(files(&elsewhere).len(), 0, "nothing was made behind a link");
     std::fs::create_dir(folder.path().join("d.db")).unwrap();
     assert!(open(&folder.path().join("d.db")).is_err());
-    // A folder on the way may be a link: the user's own affair.
+    // A folder in the path may be a link, because the user controls it.
     symlink(&elsewhere, folder.path().join("link")).unwrap();
     open(&folder.path().join("link/s.db")).unwrap();
     assert!(elsewhere.join("s.db").is_file());

@@ -1,4 +1,4 @@
-//! Programs that start others of the catalog, and what a recording gives them.
+//! Programs that start other programs of the catalog, and their answers from a recording.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use wattle_agent::model::{Cassette, Delta, Embedded, Model, ModelError, ModelRep
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
 use wattle_agent::{Access, Host, ModelInference, Settings};
 
-/// Answers each question in its own words, the longer ones sooner.
+/// A model that echoes each question. Longer questions are answered sooner.
 struct Echo;
 
 impl Model for Echo {
@@ -24,9 +24,9 @@ impl Model for Echo {
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            let said = request.messages.last().unwrap().content.clone();
-            tokio::time::sleep(std::time::Duration::from_millis(20_u64.saturating_sub(said.len() as u64))).await;
-            Ok(ModelReply { text: format!("in short: {said}"), ..ModelReply::default() })
+            let question = request.messages.last().unwrap().content.clone();
+            tokio::time::sleep(std::time::Duration::from_millis(20_u64.saturating_sub(question.len() as u64))).await;
+            Ok(ModelReply { text: format!("in short: {question}"), ..ModelReply::default() })
         }
         .boxed()
     }
@@ -69,7 +69,7 @@ async fn run(host: &Host, access: Access, text: &str, args: &[&str]) -> Outcome 
 const MAP: &str = r#"(ret (arr.to_json? (par.map? (arg 0) (arr.from_json? (arg 1)))))"#;
 
 #[tokio::test]
-async fn what_keeps_a_program_from_running_is_told() {
+async fn the_reason_why_a_program_cannot_run_is_reported() {
     let host = host();
     for (program, items, code, words) in [
         ("text_cuont", "[\"a\"]", Code::ENOENT, "the nearest: `text_count`"),
@@ -90,7 +90,7 @@ async fn what_keeps_a_program_from_running_is_told() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_run_stays_behind_it() {
+async fn a_run_leaves_no_resources_behind() {
     let host = host();
     let state = Arc::new(InMemory::default());
     let still = Arc::downgrade(&state);
@@ -103,7 +103,7 @@ async fn nothing_of_a_run_stays_behind_it() {
 }
 
 #[tokio::test]
-async fn a_recording_gives_each_program_its_own_answer_in_whatever_order_they_ask() {
+async fn each_program_gets_its_recorded_answer_in_any_order() {
     let host = host();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
@@ -114,7 +114,7 @@ async fn a_recording_gives_each_program_its_own_answer_in_whatever_order_they_as
     let outcome = run(&host, access(&host, Some(recorder)), MAP, &["ai_summarize", &items]).await;
     assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
 
-    // Whatever order the turns were recorded in, and whatever order they are asked for in.
+    // The order of the recorded turns and the order of the requests do not matter.
     let recorded = std::fs::read_to_string(&path).unwrap();
     let (header, turns) = recorded.split_once('\n').unwrap();
     let backwards: Vec<&str> = turns.lines().rev().collect();
@@ -136,9 +136,9 @@ async fn embeddings_are_recorded_beside_answers() {
     assert_eq!(run(&host, access(&host, Some(recorder)), text, &[]).await.texts(), expected);
     let cassette: Arc<dyn Model> = Arc::new(Cassette::open(&path).unwrap().strict());
     assert_eq!(run(&host, access(&host, Some(Arc::clone(&cassette))), text, &[]).await.texts(), expected);
-    let over = run(&host, access(&host, Some(cassette)), text, &[]).await;
-    assert!(over.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns"));
-    // A model that has none says so, and a recording of it has none either.
+    let ended = run(&host, access(&host, Some(cassette)), text, &[]).await;
+    assert!(ended.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns"));
+    // A model without embeddings reports that; its recording has none either.
     let by_hand =
         Cassette::parse("{\"wattle_cassette\":1}\n{\"reply\":{\"vector\":[1]}}\n{\"reply\":\"hi\"}\n").unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Key-value state in the store: whose it is, and that nothing comes between.
+//! Key-value state in the store: its owner, and the atomicity of updates.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ async fn get(state: &dyn Backend, key: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_tenants_state_outlives_its_sessions_and_is_no_other_tenants() {
+async fn a_tenants_state_outlives_its_sessions_and_is_invisible_to_other_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let store = Store::open(&path, Duration::ZERO).unwrap();
@@ -32,7 +32,7 @@ async fn a_tenants_state_outlives_its_sessions_and_is_no_other_tenants() {
     set(&of(&store, "b").variables(), "k", "of b").await;
     set(&of(&store, "a").state("a"), "k", "of the session a").await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // Whoever begins a session forgets those whose time is over.
+    // The start of a session drops expired sessions.
     of(&store, "a").history("new").await.unwrap();
     assert_eq!(get(&of(&store, "a").state("a"), "k").await, None);
     drop(store);
@@ -43,7 +43,7 @@ async fn a_tenants_state_outlives_its_sessions_and_is_no_other_tenants() {
 }
 
 #[tokio::test]
-async fn keys_are_listed_by_their_beginning_in_the_order_of_bytes() {
+async fn keys_are_listed_by_prefix_in_byte_order() {
     let store = Store::in_memory(HOUR).unwrap();
     for state in [of(&store, "t").state("s"), of(&store, "t").variables()] {
         for key in ["b", "a%", "ab", "a_", "ä", "a\0b", "a", "aä", "B"] {
@@ -62,10 +62,10 @@ async fn keys_are_listed_by_their_beginning_in_the_order_of_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_comes_between_what_is_read_and_what_is_written() {
+async fn updates_are_atomic_across_connections() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    // Two connections to one file are as two processes.
+    // Two connections to one file behave like two processes.
     let stores: Vec<Store> = (0..2).map(|_| Store::open(&path, HOUR).unwrap()).collect();
     let tasks: Vec<_> = (0..8)
         .map(|n| {
@@ -101,15 +101,15 @@ async fn a_tenants_state_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_late_store_is_opened_at_its_first_use_and_told_about_where_it_cannot_be() {
+async fn a_lazy_store_is_opened_at_its_first_use_and_reports_its_failure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    let late = {
+    let lazy = {
         let path = path.clone();
         Arc::new(LazyState::new(move || Ok(of(&Store::open(&path, HOUR)?, "t"))))
     };
     assert!(!path.exists());
-    let (one, two) = tokio::join!(set(&*late, "k", "v"), async { late.keys(String::new()).await.unwrap().len() });
+    let (one, two) = tokio::join!(set(&*lazy, "k", "v"), async { lazy.keys(String::new()).await.unwrap().len() });
     assert_eq!(((), two <= 1), (one, true));
     assert_eq!(get(&of(&Store::open(&path, HOUR).unwrap(), "t").variables(), "k").await.as_deref(), Some("v"));
 
@@ -120,7 +120,7 @@ async fn a_late_store_is_opened_at_its_first_use_and_told_about_where_it_cannot_
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_version_becomes_one_of_this_version() {
+async fn a_file_of_the_first_version_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let old = rusqlite::Connection::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! A tenant in every key: nothing that a store does reaches what belongs to another tenant.
+//! Every key contains the tenant: no function of a store reaches the data of another tenant.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::borrow::Cow;
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::secrets::Secrets as _;
-use wattle_agent::journal::{Call, Journal as _, Opened, Opening, Status, Turn};
-use wattle_agent::ledger::{Keys, Sealed};
+use wattle_agent::journal::{Journal as _, RecordedCall, RunRecord, RunStart, Status, Turn};
+use wattle_agent::ledger::{FinalSeal, Keys};
 use wattle_agent::machine::{Input, Message, Setup, Usage};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
-use wattle_agent::{Exported, Store, StoredSecrets, Tenant, TenantStore};
+use wattle_agent::{ExportedSession, Store, StoredSecrets, Tenant, TenantStore};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn opened(id: &str) -> Opened {
-    let opening = Opening {
+fn opened(id: &str) -> RunRecord {
+    let start = RunStart {
         setup: Setup::default(),
         message: "alice's message".to_owned(),
         agent: "a".to_owned(),
@@ -35,16 +35,16 @@ fn opened(id: &str) -> Opened {
         origin: serde_json::Value::Null,
     };
     let session = Some("s".to_owned());
-    Opened { id: id.to_owned(), session, status: Status::Open, made: 0, used: 0, attempts: 1, reason: None, opening }
+    RunRecord { id: id.to_owned(), session, status: Status::Open, made: 0, used: 0, attempts: 1, reason: None, start }
 }
 
 fn turn() -> Turn {
     let input = Input::Begin { message: "alice's message".to_owned() };
-    Turn { spent: Usage::default(), input, done: Vec::new(), seq: 1, elapsed_ms: 0, files: None }
+    Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files: None }
 }
 
-fn call() -> Call {
-    let mark = CallId {
+fn call() -> RecordedCall {
+    let id = CallId {
         path: Arc::from([]),
         number: 1,
         function: Cow::Borrowed("kv.set"),
@@ -52,11 +52,11 @@ fn call() -> Call {
         digest: [1; 16],
         args: "alice".to_owned(),
     };
-    Call { turn: 0, program: 0, mark, times: 1, came: Some(Ok(Recorded::Unit)) }
+    RecordedCall { turn: 0, program: 0, id, times: 1, result: Some(Ok(Recorded::Unit)) }
 }
 
-fn sealed(run: &str) -> Sealed {
-    Sealed { run: run.to_owned(), folder: "/work".into(), lines: 1, head: "00".repeat(32) }
+fn sealed(run: &str) -> FinalSeal {
+    FinalSeal { run: run.to_owned(), folder: "/work".into(), lines: 1, head: "00".repeat(32) }
 }
 
 fn secrets(of: &TenantStore, keys: &Path) -> StoredSecrets {
@@ -67,8 +67,8 @@ async fn value(of: &TenantStore, key: &str) -> Option<Vec<u8>> {
     of.state("s").get(key.to_owned()).await.unwrap()
 }
 
-/// What alice has in the store.
-async fn furnish(alice: &TenantStore, keys: &Path) {
+/// Fills the store with data of alice.
+async fn fill(alice: &TenantStore, keys: &Path) {
     alice.extend("s", vec![Message::user("alice's question"), Message::assistant("alice's answer")]).await.unwrap();
     for state in [alice.state("s"), alice.variables()] {
         state.update("k".to_owned(), Box::new(|_| Ok(Some(b"alice's".to_vec())))).await.unwrap();
@@ -87,7 +87,7 @@ async fn furnish(alice: &TenantStore, keys: &Path) {
     alice.park("stuck", Some("alice's reason".to_owned())).await.unwrap();
 }
 
-/// All that alice has, as text.
+/// Returns all data of alice as text.
 async fn dump(alice: &TenantStore, keys: &Path) -> String {
     let session = serde_json::to_string(&alice.export("s").await.unwrap()).unwrap();
     let variables = alice.variables().keys(String::new()).await.unwrap();
@@ -100,8 +100,8 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     format!("{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?}")
 }
 
-/// Every function on a store's data: each is called as bob with the names of what is alice's, and finds nothing of it. The second column
-/// is the function; a function of the store without a row here fails the test.
+/// Calls every function on a store's data as bob, with the names of alice's data, and checks that
+/// it finds nothing. A function of the store without a row here fails the test.
 async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
     let set = || Box::new(|_| Ok(Some(b"bob's".to_vec())));
     match function {
@@ -115,7 +115,8 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::sessions" => assert_eq!(bob.sessions().await.unwrap(), []),
         "TenantStore::export" => assert_eq!(bob.export("s").await.unwrap(), None),
         "TenantStore::import" => {
-            let session = Exported { wattle_session: 1, id: "s".to_owned(), messages: Vec::new(), state: Vec::new() };
+            let session =
+                ExportedSession { wattle_session: 1, id: "s".to_owned(), messages: Vec::new(), state: Vec::new() };
             assert!(bob.import("s", session).await.unwrap(), "an id that another tenant uses is free");
         }
         "TenantStore::remove" => assert!(!bob.remove("s").await.unwrap()),
@@ -124,7 +125,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.state("s").update("k".to_owned(), set()).await.unwrap();
             bob.state("s").update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
             assert_eq!(bob.state("s").keys(String::new()).await.unwrap(), ["k"]);
-            // The same call of another tenant's run has not been made.
+            // The same call id in a run of another tenant is a different call.
             bob.state("s").update_once("r/0.0//1".to_owned(), "n".to_owned(), set()).await.unwrap();
             assert_eq!(value(bob, "n").await.as_deref(), Some(&b"bob's"[..]));
         }
@@ -152,19 +153,19 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "Journal::runs" => assert_eq!(bob.runs(None).await.unwrap(), []),
         "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
         "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
-        "Journal::hold" => {
-            let held = bob.hold("session:s").await.unwrap();
-            assert!(held.is_some(), "what another tenant holds is free");
+        "Journal::lock" => {
+            let lock = bob.lock("session:s").await.unwrap();
+            assert!(lock.is_some(), "another tenant's lock does not count");
         }
-        other => panic!("the function `{other}` of the store has no row: say what it does for another tenant"),
+        other => panic!("the function `{other}` of the store has no row: add its behaviour for another tenant"),
     }
 }
 
-/// Functions that know no data: they open the file, or name a tenant.
+/// Functions without access to data: they open the file, or name a tenant.
 const WITHOUT_DATA: &[&str] =
     &["Store::open", "Store::in_memory", "Store::tenant", "LazySecrets::new", "LazyState::new", "StoreError::open"];
 
-/// The public functions of the types of the store, and those of the port that it implements.
+/// Returns the public functions of the store's types, and those of the port that it implements.
 fn functions() -> BTreeSet<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeSet::new();
@@ -186,7 +187,7 @@ fn functions() -> BTreeSet<String> {
     let port = port.lines().filter_map(|line| line.strip_prefix("    fn "));
     found.extend(port.map(|rest| format!("Journal::{}", rest.split('(').next().unwrap())));
     found.insert("StoredSecrets::find".to_owned());
-    let plain = ["Tenant::", "StoreError::", "SessionLine::", "Exported::", "Kept::"];
+    let plain = ["Tenant::", "StoreError::", "SessionLine::", "ExportedSession::", "StateValue::"];
     found.retain(|name| !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str()));
     found
 }
@@ -198,12 +199,12 @@ async fn no_function_of_the_store_reaches_another_tenants_data() {
     for function in functions {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
-        // No idle session is kept: what bob does drops none of alice's.
+        // Idle sessions expire at once, but bob's calls must drop none of alice's.
         let store = Store::open(&folder.path().join("s.db"), Duration::ZERO).unwrap();
         let tenant = |name: &str| store.tenant(&Tenant::new(name).unwrap());
         let (alice, bob) = (tenant("alice"), tenant("bob"));
-        furnish(&alice, &keys).await;
-        let _held = alice.hold("session:s").await.unwrap().unwrap();
+        fill(&alice, &keys).await;
+        let _lock = alice.lock("session:s").await.unwrap().unwrap();
         let before = dump(&alice, &keys).await;
         tokio::time::sleep(Duration::from_millis(2)).await;
         as_bob(&function, &bob, &keys).await;
@@ -232,14 +233,14 @@ async fn keys_with_separators_do_not_run_into_each_other() {
     }
 }
 
-/// A store as it was before tenants were in every key.
+/// Creates a store in the format before tenants were part of every key.
 fn old_store(path: &Path) {
     let old = rusqlite::Connection::open(path).unwrap();
     old.execute_batch(include_str!("data/store-5.sql")).unwrap();
 }
 
 #[tokio::test]
-async fn a_store_without_tenants_becomes_one_with_them() {
+async fn a_store_without_tenants_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     old_store(&path);
@@ -261,7 +262,7 @@ async fn a_store_without_tenants_becomes_one_with_them() {
     assert_eq!(runs("default").await, ["d1"]);
 
     let history = of("alice").history("of-alice").await.unwrap();
-    assert_eq!(history.iter().map(|said| said.content.as_str()).collect::<Vec<_>>(), ["hello", "hello, alice"]);
+    assert_eq!(history.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["hello", "hello, alice"]);
     let get = async |name: &str, session: &str, key: &str| of(name).state(session).get(key.to_owned()).await.unwrap();
     assert_eq!(get("alice", "of-alice", "k").await.as_deref(), Some(&b"v"[..]));
     assert_eq!(get("default", "of-alice", "k").await, None);
@@ -269,14 +270,14 @@ async fn a_store_without_tenants_becomes_one_with_them() {
     assert_eq!(of("alice").variables().keys(String::new()).await.unwrap(), ["v"]);
     assert_eq!(of("bob").turns("b1").await.unwrap().len(), 1);
     assert_eq!(of("bob").calls_of("b1", 0).await.unwrap().len(), 1);
-    // A change of state that was made is not made again.
+    // A recorded change of state is not repeated.
     of("bob")
         .state("run/b1")
         .update_once("b1/0.0//1".to_owned(), "own".to_owned(), Box::new(|_| Ok(None)))
         .await
         .unwrap();
     assert_eq!(get("bob", "run/b1", "own").await.as_deref(), Some(&b"1"[..]));
-    assert!(of("bob").hold("run:b1").await.unwrap().is_some());
+    assert!(of("bob").lock("run:b1").await.unwrap().is_some());
     drop(store);
     let file = rusqlite::Connection::open(&path).unwrap();
     let wrong: i64 = file.query_row("SELECT COUNT(*) FROM pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
@@ -290,7 +291,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let path = folder.path().join("s.db");
     old_store(&path);
     let old = rusqlite::Connection::open(&path).unwrap();
-    // A table is in the way of one that the migration makes late.
+    // A table blocks one that the migration creates late.
     old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
     let tables = |file: &rusqlite::Connection| -> String {
         file.query_row("SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY name)", [], |row| {
@@ -308,7 +309,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_be_read_hides_no_other() {
+async fn an_unreadable_run_does_not_hide_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let of = Store::open(&path, HOUR).unwrap().tenant(&Tenant::default());

@@ -9,7 +9,7 @@ use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
-use wattle_agent::journal::{Opened, Resumed, SharedJournal};
+use wattle_agent::journal::{ResumeOptions, RunRecord, SharedJournal};
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
@@ -164,15 +164,15 @@ impl App {
     }
 
     /// Whether a run was begun by a server.
-    pub(crate) fn is_own(run: &Opened) -> bool {
-        run.opening.origin.get("by").is_some_and(|by| by == "serve")
+    pub(crate) fn is_own(run: &RunRecord) -> bool {
+        run.start.origin.get("by").is_some_and(|by| by == "serve")
     }
 
     /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
-    pub(crate) fn resumed(&self, session: &str, run: &Opened, cancel: CancellationToken) -> Resumed {
-        let trusted = self.trusted(run.opening.origin.get("exec").is_some_and(|exec| exec == true));
+    pub(crate) fn resumed(&self, session: &str, run: &RunRecord, cancel: CancellationToken) -> ResumeOptions {
+        let trusted = self.trusted(run.start.origin.get("exec").is_some_and(|exec| exec == true));
         let meter = Meter::default();
-        Resumed {
+        ResumeOptions {
             grants: self.grants(session, &meter, trusted),
             signer: self.signer.clone(),
             cancel,

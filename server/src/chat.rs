@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Trusted;
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Ended, SharedJournal};
+use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 
 use crate::app::App;
 use crate::body::read_json;
@@ -58,8 +58,8 @@ struct Asked {
 }
 
 /// Notes that a run is over. The answer is worth more than the session: it is delivered all the same.
-pub(crate) async fn settle(journal: &SharedJournal, ended: &Ended) {
-    let Ended::Done(report) = ended else { return };
+pub(crate) async fn settle(journal: &SharedJournal, ended: &RunOutcome) {
+    let RunOutcome::Done(report) = ended else { return };
     if let Err(cause) = journal::end(journal, report).await {
         tracing::error!(run = report.run_id, %cause, "failed to note the end of a run");
     }
@@ -79,7 +79,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let held = tokio::select! {
         biased;
         () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
-        held = journal::hold_session(&journal, session.as_str()) => held,
+        held = journal::lock_session(&journal, session.as_str()) => held,
     };
     let _held = match held {
         Ok(held) => held,

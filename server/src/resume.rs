@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::journal::{self, Opened, ResumeError, Status};
+use wattle_agent::journal::{self, ResumeError, RunRecord, Status};
 use wattle_agent::machine::Envelope;
 
 use crate::app::App;
@@ -35,9 +35,9 @@ pub(crate) async fn take_up(shared: Arc<Shared>) {
     }
 }
 
-async fn go_on(shared: &Shared, session: &SessionId, run: &Opened, cancel: CancellationToken) {
+async fn go_on(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: CancellationToken) {
     let (app, journal, id) = (&shared.app, shared.app.journal(), run.id.as_str());
-    let _held = match journal::hold_session(&journal, session.as_str()).await {
+    let _held = match journal::lock_session(&journal, session.as_str()).await {
         Ok(held) => held,
         Err(cause) => return tracing::error!(%session, %cause, "failed to hold a session"),
     };

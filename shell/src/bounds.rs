@@ -1,33 +1,36 @@
-//! What a line may use.
+//! Resource limits of a script, and of one command that it runs.
 
 use std::time::Duration;
 
-use crate::toolbox::StageBounds;
+use wattle_rt::Account;
 
-/// The bounds of one line. Each that is reached ends something with words; the session goes on.
+/// Resource limits of one script. A script that exceeds one of them ends, or fails, with a message;
+/// the session stays usable.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// The longest script, in bytes: 1 MiB.
+    /// Maximum size of a script, in bytes. Default 1 MiB.
     pub script: usize,
-    /// How long a line may take where its caller does not say: 10 minutes.
+    /// Time limit of a script whose caller passes none. Default 10 minutes.
     pub deadline: Duration,
-    /// The commands that a line may start in all, subshells and jobs included, builtins not: 100,000.
+    /// Maximum number of commands that a script may start, subshells and jobs included, builtins
+    /// excluded. Default 100,000.
     pub commands: u64,
-    /// The stages, jobs and process substitutions that run at once: 64.
-    pub at_once: usize,
-    /// How deep functions, subshells, substitutions and sourced texts may stand in one another: 200.
+    /// Maximum number of stages, jobs and process substitutions that run at the same time. Default 64.
+    pub parallel: usize,
+    /// Maximum nesting depth of functions, subshells, substitutions and sourced scripts. Default 200.
     pub depth: u32,
-    /// The bytes that the variables of a session hold, those of its subshells included: 16 MiB.
+    /// Maximum size of a session's variables, in bytes, those of its subshells included. Default 16 MiB.
     pub variables: u64,
-    /// The bytes that a command substitution gives: 4 MiB.
+    /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,
-    /// The words of one command: 200,000.
+    /// Maximum number of words of one command. Default 200,000.
     pub words: usize,
-    /// The descriptors that are open at once: 256.
+    /// Maximum number of open descriptors. Default 256.
     pub descriptors: usize,
-    /// What one command of the toolbox may use.
+    /// Limits of one command of the toolbox.
     pub stage: StageBounds,
-    /// What [`Shell::capture`](crate::Shell::capture) keeps of each output, half of it from the beginning and half from the end: 1 MiB.
+    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: one half
+    /// from its start, the other from its end. Default 1 MiB.
     pub output: usize,
 }
 
@@ -37,7 +40,7 @@ impl Default for Bounds {
             script: 1 << 20,
             deadline: Duration::from_secs(600),
             commands: 100_000,
-            at_once: 64,
+            parallel: 64,
             depth: 200,
             variables: 16 << 20,
             substitution: 4 << 20,
@@ -49,7 +52,27 @@ impl Default for Bounds {
     }
 }
 
-/// An amount of bytes in words: whole MiB where it is that, else KiB.
+/// Resource limits of one stage: one command of a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageBounds {
+    /// Maximum memory, in bytes; at most 1 GiB. Default 64 MiB.
+    pub memory: usize,
+    /// Maximum processor time. Time spent waiting does not count. Default 30 s.
+    pub time: Duration,
+    /// Maximum number of open descriptors. Default 1,024.
+    pub descriptors: usize,
+    /// Account of the run that the command belongs to. The command's memory and processor time are
+    /// charged to it. Default none.
+    pub account: Option<Account>,
+}
+
+impl Default for StageBounds {
+    fn default() -> StageBounds {
+        StageBounds { memory: 64 << 20, time: Duration::from_secs(30), descriptors: 1024, account: None }
+    }
+}
+
+/// Formats a number of bytes: in MiB if it is a multiple of one, otherwise in KiB, rounded up.
 pub(crate) fn amount(bytes: impl TryInto<u64>) -> String {
     let bytes = bytes.try_into().unwrap_or(u64::MAX);
     if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {

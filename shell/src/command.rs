@@ -1,55 +1,62 @@
-//! A command: what the shell asks for when a word is neither a function nor a builtin.
+//! The command port: a command, its outcome, and the traits by which the shell runs commands.
+//!
+//! The shell builds a [`Command`] when a word names neither a function nor a builtin, and runs it
+//! through [`Commands`]. A command starts further commands through [`Spawn`].
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use wattle_capability::files::Files;
 
+use crate::bounds::{StageBounds, amount};
 use crate::stream::Stream;
 
-/// One command, ready to run.
+/// One command with its environment, ready to run.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The name and the arguments.
     pub argv: Vec<String>,
     /// The exported variables.
     pub env: Vec<(String, String)>,
-    /// The working directory: absolute, in the run's tree.
+    /// The working directory: an absolute path in the run's files.
     pub cwd: String,
-    /// The descriptors by number. Those that are not named are closed.
+    /// The open descriptors, by number. All others are closed.
     pub fds: Vec<(u32, Stream)>,
 }
 
 impl Command {
-    /// The name that the command goes by: the last part of its path.
+    /// Returns the command's name: the last component of its path.
     #[must_use]
     pub fn name(&self) -> &str {
         let word = self.argv.first().map_or("", String::as_str);
         word.rsplit('/').next().unwrap_or(word)
     }
 
-    /// What stands behind a descriptor.
+    /// Returns the stream of a descriptor, if it is open.
     #[must_use]
     pub fn fd(&self, number: u32) -> Option<&Stream> {
-        self.fds.iter().rev().find(|(held, _)| *held == number).map(|(_, stream)| stream)
+        self.fds.iter().rev().find(|(open, _)| *open == number).map(|(_, stream)| stream)
     }
 }
 
-/// How a command ended: 0 is success.
+/// Exit status of a command. 0 means success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Status(pub u8);
 
 impl Status {
-    /// It did what it was asked for.
+    /// The command succeeded.
     pub const SUCCESS: Status = Status(0);
-    /// It ran out of the time that it was given.
+    /// The command exceeded its time limit.
     pub const TIMED_OUT: Status = Status(124);
-    /// It is there and cannot be run.
+    /// The command exists and cannot be run.
     pub const CANNOT_RUN: Status = Status(126);
-    /// There is no such command.
+    /// The command does not exist.
     pub const NOT_FOUND: Status = Status(127);
 
-    /// Whether it is 0.
+    /// Returns true if the status is 0.
     #[must_use]
     pub fn is_success(self) -> bool {
         self.0 == 0
@@ -62,9 +69,128 @@ impl fmt::Display for Status {
     }
 }
 
-/// Runs commands on behalf of commands: `xargs`, `find -exec`, `env`, `timeout`. The shell is one.
+/// Result of running a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandOutcome {
+    /// The command exited by itself, with a status.
+    Exited(Status),
+    /// The host ended the command.
+    Killed(KillReason),
+}
+
+/// Reason why the host ended a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KillReason {
+    /// It wrote to a pipe without a reader, as `yes | head -1` does.
+    Pipe,
+    /// It needed more than this many bytes of memory.
+    Memory(usize),
+    /// It used more than this much processor time.
+    Time(Duration),
+    /// The account of its run has no memory or time left.
+    Account(String),
+    /// It trapped.
+    Crash(String),
+    /// It failed to start.
+    Start(String),
+    /// Its caller cancelled it.
+    Cancelled,
+}
+
+impl CommandOutcome {
+    /// Returns the exit status that the shell reports for this outcome.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match self {
+            CommandOutcome::Exited(status) => *status,
+            CommandOutcome::Killed(KillReason::Pipe) => Status(141),
+            CommandOutcome::Killed(KillReason::Memory(_) | KillReason::Account(_) | KillReason::Cancelled) => {
+                Status(137)
+            }
+            CommandOutcome::Killed(KillReason::Time(_)) => Status(152),
+            CommandOutcome::Killed(KillReason::Crash(_)) => Status(134),
+            CommandOutcome::Killed(KillReason::Start(_)) => Status::CANNOT_RUN,
+        }
+    }
+
+    /// Returns true if the command's whole pipeline has to end with it.
+    #[must_use]
+    pub fn ends_pipeline(&self) -> bool {
+        matches!(
+            self,
+            CommandOutcome::Killed(
+                KillReason::Memory(_)
+                    | KillReason::Time(_)
+                    | KillReason::Account(_)
+                    | KillReason::Crash(_)
+                    | KillReason::Start(_)
+            )
+        )
+    }
+}
+
+/// Formats the message for the command's standard error. It is empty for a broken pipe and for a
+/// cancelled command, which need no message.
+impl fmt::Display for KillReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KillReason::Pipe | KillReason::Cancelled => Ok(()),
+            KillReason::Memory(bytes) => write!(f, "killed: out of memory ({})", amount(*bytes)),
+            KillReason::Time(time) => write!(f, "killed: used up its {} s of processor time", time.as_secs_f64()),
+            KillReason::Account(reason) => write!(f, "killed: {reason}"),
+            KillReason::Crash(reason) => write!(f, "crashed: {reason}"),
+            KillReason::Start(reason) => write!(f, "cannot be run: {reason}"),
+        }
+    }
+}
+
+/// Runs commands on behalf of other commands, such as `xargs`, `find -exec`, `env` and `timeout`.
+/// The shell implements it.
 pub trait Spawn: Send + Sync {
-    /// Runs a command to its end. What keeps it from running is told on its standard error and by its status; past `timeout` it is ended
-    /// and its status is [`Status::TIMED_OUT`].
+    /// Runs a command to its end and returns its status. Writes the reason to the command's standard
+    /// error if it cannot run. Ends it after `timeout` and returns [`Status::TIMED_OUT`].
     fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status>;
+}
+
+/// A set of commands that are neither functions nor builtins of the shell. The
+/// [toolbox](crate::Toolbox) is one; tests bring their own.
+pub trait Commands: Send + Sync {
+    /// Returns the names of all commands.
+    fn names(&self) -> Vec<String>;
+
+    /// Returns true if there is a command of that name.
+    fn has(&self, name: &str) -> bool;
+
+    /// Runs a command to its end, within `bounds`. It starts further commands through `spawn`.
+    fn run<'a>(
+        &'a self,
+        command: Command,
+        files: &'a Arc<Files>,
+        spawn: Arc<dyn Spawn>,
+        bounds: &'a StageBounds,
+    ) -> BoxFuture<'a, CommandOutcome>;
+}
+
+/// An empty set of commands: the shell has only its builtins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCommands;
+
+impl Commands for NoCommands {
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn has(&self, _: &str) -> bool {
+        false
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: Command,
+        _: &'a Arc<Files>,
+        _: Arc<dyn Spawn>,
+        _: &'a StageBounds,
+    ) -> BoxFuture<'a, CommandOutcome> {
+        async { CommandOutcome::Exited(Status::NOT_FOUND) }.boxed()
+    }
 }

@@ -1,4 +1,5 @@
-//! The error numbers of WASI preview 1, and what the run's files say with them.
+//! The error numbers of WASI preview 1, their messages, and the errors of the run's files as such
+//! numbers.
 
 use std::fmt;
 
@@ -9,9 +10,9 @@ macro_rules! numbers {
         impl Errno {
             $($(#[$doc])* pub const $name: Errno = Errno($number);)*
 
-            /// What `strerror` says.
+            /// Returns the message of `strerror`.
             #[must_use]
-            pub fn words(self) -> &'static str {
+            pub fn message(self) -> &'static str {
                 match self {
                     $(Errno::$name => $words,)*
                     _ => "Unknown error",
@@ -24,75 +25,75 @@ macro_rules! numbers {
     };
 }
 
-/// Why an operation failed, as a program is told it: one of the numbers of preview 1, never 0.
+/// An error number of preview 1. It is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errno(u16);
 
 numbers! {
-    /// More arguments than fit.
+    /// The arguments exceed their limit.
     TOO_BIG = 1, "Argument list too long";
-    /// Not allowed.
+    /// Access is denied.
     ACCES = 2, "Permission denied";
-    /// Nothing there yet.
+    /// No data is available yet.
     AGAIN = 6, "Resource temporarily unavailable";
-    /// No such descriptor, or not one for this.
+    /// The descriptor is not open, or does not support the operation.
     BADF = 8, "Bad file descriptor";
-    /// In use.
+    /// The resource is in use.
     BUSY = 10, "Device or resource busy";
-    /// It is there already.
+    /// The entry exists already.
     EXIST = 20, "File exists";
-    /// An address outside of the memory.
+    /// The address is outside the guest's memory.
     FAULT = 21, "Bad address";
-    /// Beyond a file's bound.
+    /// The file exceeds its size limit.
     FBIG = 22, "File too large";
-    /// Bytes that are no UTF-8 where text is needed.
+    /// The bytes are not valid UTF-8.
     ILSEQ = 25, "Illegal byte sequence";
-    /// Ended from outside.
+    /// The call was interrupted.
     INTR = 27, "Interrupted system call";
-    /// An operand that has no meaning.
+    /// The argument is invalid.
     INVAL = 28, "Invalid argument";
     /// The host's file system failed.
     IO = 29, "Input/output error";
-    /// A folder where a file is needed.
+    /// The entry is a folder, and the operation needs a file.
     ISDIR = 31, "Is a directory";
-    /// Links in a circle.
+    /// The symbolic links form a loop.
     LOOP = 32, "Too many levels of symbolic links";
-    /// More descriptors than a program may have.
+    /// The program has its maximum number of descriptors open.
     MFILE = 33, "Too many open files";
-    /// A path or name beyond its bound.
+    /// The path or name exceeds its length limit.
     NAMETOOLONG = 37, "File name too long";
-    /// Nothing is there.
+    /// The entry does not exist.
     NOENT = 44, "No such file or directory";
-    /// No memory left.
+    /// The memory limit is reached.
     NOMEM = 48, "Out of memory";
     /// The overlay, or the disk, is full.
     NOSPC = 51, "No space left on device";
-    /// The host has no such function.
+    /// The host does not implement the function.
     NOSYS = 52, "Function not implemented";
-    /// Something else where a folder is needed.
+    /// The entry is not a folder, and the operation needs one.
     NOTDIR = 54, "Not a directory";
-    /// The folder holds something.
+    /// The folder is not empty.
     NOTEMPTY = 55, "Directory not empty";
-    /// There are no sockets.
+    /// The descriptor is not a socket. The host has none.
     NOTSOCK = 57, "Not a socket";
-    /// The files of a run cannot do that.
+    /// The run's files do not support the operation.
     NOTSUP = 58, "Not supported";
     /// The entry is a device or a fifo of the host.
     NXIO = 60, "No such device or address";
-    /// A number beyond its type.
+    /// The value does not fit its type.
     OVERFLOW = 61, "Value too large for data type";
-    /// Not allowed to anyone.
+    /// The operation is never permitted.
     PERM = 63, "Operation not permitted";
-    /// Nobody reads what is written.
+    /// The pipe has no reader.
     PIPE = 64, "Broken pipe";
-    /// What is no file has no place in it.
+    /// The stream is not a file, so it has no position.
     SPIPE = 70, "Illegal seek";
-    /// Somebody else changed the base.
+    /// The base was changed by another process.
     STALE = 72, "Stale file handle";
 }
 
 impl Errno {
-    /// The number itself.
+    /// Returns the number.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
@@ -101,7 +102,7 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words())
+        f.write_str(self.message())
     }
 }
 
@@ -128,21 +129,22 @@ impl From<&FilesError> for Errno {
     }
 }
 
-/// Why something was not opened or done: the number for a program, and the words for whoever reads its messages.
+/// An error of an operation on files: a number for the program, and a message for its reader.
 ///
-/// The words are those of `strerror`, but where the run's files refuse and say why: `read blocked: path escapes your working dir`.
+/// The message is that of `strerror`, unless the run's files refused the operation with a reason of
+/// their own, such as `read blocked: path escapes your working dir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The number.
+    /// The error number.
     pub errno: Errno,
-    /// What the run's files said, where it says more than the number does.
+    /// The message of the run's files, if it says more than the number does.
     pub refusal: Option<String>,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.refusal {
-            Some(words) => f.write_str(words),
+            Some(message) => f.write_str(message),
             None => self.errno.fmt(f),
         }
     }
@@ -158,7 +160,7 @@ impl From<Errno> for Fault {
 
 impl From<FilesError> for Fault {
     fn from(error: FilesError) -> Fault {
-        let says_more = matches!(
+        let has_reason = matches!(
             error.kind(),
             ErrorKind::Escape
                 | ErrorKind::Denied
@@ -168,7 +170,7 @@ impl From<FilesError> for Fault {
                 | ErrorKind::Conflict
                 | ErrorKind::Io
         );
-        Fault { errno: Errno::from(&error), refusal: says_more.then(|| error.to_string()) }
+        Fault { errno: Errno::from(&error), refusal: has_reason.then(|| error.to_string()) }
     }
 }
 
@@ -178,16 +180,16 @@ mod tests {
     use wattle_capability::files::{Files, OVERLAY_LIMIT};
 
     #[test]
-    fn every_number_is_its_own() {
-        for (at, one) in ALL.iter().enumerate() {
-            assert!(ALL[..at].iter().all(|other| other.number() != one.number()), "{one:?}");
-            assert!((1..=76).contains(&one.number()));
-            assert_ne!(one.words(), "Unknown error");
+    fn error_numbers_are_unique() {
+        for (index, errno) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.number() != errno.number()), "{errno:?}");
+            assert!((1..=76).contains(&errno.number()));
+            assert_ne!(errno.message(), "Unknown error");
         }
     }
 
     #[test]
-    fn a_refusal_keeps_its_words() {
+    fn a_refusal_keeps_its_message() {
         let files = Files::overlay(None, OVERLAY_LIMIT);
         let fault = |path: &str| Fault::from(files.read(path).unwrap_err());
         assert_eq!(fault("../a").errno, Errno::ACCES);

@@ -1,22 +1,28 @@
-//! The shell: a line of commands, run as WebAssembly instances over the run's files. No process of the operating system stands behind it.
+//! A shell that runs scripts over a run's files. Its commands are WebAssembly instances; it starts
+//! no process of the operating system.
 //!
-//! `language/` reads a script and carries it out; `command.rs` is what it asks for when a word is no function and no builtin; `toolbox/` runs
-//! that in an instance of its own, on a preview-1 host (`wasi/`) over the run's [`Files`](wattle_capability::files::Files); `stream.rs` is what
-//! stands behind descriptors: pipes, files, devices.
+//! Each module imports only those above it in this list:
+//!
+//! - `errno`: error numbers and their messages.
+//! - `bounds`: resource limits of a script and of a command.
+//! - `stream`: the streams behind descriptors: pipes, files, devices.
+//! - `command`: the port through which the shell runs a command.
+//! - `toolbox`: the bundled commands. Each runs in an instance of its own, on a WASI preview 1 host
+//!   over the run's [`Files`](wattle_capability::files::Files).
+//! - `language`: the parser, the interpreter and the builtins.
+//! - `port`: the implementation of the capability `shell`.
 
 mod bounds;
 mod command;
-mod commands;
 mod errno;
 mod language;
 mod port;
 mod stream;
 mod toolbox;
 
-pub use bounds::Bounds;
-pub use command::{Command, Spawn, Status};
-pub use commands::{Commands, NoCommands};
+pub use bounds::{Bounds, StageBounds};
+pub use command::{Command, CommandOutcome, Commands, KillReason, NoCommands, Spawn, Status};
 pub use errno::{Errno, Fault};
 pub use language::{Output, Session, Shell, Stdio};
-pub use stream::{Captured, Device, OpenHow, Stream, StreamKind};
-pub use toolbox::{Ended, Killed, StageBounds, Toolbox, ToolboxError};
+pub use stream::{Captured, Device, OpenMode, Stream, StreamKind};
+pub use toolbox::{Toolbox, ToolboxError};

@@ -1,4 +1,4 @@
-//! The shell as programs call it: the capability's port.
+//! The implementation of the capability `shell`: programs call the shell through it.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,8 @@
-//! What people and models type, run by this shell and compared with what bash gave for it.
+//! Scripts that people and models write, run by this shell and compared with the results of bash.
 //!
-//! `corpus/*.txt` hold scripts, separated by lines that are `---`; `corpus/*.out` hold what each is to write and its status. Each runs in a copy of
-//! `corpus/files`. `UPDATE=1` writes the outcomes anew, as bash gives them where it is there. Where it is not, the committed ones are the judge.
+//! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected output
+//! and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` writes the expected
+//! results again, with bash if it is installed.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic")]
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_shell::{Bounds, Shell, Toolbox};
 
-/// How long one script may take.
+/// Time limit of one script.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn folder() -> PathBuf {
@@ -28,7 +29,7 @@ fn shell() -> &'static Shell {
     })
 }
 
-/// What a script wrote, and how it ended.
+/// Standard output and status of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     stdout: String,
@@ -46,7 +47,7 @@ async fn by_wattle(script: &str) -> (Outcome, String) {
     (Outcome { stdout: text(&output.stdout), status: output.status.0 }, text(&output.stderr))
 }
 
-/// What bash makes of it; nothing where there is no bash.
+/// Runs a script with bash, if it is installed.
 fn by_bash(script: &str) -> Option<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder().join("files")).unwrap() {
@@ -65,7 +66,8 @@ fn by_bash(script: &str) -> Option<Outcome> {
     Some(Outcome { stdout, status: u8::try_from(output.status.code()?).ok()? })
 }
 
-/// The scripts of a file. One that begins with `$ ` has a line for each, with `$ ` in front.
+/// Returns the scripts of a file. A file that starts with `$ ` contains one script per line, each with
+/// that prefix.
 fn blocks(text: &str) -> Vec<&str> {
     if text.starts_with("$ ") {
         return text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
@@ -73,8 +75,8 @@ fn blocks(text: &str) -> Vec<&str> {
     text.split("\n---\n").map(|script| script.trim_matches('\n')).collect()
 }
 
-/// One outcome as the `.out` files have it.
-fn written(script: &str, outcome: &Outcome) -> String {
+/// Formats an outcome for an `.out` file.
+fn rendered(script: &str, outcome: &Outcome) -> String {
     let mut text = format!("### {}\n", script.lines().next().unwrap_or_default());
     let _ = writeln!(text, "status {}", outcome.status);
     text.push_str(&outcome.stdout);
@@ -95,7 +97,7 @@ async fn check(name: &str) {
                 Some(outcome) => outcome,
                 None => by_wattle(script).await.0,
             };
-            all.push_str(&written(script, &outcome));
+            all.push_str(&rendered(script, &outcome));
         }
         std::fs::write(&expected_path, all).unwrap();
     }
@@ -104,7 +106,7 @@ async fn check(name: &str) {
     let mut outcomes = expected.split("### ").skip(1);
     for script in &scripts {
         let (outcome, stderr) = by_wattle(script).await;
-        let ours = written(script, &outcome);
+        let ours = rendered(script, &outcome);
         all.push_str(&ours);
         let theirs = format!("### {}", outcomes.next().unwrap_or_default());
         if ours != theirs {
@@ -115,13 +117,13 @@ async fn check(name: &str) {
     assert_eq!(all, expected, "the outcomes of {name} are not those of its scripts: run with UPDATE=1");
 }
 
-/// A program of the machine that made the committed outcomes.
+/// A program that produced the committed outcomes.
 struct Oracle {
-    /// The words of a script that say it uses the program; none for one that all scripts use.
+    /// Words by which a script uses the program. Empty for a program that all scripts use.
     words: &'static [&'static str],
     /// The command that shows its version.
     probe: &'static str,
-    /// The text in that version which says it is the one that was recorded.
+    /// Text in the version output that identifies the recorded program.
     recorded: &'static str,
 }
 
@@ -137,7 +139,7 @@ const ORACLES: &[Oracle] = &[
 ];
 
 impl Oracle {
-    /// Returns what the machine has in its place; nothing if it is the one that was recorded.
+    /// Returns the first line of the machine's version output, or `None` if it is the recorded program.
     fn differs(&self) -> Option<String> {
         let shown = by_bash(&format!("{} </dev/null 2>&1", self.probe));
         let shown = shown.map_or_else(String::new, |outcome| outcome.stdout);
@@ -154,7 +156,7 @@ impl Oracle {
 /// Returns the oracles of this machine that are not the recorded ones, and prints a line for each.
 ///
 /// # Panics
-/// In CI, where all of them must be there.
+/// Panics in CI, where all programs must be the recorded ones.
 fn missing_oracles() -> Vec<&'static Oracle> {
     let differs = |oracle: &&'static Oracle| {
         let Some(found) = oracle.differs() else { return false };
@@ -176,7 +178,7 @@ fn agrees(name: &str, missing: &[&Oracle]) -> usize {
     let judged = pairs.filter(|(script, _)| !missing.iter().any(|oracle| oracle.is_used_by(script)));
     let compared = judged.map(|(script, theirs)| {
         let outcome = by_bash(script).unwrap_or_else(|| panic!("bash did not run {script}"));
-        assert_eq!(written(script, &outcome), format!("### {theirs}"), "{name}: {script}");
+        assert_eq!(rendered(script, &outcome), format!("### {theirs}"), "{name}: {script}");
     });
     compared.count()
 }

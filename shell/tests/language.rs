@@ -1,4 +1,4 @@
-//! What the shell does where bash is no measure: its bounds, its words, sessions; and that no text does harm.
+//! The behaviour that bash does not define: limits, messages, sessions; and random scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -12,7 +12,7 @@ use wattle_shell::{Bounds, NoCommands, Output, Session, Shell, Stdio, Stream};
 fn bounds() -> Bounds {
     Bounds {
         commands: 2_000,
-        at_once: 16,
+        parallel: 16,
         depth: 60,
         variables: 1 << 20,
         substitution: 64 << 10,
@@ -34,7 +34,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a line of a session, and gives its output and status.
+/// Runs a line of a session. Returns its standard output, standard error and status.
 async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String, String, u8) {
     let (stdout, out) = Stream::capture(1 << 16);
     let (stderr, err) = Stream::capture(1 << 16);
@@ -43,7 +43,7 @@ async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String,
 }
 
 #[tokio::test]
-async fn what_has_no_end_ends_at_a_bound_and_the_session_goes_on() {
+async fn an_endless_line_ends_at_a_limit_and_the_session_goes_on() {
     let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
     line(&mut session, "kept=1", Duration::from_secs(5)).await;
     for (script, status, words) in [
@@ -77,7 +77,7 @@ async fn what_has_no_end_ends_at_a_bound_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn deep_texts_are_told_and_never_overflow() {
+async fn deeply_nested_texts_never_overflow_the_stack() {
     let nested = |open: &str, times: usize, middle: &str, close: &str| {
         format!("{}{middle}{}", open.repeat(times), close.repeat(times))
     };
@@ -108,7 +108,7 @@ async fn deep_texts_are_told_and_never_overflow() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_in_words() {
+async fn mistakes_are_reported() {
     for (script, status, words) in [
         (
             "echo a\nif true; then\necho b",
@@ -147,12 +147,12 @@ async fn mistakes_are_told_in_words() {
         let stderr = text(&output.stderr);
         assert!(stderr.contains(words), "{script}: {stderr}");
         assert_eq!(output.status.0, status, "{script}: {stderr}");
-        assert!(output.stdout.is_empty(), "{script}: nothing is run before the text is read");
+        assert!(output.stdout.is_empty(), "{script}: nothing runs before the whole text is parsed");
     }
 }
 
 #[tokio::test]
-async fn a_session_keeps_what_lines_set() {
+async fn a_session_keeps_the_settings_of_its_lines() {
     let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
     let second = Duration::from_secs(5);
     line(&mut session, "x=1; f() { echo f $x; }; set -u; echo > file", second).await;
@@ -165,7 +165,7 @@ async fn a_session_keeps_what_lines_set() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_dropped_leaves_the_session_as_it_was() {
+async fn a_dropped_line_leaves_the_session_unchanged() {
     let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
     line(&mut session, "x=before", Duration::from_secs(5)).await;
     let dropped = tokio::time::timeout(
@@ -178,7 +178,7 @@ async fn a_line_that_is_dropped_leaves_the_session_as_it_was() {
 }
 
 #[tokio::test]
-async fn parentheses_that_can_be_read_in_two_ways_take_no_time() {
+async fn ambiguous_parentheses_are_parsed_quickly() {
     for text in ["$((".repeat(40), "((".repeat(48), "$((($((".repeat(12), "\"$(( `echo $((".repeat(12)] {
         let output = run(&text, Duration::from_secs(5)).await;
         assert_eq!(output.status.0, 2, "{text}: {}", self::text(&output.stderr));
@@ -187,7 +187,7 @@ async fn parentheses_that_can_be_read_in_two_ways_take_no_time() {
 }
 
 #[test]
-fn a_text_that_breaks_off_is_known() {
+fn an_incomplete_text_is_recognized() {
     for (text, open) in [
         ("echo hi", false),
         ("if true; then", true),
@@ -205,7 +205,7 @@ fn a_text_that_breaks_off_is_known() {
     }
 }
 
-/// Pieces of which scripts are made, and what breaks them.
+/// Pieces of random scripts.
 const PIECES: &[&str] = &[
     "echo",
     "a",
@@ -334,9 +334,9 @@ fn any_script() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Any text ends, in time and without a panic.
+    /// Every script ends in time and without a panic.
     #[test]
-    fn no_text_does_harm(script in any_script()) {
+    fn every_script_ends(script in any_script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let output = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), run(&script, Duration::from_millis(50))).await

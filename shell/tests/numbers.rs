@@ -1,5 +1,5 @@
-//! Numbers of all sizes, wherever a script can write one: none ends the shell, takes its memory, or
-//! its time.
+//! Numbers of all sizes, wherever a script can contain one: none crashes the shell or exhausts its
+//! memory or time.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -40,7 +40,7 @@ const NUMBERS: &[&str] = &[
     "",
 ];
 
-/// Scripts with a place for a number.
+/// Scripts in which `N` is replaced with a number.
 const SCRIPTS: &[&str] = &[
     "printf '%Nd' 1 > /o",
     "printf '%.Nd' 1 > /o",
@@ -111,7 +111,7 @@ async fn run(script: &str) -> Output {
 }
 
 #[tokio::test]
-async fn no_number_does_harm() {
+async fn no_number_crashes_the_shell() {
     for script in SCRIPTS {
         for number in NUMBERS {
             let script = script.replace('N', number);

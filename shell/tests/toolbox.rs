@@ -1,4 +1,4 @@
-//! The module of the commands is the one its manifest tells of, built from the sources that lie in `toolbox`.
+//! The commands' module matches its manifest, and is built from the sources in `shell/toolbox`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A line of the manifest.
+/// Returns the value of a line of the manifest.
 fn manifest(name: &str) -> String {
     let text = fs::read_to_string(format!("{TOP}/shell/src/toolbox/commands.txt")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -51,7 +51,7 @@ fn the_module_is_built_from_the_sources_beside_it() {
 }
 
 #[test]
-fn the_module_is_the_one_of_the_manifest() {
+fn the_module_matches_the_hash_of_the_manifest() {
     let packed = fs::read(format!("{TOP}/shell/src/toolbox/commands.wasm.zst")).unwrap();
     assert!(packed.len() < 5 << 20, "the module has {} bytes, packed", packed.len());
     let module = zstd::decode_all(packed.as_slice()).unwrap();

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use wattle_agent::journal::{Call, Opened, Opening, SharedJournal, Status, Turn};
+use wattle_agent::journal::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
 use wattle_machine::{Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
@@ -28,7 +28,7 @@ async fn attempts(journal: &SharedJournal) {
     let turn = Turn {
         spent: Usage::default(),
         input: Input::Begin { message: "go".to_owned() },
-        done: Vec::new(),
+        effects: Vec::new(),
         seq: 1,
         elapsed_ms: 0,
         files: None,
@@ -47,8 +47,8 @@ async fn attempts(journal: &SharedJournal) {
     assert!(!journal.release("none").await.unwrap());
 }
 
-fn opened(id: &str, made: u64) -> Opened {
-    let opening = Opening {
+fn opened(id: &str, made: u64) -> RunRecord {
+    let start = RunStart {
         setup: Setup { system: "prompt".to_owned(), ..Setup::default() },
         message: "go".to_owned(),
         agent: "a".to_owned(),
@@ -63,7 +63,7 @@ fn opened(id: &str, made: u64) -> Opened {
         forked: Some(("x".to_owned(), 1)),
         origin: serde_json::json!({"by": "test", "n": [1, null]}),
     };
-    Opened {
+    RunRecord {
         id: id.to_owned(),
         session: Some("s".to_owned()),
         status: Status::Open,
@@ -71,7 +71,7 @@ fn opened(id: &str, made: u64) -> Opened {
         used: made,
         attempts: 1,
         reason: None,
-        opening,
+        start,
     }
 }
 
@@ -83,7 +83,7 @@ async fn runs(journal: &SharedJournal) {
     }
     assert!(journal.open(opened("a", 0)).await.is_err(), "an id is one run's");
     let a = journal.run("a").await.unwrap().unwrap();
-    assert_eq!((&a.opening, a.status, a.session.as_deref()), (&opened("a", 0).opening, Status::Open, Some("s")));
+    assert_eq!((&a.start, a.status, a.session.as_deref()), (&opened("a", 0).start, Status::Open, Some("s")));
     journal.park("b", None).await.unwrap();
     journal.end("c", Vec::new(), None).await.unwrap();
     let ids =
@@ -102,7 +102,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     let turn = |text: &str, files: Option<&str>| Turn {
         spent: Usage::default(),
         input: Input::Begin { message: text.to_owned() },
-        done: Vec::new(),
+        effects: Vec::new(),
         seq: u64::from(u32::MAX) + 5,
         elapsed_ms: 9,
         files: files.map(str::to_owned),
@@ -114,10 +114,10 @@ async fn turns_and_calls(journal: &SharedJournal) {
     assert_eq!(journal.turns("a").await.unwrap(), turns);
     assert!(journal.turn("none", turn("x", None)).await.is_err(), "a turn belongs to a run");
 
-    let call = |path: &[u32], number, came| Call {
+    let call = |path: &[u32], number, result| RecordedCall {
         turn: 1,
         program: 0,
-        mark: CallId {
+        id: CallId {
             path: Arc::from(path),
             number,
             function: Cow::Borrowed("http.post"),
@@ -126,7 +126,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
             args: "\"x\"".to_owned(),
         },
         times: 3,
-        came,
+        result,
     };
     let all = [
         call(&[], 2, None),
@@ -134,13 +134,13 @@ async fn turns_and_calls(journal: &SharedJournal) {
         call(&[2, 0, 1], 2, Some(Ok(RecordedValue::Items(vec![vec![0, 255], Vec::new()])))),
     ];
     journal.calls("a", all.to_vec()).await.unwrap();
-    let elsewhere = Call { turn: 2, ..call(&[], 2, None) };
+    let elsewhere = RecordedCall { turn: 2, ..call(&[], 2, None) };
     journal.calls("a", vec![elsewhere.clone()]).await.unwrap();
     assert_eq!(journal.calls_of("a", 1).await.unwrap(), all);
     assert_eq!(journal.calls_of("a", 2).await.unwrap(), [elsewhere]);
     assert_eq!(journal.calls_of("a", 0).await.unwrap(), []);
 
-    let ended = Call { came: Some(Ok(RecordedValue::Unit)), ..all[0].clone() };
+    let ended = RecordedCall { result: Some(Ok(RecordedValue::Unit)), ..all[0].clone() };
     journal.calls("a", vec![ended.clone()]).await.unwrap();
     journal.calls("a", vec![all[0].clone()]).await.unwrap();
     assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "the result of a call is final");
@@ -148,11 +148,11 @@ async fn turns_and_calls(journal: &SharedJournal) {
 }
 
 async fn holds(journal: &SharedJournal) {
-    let held = journal.hold("x").await.unwrap().unwrap();
-    assert!(journal.hold("x").await.unwrap().is_none());
-    let other = journal.hold("y").await.unwrap();
+    let held = journal.lock("x").await.unwrap().unwrap();
+    assert!(journal.lock("x").await.unwrap().is_none());
+    let other = journal.lock("y").await.unwrap();
     assert!(other.is_some());
     drop(held);
-    assert!(journal.hold("x").await.unwrap().is_some());
-    assert!(journal.hold("y").await.unwrap().is_none(), "another name is still held");
+    assert!(journal.lock("x").await.unwrap().is_some());
+    assert!(journal.lock("y").await.unwrap().is_none(), "another name is still held");
 }

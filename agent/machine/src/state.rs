@@ -215,7 +215,7 @@ pub struct ModelAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
     /// If true, the answer was truncated because it reached the provider's length limit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "is_cut", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
     /// The model's reasoning, if the provider returns it apart from the text. It is the thought if
     /// the text contains none.

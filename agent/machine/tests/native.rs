@@ -201,7 +201,7 @@ fn an_exclusive_program_runs_alone_and_the_others_are_refused() {
     assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), ["alone()"]);
     let (state, _) = step(state, Input::Executed(vec![ran("well")]));
     let results = results(&state);
-    assert!(results[0].1.contains("not run: `alone` runs with no other call beside it"), "{results:?}");
+    assert!(results[0].1.contains("not run: `alone` must be the only call of its turn"), "{results:?}");
     assert!(results[1].1.ends_with("well") && results[2].1.contains("not run"), "{results:?}");
 }
 

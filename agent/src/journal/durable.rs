@@ -10,11 +10,11 @@ use wattle_machine::{Event, Message, Setup};
 use wattle_rt::Grants;
 use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
 
-use super::tape::shown;
-use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
-use crate::StoreError;
+use super::tape::describe;
+use super::{Lock, RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, TurnRecorder};
 use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Suspended};
+use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
@@ -23,54 +23,54 @@ use crate::settings::Settings;
 use crate::sink::{Sink, Stamp};
 use crate::trace::clip;
 
-/// What became of a run that is kept in a journal.
+/// The outcome of driving a journaled run.
 #[derive(Debug)]
-pub enum Ended {
-    /// It came to its end; the journal is to be [told](end) when all that follows from it is done.
+pub enum RunOutcome {
+    /// The run has ended. The caller must call [`end`] once the consequences are handled.
     Done(Report),
-    /// It waits for what a person has to say.
-    Parked(Parked),
+    /// The run waits for a person.
+    Parked(ParkedRun),
 }
 
-/// A run that waits for what a person has to say.
+/// A run that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parked {
+pub struct ParkedRun {
     /// The run.
     pub run_id: String,
-    /// What it waits for.
+    /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
 }
 
-/// A question that a run waits for the answer to.
+/// A question of a run that a person has to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingApproval {
     /// The call that it is about: the step and the call within it, such as `2.1`.
     pub call: String,
-    /// What the program would do.
+    /// A description of what the program would do.
     pub question: String,
 }
 
-/// Why a run cannot be taken up.
+/// A run that cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
-    /// It has come to its end.
+    /// The run has ended.
     #[error("the run `{0}` has ended")]
     Ended(String),
-    /// Another process works on it, or this one.
+    /// The run is being driven, by this or another process.
     #[error("the run `{0}` is under way in another process")]
     Held(String),
-    /// It waits for an answer, and was given none to what it waits for.
+    /// The run waits for an approval that was not answered.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
-    /// It ended its process several times, and waits for an operator to release it.
+    /// The run ended its process repeatedly, and waits for an operator to release it.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
         /// The run.
         run: String,
-        /// What is known of it.
+        /// The known facts about the failed attempts.
         reason: String,
     },
-    /// No question is open about that call.
+    /// No approval is pending for this call.
     #[error("the run does not wait for an answer about the call `{0}`")]
     NotAsked(String),
     /// The journal cannot be read or written.
@@ -78,30 +78,32 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// How many attempts to drive a run may fail to reach its next turn, because its process ended, before it is parked.
-const ATTEMPTS: u32 = 2;
+/// Maximum number of attempts that may end the process before the run's next turn. After that, the
+/// run is parked.
+const MAX_ATTEMPTS: u32 = 2;
 
-/// Maximum number of characters of a call in the reason that a run is parked for.
-const SHOWN: usize = 200;
+/// Maximum number of characters of a call in the reason for parking a run.
+const MAX_CALL_CHARS: usize = 200;
 
-/// How long to wait before it is tried again to hold what somebody else holds.
-const BUSY: Duration = Duration::from_millis(50);
+/// Delay between two attempts to lock a session.
+const LOCK_RETRY: Duration = Duration::from_millis(50);
 
-/// Makes the id of a run: sortable by time, unguessable.
+/// Creates the id of a run: sortable by time, unguessable.
 #[must_use]
 pub fn new_id() -> String {
     ulid::Ulid::generate().to_string()
 }
 
-/// The name that a run is held by.
-fn hold_of(run: &str) -> String {
+/// Returns the name of a run's lock.
+fn lock_name(run: &str) -> String {
     format!("run:{run}")
 }
 
-/// Drives a job as [`crate::run`] does, and writes down all that comes to it, under that id. `origin` is kept for whoever takes it up.
+/// Drives a job as [`crate::run`] does, and journals it under the given id. `origin` is kept for
+/// the caller that resumes the run.
 ///
 /// # Errors
-/// Where the journal cannot be written; then nothing was done.
+/// The journal cannot be written. In that case nothing was done.
 pub async fn run(
     host: &Host,
     model: &dyn Model,
@@ -109,11 +111,11 @@ pub async fn run(
     job: Job,
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
-) -> Result<Ended, StoreError> {
+) -> Result<RunOutcome, StoreError> {
     let job = Job { tenant: journal.tenant().clone(), ..job };
     let setup = driver::setup(host, model, settings, &job);
     let now = crate::now_ms();
-    let opened = Opened {
+    let opened = RunRecord {
         id: id.clone(),
         session: job.session_id.clone(),
         status: Status::Open,
@@ -121,60 +123,62 @@ pub async fn run(
         used: now,
         attempts: 1,
         reason: None,
-        opening: opening(host, model, settings, &job, setup.clone(), origin),
+        start: start(host, model, settings, &job, setup.clone(), origin),
     };
-    let hold = journal.hold(&hold_of(&id)).await?;
+    let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
-    let track = Track::new(Arc::clone(journal), id, files(&job.grants));
-    let ended = drive(host, model, settings, (job, setup), sink, (journal, &track)).await;
-    drop(hold);
+    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants));
+    let ended = drive(host, model, settings, (job, setup), sink, (journal, &recorder)).await;
+    drop(lock);
     Ok(ended)
 }
 
-/// What a run is resumed with: all that a journal does not keep.
-pub struct Resumed {
-    /// What its programs may use: the same as when it began.
+/// The parts of a resumed run that a journal does not keep.
+pub struct ResumeOptions {
+    /// The capabilities that its programs may use: the same as at its start.
     pub grants: Arc<Grants>,
-    /// Seals its trace; `None` leaves it unsealed.
+    /// The key that seals the trace; without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
-    /// Ends the run when it is cancelled.
+    /// Cancels the run.
     pub cancel: tokio_util::sync::CancellationToken,
-    /// What is not the run's own affair: deadlines, prices, what looks at messages. The journal keeps the rest.
+    /// The settings that the journal does not keep: deadlines, prices, the content guard.
     pub settings: Settings,
-    /// Counts what its programs use of the model.
+    /// Counts the model usage of the run's programs.
     pub meter: Meter,
-    /// Calls that are approved (true) or denied.
+    /// Answers to pending approvals: true approves the call, false denies it.
     pub answers: Vec<(String, bool)>,
-    /// If true, a run that ended its process several times is tried again.
+    /// If true, a run that ended its process repeatedly is tried again.
     pub release: bool,
 }
 
-/// Takes up a run that was stopped, or that waits for answers, and drives it to its end. The one effect that was under way is performed
-/// again where that does no harm; of any other the model is told that its outcome is unknown.
+/// Resumes a run that was stopped or waits for approvals, and drives it to its end. The effect that
+/// was pending is repeated if that is safe; otherwise the model is told that its outcome is
+/// unknown.
 ///
 /// # Errors
-/// Why it cannot be taken up.
+/// The reason why the run cannot be resumed.
 pub async fn resume(
     host: &Host,
     model: &dyn Model,
     run: &str,
-    with: Resumed,
+    with: ResumeOptions,
     sink: &dyn Sink,
     journal: &SharedJournal,
-) -> Result<Ended, ResumeError> {
-    let hold = journal.hold(&hold_of(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+) -> Result<RunOutcome, ResumeError> {
+    let lock = journal.lock(&lock_name(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
     if with.release {
         journal.release(run).await?;
     }
-    // Only now is it certain that nobody else writes to it.
-    let Some(Opened { session, status, reason, opening, .. }) = journal.run(run).await? else {
+    // Only the lock makes sure that nobody else writes to the run.
+    let Some(RunRecord { session, status, reason, start, .. }) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };
     match (status, reason) {
         (Status::Ended, _) => return Err(ResumeError::Ended(run.to_owned())),
         (Status::Parked, Some(reason)) => return Err(ResumeError::Parked { run: run.to_owned(), reason }),
         (Status::Parked, None) => answer(journal, run, &with.answers).await?,
-        // Answers come from a person, who may have given wrong ones: that is no attempt.
+        // Answers come from a person, who may give wrong ones, so this does not count as an
+        // attempt.
         (Status::Open, _) if !with.answers.is_empty() => answer(journal, run, &with.answers).await?,
         (Status::Open, _) => {}
     }
@@ -183,45 +187,45 @@ pub async fn resume(
         && with.answers.is_empty()
         && let Err(open) = answer(journal, run, &[]).await
     {
-        // Its process was stopped after it had asked, and before the run was parked.
+        // Its process stopped after it had asked, and before the run was parked.
         journal.park(run, None).await?;
         return Err(open);
     }
     let settings = Settings {
-        agent: opening.agent.clone(),
-        machine: opening.setup.settings,
-        timeout: opening.timeout_ms.map(Duration::from_millis),
-        temperature: opening.temperature,
-        max_tokens: opening.max_tokens,
-        preamble: opening.preamble.clone(),
+        agent: start.agent.clone(),
+        machine: start.setup.settings,
+        timeout: start.timeout_ms.map(Duration::from_millis),
+        temperature: start.temperature,
+        max_tokens: start.max_tokens,
+        preamble: start.preamble.clone(),
         ..with.settings
     };
     let job = Job {
-        message: opening.message.clone(),
-        history: opening.setup.history.clone(),
+        message: start.message.clone(),
+        history: start.setup.history.clone(),
         tenant: journal.tenant().clone(),
         session_id: session,
         grants: with.grants,
-        workdir: opening.workdir.clone(),
+        workdir: start.workdir.clone(),
         signer: with.signer,
         meter: with.meter,
         cancel: with.cancel,
     };
-    let setup = opening.setup;
-    let track = Track::taken_up(Arc::clone(journal), run.to_owned(), setup.clone(), files(&job.grants)).await?;
-    let ended = drive(host, model, &settings, (job, setup), sink, (journal, &track)).await;
-    drop(hold);
+    let setup = start.setup;
+    let recorder = TurnRecorder::resume(Arc::clone(journal), run.to_owned(), setup.clone(), files(&job.grants)).await?;
+    let ended = drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await;
+    drop(lock);
     Ok(ended)
 }
 
-/// Counts an attempt to drive a run, before anything else is done for it. A run whose attempts did not get further is parked, unless an
-/// operator wants it tried.
+/// Counts an attempt to drive a run. A run whose earlier attempts made no progress is parked,
+/// unless an operator releases it.
 async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<(), ResumeError> {
-    if journal.attempt(run).await? <= ATTEMPTS || release {
+    if journal.attempt(run).await? <= MAX_ATTEMPTS || release {
         return Ok(());
     }
-    // What is known is looked for when the run is parked already: even to read it may be what ends the process.
-    let reason = format!("this run ended its process {ATTEMPTS} times; it is parked");
+    // The details are read after the run is parked, because even reading them may end the process.
+    let reason = format!("this run ended its process {MAX_ATTEMPTS} times; it is parked");
     journal.park(run, Some(reason.clone())).await?;
     let reason = match last_known(journal, run).await? {
         Some(known) => format!("{reason}; last known: {known}"),
@@ -231,25 +235,25 @@ async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<()
     Err(ResumeError::Parked { run: run.to_owned(), reason })
 }
 
-/// What a run was about to do at its last turn, and the last call of its programs.
+/// Describes the last turn of a run, and the last call of its programs.
 async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>, StoreError> {
     let turns = journal.turns(run).await?;
     let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else { return Ok(None) };
-    let doing = turn.done.iter().find_map(|done| match done {
-        Done::Ask(asked) => Some(format!("step {}: the model was asked", asked.step)),
-        Done::Execute { step, calls } => {
+    let doing = turn.effects.iter().find_map(|effect| match effect {
+        RecordedEffect::Ask(asked) => Some(format!("step {}: the model was asked", asked.step)),
+        RecordedEffect::Execute { step, calls } => {
             let programs: Vec<&str> = calls.iter().map(|call| call.label()).collect();
             Some(format!("step {step}: {} ran", programs.join(", ")))
         }
-        Done::Moderate { .. } => Some("the message was looked at".to_owned()),
-        Done::Emit(_) | Done::Finish(_) => None,
+        RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
+        RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
-    let real = || calls.iter().filter(|call| call.mark.function != PROGRAM && call.mark.function != QUESTION);
-    let last = real().find(|call| call.came.is_none()).or_else(|| real().next_back());
+    let external = || calls.iter().filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
+    let last = external().find(|call| call.result.is_none()).or_else(|| external().next_back());
     let call = last.map(|call| {
-        let state = if call.came.is_none() { "under way" } else { "done" };
-        format!("call {} ({state})", clip(&shown(&call.mark), SHOWN))
+        let state = if call.result.is_none() { "under way" } else { "done" };
+        format!("call {} ({state})", clip(&describe(&call.id), MAX_CALL_CHARS))
     });
     let known: Vec<String> = doing.into_iter().chain(call).collect();
     Ok((!known.is_empty()).then(|| known.join(", ")))
@@ -261,44 +265,45 @@ async fn drive(
     settings: &Settings,
     (job, setup): (Job, Setup),
     sink: &dyn Sink,
-    (journal, track): (&SharedJournal, &Track),
-) -> Ended {
-    let driven = driver::drive(host, model, settings, (job, setup), sink, (&track.run, Some(track)));
-    match caught(&track.run, driven).await {
-        Ok(Ok(report)) => Ended::Done(report),
-        Err(Bug) => Ended::Done(Report::failed(track.run.clone(), BUG.to_owned())),
+    (journal, recorder): (&SharedJournal, &TurnRecorder),
+) -> RunOutcome {
+    let driven = driver::drive(host, model, settings, (job, setup), sink, (&recorder.run, Some(recorder)));
+    match caught(&recorder.run, driven).await {
+        Ok(Ok(report)) => RunOutcome::Done(report),
+        Err(Bug) => RunOutcome::Done(Report::failed(recorder.run.clone(), BUG.to_owned())),
         Ok(Err(Suspended { run_id, waiting, seq, .. })) => {
-            if let Err(error) = journal.park(&track.run, None).await {
-                tracing::error!(run = run_id, %error, "failed to note that a run waits for an answer");
+            if let Err(error) = journal.park(&recorder.run, None).await {
+                tracing::error!(run = run_id, %error, "failed to park a run that waits for an approval");
             }
             let stamp = Stamp::from(&run_id, sink, seq);
             for PendingApproval { call, question } in &waiting {
                 stamp.emit(Event::Parked { call: call.clone(), question: question.clone() });
             }
-            Ended::Parked(Parked { run_id: run_id.clone(), waiting })
+            RunOutcome::Parked(ParkedRun { run_id: run_id.clone(), waiting })
         }
     }
 }
 
-/// Notes that a run has ended, and adds what it said to its session. Until then it would be resumed once more.
+/// Ends a run in the journal, and adds its turns to its session. A run that is not ended this way
+/// would be resumed.
 ///
 /// # Errors
-/// If the journal cannot be written.
+/// The journal cannot be written.
 pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreError> {
     journal.end(&report.run_id, report.turns.clone(), report.sealed.clone()).await
 }
 
-/// Holds a session, so that no other message of it is handled as long; waits until nobody else does.
+/// Locks a session, so that one message of it is handled at a time. Waits until the lock is free.
 ///
 /// # Errors
-/// Where the journal cannot be written.
-pub async fn hold_session(journal: &SharedJournal, session: &str) -> Result<Hold, StoreError> {
+/// The journal cannot be written.
+pub async fn lock_session(journal: &SharedJournal, session: &str) -> Result<Lock, StoreError> {
     let name = format!("session:{session}");
     loop {
-        if let Some(hold) = journal.hold(&name).await? {
-            return Ok(hold);
+        if let Some(lock) = journal.lock(&name).await? {
+            return Ok(lock);
         }
-        tokio::time::sleep(BUSY).await;
+        tokio::time::sleep(LOCK_RETRY).await;
     }
 }
 
@@ -306,9 +311,9 @@ fn files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-fn opening(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup: Setup, origin: Json) -> Opening {
+fn start(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup: Setup, origin: Json) -> RunStart {
     let capabilities = host.runtime().capabilities().iter();
-    Opening {
+    RunStart {
         setup,
         message: job.message.clone(),
         agent: settings.agent.clone(),
@@ -325,55 +330,61 @@ fn opening(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup
     }
 }
 
-/// The questions of a run that nobody has answered.
+/// Returns the pending approvals of a run.
 ///
 /// # Errors
-/// Where the journal cannot be read.
+/// The journal cannot be read.
 pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<PendingApproval>, StoreError> {
     Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
 }
 
-async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(PendingApproval, Call)>, StoreError> {
+async fn open_questions(
+    journal: &SharedJournal,
+    run: &str,
+) -> Result<Vec<(PendingApproval, RecordedCall)>, StoreError> {
     let turns = journal.turns(run).await?;
     let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
     else {
         return Ok(Vec::new());
     };
-    let step = last.done.iter().find_map(|done| if let Done::Execute { step, .. } = done { Some(*step) } else { None });
+    let step = last
+        .effects
+        .iter()
+        .find_map(|effect| if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None });
     let Some(step) = step else { return Ok(Vec::new()) };
     let calls = journal.calls_of(run, at).await?.into_iter();
-    let open = calls.filter(|call| call.mark.function == QUESTION && call.came.is_none());
-    let waiting = |call: &Call| PendingApproval {
+    let open = calls.filter(|call| call.id.function == QUESTION && call.result.is_none());
+    let waiting = |call: &RecordedCall| PendingApproval {
         call: format!("{step}.{}", call.program.saturating_add(1)),
-        question: call.mark.args.clone(),
+        question: call.id.args.clone(),
     };
     Ok(open.map(|call| (waiting(&call), call)).collect())
 }
 
-/// Writes answers down, and makes sure that no question is left open.
+/// Records the answers. All pending approvals must be answered.
 async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) -> Result<(), ResumeError> {
     let open = open_questions(journal, run).await?;
     if let Some((call, _)) = answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call)) {
         return Err(ResumeError::NotAsked(call.clone()));
     }
-    let mut given = Vec::new();
+    let mut answered = Vec::new();
     for (waiting, call) in open {
         let Some((_, yes)) = answers.iter().find(|(asked, _)| *asked == waiting.call) else {
             return Err(ResumeError::Pending(waiting));
         };
-        let said = if *yes { "yes" } else { "no" };
-        given.push(Call { came: Some(Ok(RecordedValue::Bytes(said.as_bytes().to_vec()))), ..call });
+        let answer = if *yes { "yes" } else { "no" };
+        answered.push(RecordedCall { result: Some(Ok(RecordedValue::Bytes(answer.as_bytes().to_vec()))), ..call });
     }
-    Ok(journal.calls(run, given).await?)
+    Ok(journal.calls(run, answered).await?)
 }
 
-/// The conversation of a run as it stands.
+/// Returns the conversation of a run so far.
 ///
 /// # Errors
-/// Where the journal cannot be read.
-pub async fn conversation(journal: &SharedJournal, run: &Opened) -> Result<Vec<Message>, StoreError> {
+/// The journal cannot be read.
+pub async fn conversation(journal: &SharedJournal, run: &RunRecord) -> Result<Vec<Message>, StoreError> {
     let turns = journal.turns(&run.id).await?;
-    let state = turns.into_iter().fold(wattle_machine::State::new(run.opening.setup.clone()), |state, turn| {
+    let state = turns.into_iter().fold(wattle_machine::State::new(run.start.setup.clone()), |state, turn| {
         wattle_machine::step(state, turn.input).0
     });
     Ok(state.conversation().to_vec())

@@ -1,20 +1,20 @@
-//! Another run from the same beginning.
+//! Forks: new runs that share the beginning of another run.
 
 use wattle_machine::{Effect, Input, Message, Role, State, Usage, step};
 
-use super::turn::Shortener;
-use super::{Call, Opened, Opening, SharedJournal, Status, Turn};
-use crate::StoreError;
+use super::turn::EffectRecorder;
+use super::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
+use crate::error::StoreError;
 
-/// Why a run cannot be forked there.
+/// A run that cannot be forked at the requested step.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// It did not come that far.
+    /// The run has fewer steps.
     #[error("the run has {has} steps, and cannot be forked at step {asked}")]
     TooFar {
-        /// The step that was asked for.
+        /// The requested step.
         asked: u32,
-        /// How many there are.
+        /// Number of steps of the run.
         has: u32,
     },
     /// The journal cannot be read or written.
@@ -22,21 +22,21 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-/// Makes a run that has in common with another one all that happened before the end of a step (0: before the first one), files included, and
-/// stands open from there. With a message it begins anew with that message, behind what was said; without one the model is asked once more
-/// for the next step.
+/// Creates an open run that shares everything up to the end of step `at` with another run (0: up to
+/// its start), files included. With a message, it starts a new exchange after the conversation so
+/// far. Without one, the model is asked again for the next step.
 ///
 /// # Errors
-/// Where the other run did not come that far.
+/// The other run has fewer steps.
 pub async fn fork(
     journal: &SharedJournal,
-    of: &Opened,
+    of: &RunRecord,
     at: u32,
     message: Option<String>,
     id: String,
 ) -> Result<(), ForkError> {
     let turns = journal.turns(&of.id).await?;
-    let mut state = State::new(of.opening.setup.clone());
+    let mut state = State::new(of.start.setup.clone());
     let mut kept: Vec<Turn> = Vec::new();
     let mut reached = false;
     for turn in turns {
@@ -53,7 +53,7 @@ pub async fn fork(
     }
     let forked = Some((of.id.clone(), at));
     let now = crate::now_ms();
-    let begun = |opening: Opening| Opened {
+    let open = |start: RunStart| RunRecord {
         id: id.clone(),
         session: of.session.clone(),
         status: Status::Open,
@@ -61,46 +61,48 @@ pub async fn fork(
         used: now,
         attempts: 0,
         reason: None,
-        opening,
+        start,
     };
     let Some(message) = message else {
-        journal.open(begun(Opening { forked, ..of.opening.clone() })).await?;
+        journal.open(open(RunStart { forked, ..of.start.clone() })).await?;
         for (number, turn) in (0..).zip(kept) {
-            let calls: Vec<Call> = journal.calls_of(&of.id, number).await?;
+            let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
             journal.calls(&id, calls).await?;
             journal.turn(&id, turn).await?;
         }
         return Ok(());
     };
-    let opening = anew(&of.opening, state.conversation(), message);
-    let (_, effects) = step(State::new(opening.setup.clone()), Input::Begin { message: opening.message.clone() });
+    let start = restart(&of.start, state.conversation(), message);
+    let (_, effects) = step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
     let first = Turn {
         spent: Usage::default(),
-        input: Input::Begin { message: opening.message.clone() },
-        done: Shortener::default().shorten(&effects),
+        input: Input::Begin { message: start.message.clone() },
+        effects: EffectRecorder::default().record(&effects),
         seq: 1,
         elapsed_ms: 0,
-        files: joined(kept.into_iter().filter_map(|turn| turn.files)),
+        files: join(kept.into_iter().filter_map(|turn| turn.files)),
     };
-    journal.open(begun(Opening { forked, ..opening })).await?;
+    journal.open(open(RunStart { forked, ..start })).await?;
     Ok(journal.turn(&id, first).await?)
 }
 
-/// A beginning whose history is a conversation so far. Where a user spoke last, the message goes on from there.
-fn anew(of: &Opening, conversation: &[Message], message: String) -> Opening {
-    let mut history: Vec<Message> = conversation.iter().filter(|said| said.role != Role::System).cloned().collect();
+/// Creates a start whose history is the conversation so far. If its last message is a user's, the
+/// new message is appended to it.
+fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
+    let mut history: Vec<Message> =
+        conversation.iter().filter(|message| message.role != Role::System).cloned().collect();
     let message = match history.pop_if(|last| last.role == Role::User) {
         Some(last) => format!("{}\n\n{message}", last.content),
         None => message,
     };
-    let mut opening = Opening { message, ..of.clone() };
-    opening.setup.history = history;
-    opening.setup.nonce = crate::driver::nonce();
-    opening
+    let mut start = RunStart { message, ..of.clone() };
+    start.setup.history = history;
+    start.setup.nonce = crate::driver::nonce();
+    start
 }
 
-/// Several changes of files as one.
-fn joined(changes: impl Iterator<Item = String>) -> Option<String> {
+/// Concatenates several file changes.
+fn join(changes: impl Iterator<Item = String>) -> Option<String> {
     let inner: Vec<String> = changes
         .filter_map(|one| Some(one.strip_prefix('[')?.strip_suffix(']')?.to_owned()))
         .filter(|inner| !inner.is_empty())

@@ -1,16 +1,18 @@
-//! The journal of runs: everything that came to a run from outside, written down before anything is done about it.
+//! The journal of runs: it records everything that reaches a run from outside, before the run acts
+//! on it.
 //!
-//! A run is its [`Opening`], the [`Turn`]s of its state machine (what it took in, and what it wanted done about that), and the [`Call`]s that
-//! its programs made outside themselves. From these it can be [taken up](resume) by another process where one was stopped, [played
-//! back](replay) with no model and no network, and [forked](fork) at any step.
+//! A run is its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and the
+//! [`RecordedCall`]s that its programs made to the outside. From these records, another process can
+//! [resume](resume) a stopped run, [replay](replay) a run without model and network, and
+//! [fork](fork) it at any step.
 //!
 //! [`Journal`] is the port that a store implements.
 
 mod durable;
 mod fork;
+mod recorder;
 mod replay;
 mod tape;
-mod track;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -24,100 +26,105 @@ use wattle_machine::{Effect, Input, Message, Setup, State, Usage, step};
 use wattle_rt::tape::{CallId, CallResult};
 
 pub use durable::{
-    Ended, Parked, PendingApproval, ResumeError, Resumed, conversation, end, hold_session, new_id, resume, run, waiting,
+    ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, conversation, end, lock_session, new_id,
+    resume, run, waiting,
 };
 pub use fork::{ForkError, fork};
-pub use replay::{Replayed, replay};
+pub(crate) use recorder::TurnRecorder;
+pub use replay::{ReplayReport, replay};
 pub use tape::Difference;
 pub(crate) use tape::RunTape;
-pub(crate) use track::Track;
-pub use turn::{Asked, Done};
+pub use turn::{RecordedAsk, RecordedEffect};
 
-use crate::StoreError;
-use crate::ledger::Sealed;
-use crate::store::Tenant;
+use crate::error::StoreError;
+use crate::ledger::FinalSeal;
+use crate::tenant::Tenant;
 
-/// What a journal will have done.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+/// The future of a journal operation.
+pub type JournalFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Keeps runs. Everything that one call writes is there as a whole or not at all, also where the process is killed in the middle of it.
-/// A journal is one tenant's: a run of another tenant is not there.
+/// A journal of runs. Each call is atomic, even if the process is killed during it. A journal
+/// belongs to one tenant; runs of other tenants do not exist in it.
 pub trait Journal: Send + Sync {
-    /// The tenant whose runs these are.
+    /// Returns the tenant whose runs these are.
     fn tenant(&self) -> &Tenant;
 
-    /// Begins a run, which the caller holds from then on.
-    fn open(&self, run: Opened) -> Answer<'_, ()>;
+    /// Adds a new run. The caller holds the run's lock.
+    fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
 
-    /// Counts an attempt to drive a run that is about to be resumed, and marks it open. Returns how many there are since its last turn. When
-    /// it returns, the count is on the disk: a run that takes the process or the machine down with it has been counted.
-    fn attempt(&self, run: &str) -> Answer<'_, u32>;
+    /// Counts an attempt to drive a run that is about to be resumed, and marks the run as open.
+    /// Returns the number of attempts since its last turn. The count is durable when this returns,
+    /// so that an attempt that crashes the process or the machine is counted.
+    fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
-    /// Parks a run: until its questions are answered, or, with a reason, until an operator releases it.
-    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()>;
+    /// Parks a run. With a reason, an operator has to release it; without one, it waits for
+    /// approvals.
+    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()>;
 
-    /// Opens a run that was parked with a reason, as if it had never been tried. Returns false if there is no such run.
-    fn release(&self, run: &str) -> Answer<'_, bool>;
+    /// Opens a run that was parked with a reason, and resets its attempts. Returns false if there
+    /// is no such run.
+    fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
-    /// Adds the next turn of a run. Attempts before it no longer count.
-    fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()>;
+    /// Adds the next turn of a run, and resets its attempts.
+    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()>;
 
-    /// Adds calls, or what came of calls that were added before.
-    fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()>;
+    /// Adds calls, or the results of calls that were added before.
+    fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
-    /// Ends a run. In the same step its `turns` are added to its session, and what programs kept for the run alone is dropped. `sealed` is
-    /// what the last seal of its trace says.
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()>;
+    /// Ends a run. In the same transaction, its `turns` are added to its session, and the state
+    /// that its programs stored for the run alone is dropped. `sealed` is the last seal of its
+    /// trace.
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()>;
 
-    /// One run, where there is such a one.
-    fn run(&self, run: &str) -> Answer<'_, Option<Opened>>;
+    /// Returns a run, or `None` if there is no such run.
+    fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>>;
 
-    /// The runs, the newest first; only those of that status if one is given. One that cannot be read is left out and logged.
-    fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>>;
+    /// Returns the runs, newest first, optionally only those with one status. An unreadable run is
+    /// logged and left out.
+    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>>;
 
-    /// The turns of a run, in their order.
-    fn turns(&self, run: &str) -> Answer<'_, Vec<Turn>>;
+    /// Returns the turns of a run, in order.
+    fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
-    /// The calls of the programs that one turn had run.
-    fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>>;
+    /// Returns the calls of the programs that one turn started.
+    fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 
-    /// Takes hold of something that only one may work on at a time, such as a run or a session; `None` where somebody else does. The hold
-    /// ends when it is dropped, and when the process is gone.
-    fn hold(&self, name: &str) -> Answer<'_, Option<Hold>>;
+    /// Locks a name, such as that of a run or a session. Returns `None` if another holder has it.
+    /// The lock ends when it is dropped, or when the process ends.
+    fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>>;
 }
 
-/// Something that nobody else works on as long as this lives.
-pub struct Hold(
-    #[expect(dead_code, reason = "what counts is when it is dropped")] Box<dyn std::any::Any + Send + Sync>,
-);
+/// An exclusive lock of a name. It is released when this is dropped.
+pub struct Lock(#[expect(dead_code, reason = "only its drop matters")] Box<dyn std::any::Any + Send + Sync>);
 
-impl Hold {
-    /// A hold that ends when `held` is dropped.
-    pub fn new(held: impl std::any::Any + Send + Sync) -> Hold {
-        Hold(Box::new(held))
+impl Lock {
+    /// Creates a lock that is released when `held` is dropped.
+    pub fn new(held: impl std::any::Any + Send + Sync) -> Lock {
+        Lock(Box::new(held))
     }
 }
 
-impl std::fmt::Debug for Hold {
+impl std::fmt::Debug for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hold")
+        f.write_str("Lock")
     }
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It is under way, or was when its process was stopped.
+    /// The run is being driven, or was when its process stopped.
     Open,
-    /// It waits for what a person has to say: answers to its questions, or, after it ended its process twice, its release.
+    /// The run waits for a person: for approvals, or, after it ended its process repeatedly, for
+    /// its release.
     Parked,
-    /// It came to its end.
+    /// The run has ended.
     Ended,
 }
 
 impl Status {
-    /// The name that stores and people use.
+    /// Returns the name of the status in stores and output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -128,31 +135,32 @@ impl Status {
     }
 }
 
-/// A run as it stands in a journal.
+/// A run in the journal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
-    /// Its id: sortable by time, unguessable.
+pub struct RunRecord {
+    /// The run's id: sortable by time, unguessable.
     pub id: String,
-    /// The session that it belongs to.
+    /// The session that the run belongs to.
     pub session: Option<String>,
-    /// How it stands.
+    /// The status of the run.
     pub status: Status,
-    /// When it began, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub made: u64,
-    /// When something was written last.
+    /// Last write to the run, in milliseconds since 1970.
     pub used: u64,
-    /// How many times a process has begun to drive the run since its last turn.
+    /// Number of attempts to drive the run since its last turn.
     pub attempts: u32,
-    /// Why an operator has to look at it, if that is why it is parked.
+    /// The reason why an operator has to release the run, if it is parked for that.
     pub reason: Option<String>,
-    /// What it began with.
-    pub opening: Opening,
+    /// The start of the run.
+    pub start: RunStart,
 }
 
-/// What a run began with: all that its state machine and its programs are a function of, beside what came later.
+/// The start of a run: together with later inputs, it determines everything that the state machine
+/// and the programs do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Opening {
-    /// What the state machine started from: bounds, prompt, history.
+pub struct RunStart {
+    /// The initial state of the state machine: limits, prompt, history.
     pub setup: Setup,
     /// The user's message.
     pub message: String,
@@ -160,58 +168,60 @@ pub struct Opening {
     pub agent: String,
     /// The model's name.
     pub model: String,
-    /// The bound on its time, in milliseconds.
+    /// Maximum duration of the run, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What the model was asked with.
+    /// The sampling temperature.
     pub temperature: f32,
-    /// The most tokens of one answer.
+    /// Maximum number of tokens of one answer.
     pub max_tokens: u32,
-    /// What the deployment added to the prompt.
+    /// Text that the deployment added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<String>,
-    /// The capabilities that its programs were granted, in that order.
+    /// The capabilities that its programs were granted, in order.
     pub granted: Vec<String>,
     /// The versions of all capabilities.
     pub capabilities: BTreeMap<String, u32>,
-    /// Where its trace is written.
+    /// The folder in which the trace is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<PathBuf>,
-    /// The run that it was forked from, and at which step.
+    /// The run and the step at which this run was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
-    /// What whoever started it needs to grant the same to it once more; the journal does not look into it.
+    /// Data with which the caller can recreate the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
 }
 
-/// One turn of a run: what its state machine took in, and what it wanted done about that.
+/// A turn of a run: an input of its state machine, and the resulting effects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// What programs of the run had used of the model since the turn before.
+    /// Model usage of the run's programs since the previous turn.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub spent: Usage,
-    /// What happened.
+    /// The input of the state machine.
     pub input: Input,
-    /// What was to be done.
-    pub done: Vec<Done>,
+    /// The resulting effects.
+    #[serde(rename = "done")]
+    pub effects: Vec<RecordedEffect>,
     /// The number of the next event.
     pub seq: u64,
-    /// How long the run had taken, in milliseconds.
+    /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
-    /// What changed in the overlay of files since the turn before; see [`Files::changed`](wattle_capability::files::Files::changed).
+    /// Changes of the files' overlay since the previous turn; see
+    /// [`Files::take_delta`](wattle_capability::files::Files::take_delta).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
 }
 
 impl Turn {
-    /// Takes the turn's step of the state machine.
+    /// Applies the turn to a state.
     pub(crate) fn step(&self, state: State) -> (State, Vec<Effect>) {
         advance(state, self.spent, self.input.clone())
     }
 }
 
-/// One step of the state machine, after what programs had spent is taken into account.
+/// Advances the state machine by one step, after the usage of programs is charged.
 pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<Effect>) {
     let state = if is_nothing(&spent) { state } else { step(state, Input::Spent(spent)).0 };
     step(state, input)
@@ -221,19 +231,19 @@ fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
 
-/// A call that a program made outside itself.
+/// A recorded call of a program to the outside.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// The turn whose effect the program is, counted from 0.
+pub struct RecordedCall {
+    /// The turn that started the program, counted from 0.
     pub turn: u32,
     /// The program among those of the turn, counted from 0.
     pub program: u32,
-    /// Which call of the program, and of those that it started.
-    pub mark: CallId,
-    /// How many calls in a row it stands for, which asked the same and got the same.
+    /// The call's position within the program and its nested programs.
+    pub id: CallId,
+    /// Number of consecutive calls with the same arguments and result that this record covers.
     pub times: u32,
-    /// What came of it; `None` as long as it is under way.
-    pub came: Option<CallResult>,
+    /// The result; `None` while the call is pending.
+    pub result: Option<CallResult>,
 }
 
 /// A journal that several runs share.

@@ -1,4 +1,4 @@
-//! Playing a run back: with no model and no network, each effect compared with what was recorded.
+//! Replay of a run: without model and network, each effect compared with the recorded one.
 
 use std::sync::Arc;
 
@@ -7,45 +7,50 @@ use wattle_machine::{Call, Cost, Execution, Input, Ran, State};
 use wattle_rt::Grants;
 
 use super::tape::{Mode, RunTape};
-use super::turn::{Shortener, apart, difference};
-use super::{Difference, Done, Opened, Opening, SharedJournal, Turn};
-use crate::StoreError;
+use super::turn::{EffectRecorder, describe_difference, excerpts};
+use super::{Difference, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
+use crate::error::StoreError;
 use crate::host::Host;
 use crate::settings::Settings;
 
-/// What became of playing a run back.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replayed {
-    /// How many turns were played.
+pub struct ReplayReport {
+    /// Number of turns that were replayed.
     pub turns: usize,
-    /// How many programs were run again.
+    /// Number of programs that ran again.
     pub programs: usize,
-    /// The first difference, and the step that it is in, counted from 1; 0 stands for what the run began with.
+    /// The first difference, and its step, counted from 1. Step 0 is the start of the run.
     pub difference: Option<(u32, Difference)>,
 }
 
-/// Plays a run back and compares all that it does with what was recorded, up to the first difference. Programs of the steps before `from` are
-/// not run again.
+/// Replays a run and compares everything it does with the record, up to the first difference.
+/// Programs of the steps before `from` do not run again.
 ///
 /// # Errors
-/// Where the journal cannot be read, or the host is broken.
-pub async fn replay(host: &Host, journal: &SharedJournal, run: &Opened, from: u32) -> Result<Replayed, StoreError> {
+/// The journal cannot be read, or the host failed.
+pub async fn replay(
+    host: &Host,
+    journal: &SharedJournal,
+    run: &RunRecord,
+    from: u32,
+) -> Result<ReplayReport, StoreError> {
     let turns = journal.turns(&run.id).await?;
-    let mut played = Replayed { turns: 0, programs: 0, difference: None };
-    if let Some(differs) = began(host, run) {
-        return Ok(Replayed { difference: Some((0, differs)), ..played });
+    let mut played = ReplayReport { turns: 0, programs: 0, difference: None };
+    if let Some(differs) = compare_start(host, run) {
+        return Ok(ReplayReport { difference: Some((0, differs)), ..played });
     }
-    let grants = grants(host, &run.opening);
-    let mut state = State::new(run.opening.setup.clone());
-    let mut shortener = Shortener::default();
+    let grants = grants(host, &run.start);
+    let mut state = State::new(run.start.setup.clone());
+    let mut recorder = EffectRecorder::default();
     let mut before: Option<&Turn> = None;
     for (at, turn) in (0..).zip(&turns) {
         let number = state.steps().saturating_add(1);
         if let (Input::Executed(executions), Some(before)) = (&turn.input, before)
             && number >= from
         {
-            let calls = before.done.iter().find_map(|done| match done {
-                Done::Execute { calls, .. } => Some(calls.as_slice()),
+            let calls = before.effects.iter().find_map(|effect| match effect {
+                RecordedEffect::Execute { calls, .. } => Some(calls.as_slice()),
                 _ => None,
             });
             let tapes = journal.calls_of(&run.id, at - 1).await?;
@@ -53,15 +58,15 @@ pub async fn replay(host: &Host, journal: &SharedJournal, run: &Opened, from: u3
                 let past = tapes.iter().filter(|call| call.program == program).cloned();
                 let tape = RunTape::new(Arc::clone(journal), &run.id, (at - 1, program), Mode::Replay, past);
                 played.programs += 1;
-                if let Some(differs) = executed(host, &grants, call, recorded, tape).await? {
-                    return Ok(Replayed { difference: Some((number, differs)), ..played });
+                if let Some(differs) = compare_execution(host, &grants, call, recorded, tape).await? {
+                    return Ok(ReplayReport { difference: Some((number, differs)), ..played });
                 }
             }
         }
         let effects;
         (state, effects) = turn.step(state);
-        if let Some(differs) = done(&turn.done, &shortener.shorten(&effects)) {
-            return Ok(Replayed { difference: Some((number, differs)), ..played });
+        if let Some(differs) = compare_effects(&turn.effects, &recorder.record(&effects)) {
+            return Ok(ReplayReport { difference: Some((number, differs)), ..played });
         }
         played.turns += 1;
         before = Some(turn);
@@ -69,40 +74,39 @@ pub async fn replay(host: &Host, journal: &SharedJournal, run: &Opened, from: u3
     Ok(played)
 }
 
-/// Compares what the run began with: the capabilities, and the prompt that is made of what there is.
-fn began(host: &Host, run: &Opened) -> Option<Difference> {
-    let opening = &run.opening;
+/// Compares the start of the run: the versions of the capabilities, and the system prompt.
+fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
+    let start = &run.start;
     for capability in host.runtime().capabilities() {
-        let was = opening.capabilities.get(capability.name).copied();
-        let used = opening.granted.iter().any(|name| name == capability.name);
+        let was = start.capabilities.get(capability.name).copied();
+        let used = start.granted.iter().any(|name| name == capability.name);
         if let Some(was) = was.filter(|was| used && *was != capability.version) {
             let version = |number: u32| format!("version {number}");
             let what = format!("the capability `{}`", capability.name);
             return Some(Difference { what, was: version(was), is: version(capability.version) });
         }
     }
-    let settings =
-        Settings { machine: opening.setup.settings, preamble: opening.preamble.clone(), ..Settings::default() };
-    let said = opening.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
-    let said = said.map_or(opening.message.as_str(), |message| &message.content);
-    let prompt = host.prompt(&settings, &grants(host, opening), &host.listing(None, said), opening.setup.dialect);
-    if prompt == opening.setup.system {
+    let settings = Settings { machine: start.setup.settings, preamble: start.preamble.clone(), ..Settings::default() };
+    let first = start.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
+    let first = first.map_or(start.message.as_str(), |message| &message.content);
+    let prompt = host.prompt(&settings, &grants(host, start), &host.listing(None, first), start.setup.dialect);
+    if prompt == start.setup.system {
         return None;
     }
-    let (was, is) = apart(&opening.setup.system, &prompt);
+    let (was, is) = excerpts(&start.setup.system, &prompt);
     Some(Difference { what: "the system prompt".to_owned(), was, is })
 }
 
-/// The same capabilities, with nothing behind them: what comes from outside comes from the tapes.
-fn grants(host: &Host, opening: &Opening) -> Grants {
+/// Returns the granted capabilities without backends, because all results come from the tapes.
+fn grants(host: &Host, start: &RunStart) -> Grants {
     let known = host.runtime().capabilities().iter().map(|capability| capability.name);
-    let granted = known.filter(|name| opening.granted.iter().any(|granted| granted == name));
+    let granted = known.filter(|name| start.granted.iter().any(|granted| granted == name));
     let grants = granted.fold(Grants::new(), Grants::allow);
     if grants.allows("par") { grants.with(Par::new(host.programs())) } else { grants }
 }
 
-/// Runs a program again, on its tape, and compares what becomes of it.
-async fn executed(
+/// Runs a program again on its tape, and compares the results.
+async fn compare_execution(
     host: &Host,
     grants: &Grants,
     call: &Call,
@@ -117,17 +121,18 @@ async fn executed(
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
     }
-    // What was stopped by the clock, or by a recording that breaks off, is not stopped in the same place again.
-    let stopped = matches!(recorded, Execution::Stopped { .. }) && tape.is_over();
+    // A program that was stopped by the clock, or whose recording breaks off, stops at another
+    // point in the replay.
+    let stopped = matches!(recorded, Execution::Stopped { .. }) && tape.is_exhausted();
     let (was, is) = (timeless(recorded), timeless(&again));
     if stopped || was == is {
         return Ok(None);
     }
-    let (was, is) = difference(&was, &is);
-    Ok(Some(Difference { what: format!("what became of `{}`", call.label()), was, is }))
+    let (was, is) = describe_difference(&was, &is);
+    Ok(Some(Difference { what: format!("the result of `{}`", call.label()), was, is }))
 }
 
-/// An execution without what depends on the clock.
+/// Removes the durations from an execution.
 fn timeless(execution: &Execution) -> Execution {
     let timeless = |cost: &Cost| Cost { dur_ms: 0, ..*cost };
     match execution {
@@ -142,31 +147,31 @@ fn timeless(execution: &Execution) -> Execution {
     }
 }
 
-/// The first effect that is another one.
-fn done(was: &[Done], is: &[Done]) -> Option<Difference> {
+/// Returns the first effect that differs.
+fn compare_effects(was: &[RecordedEffect], is: &[RecordedEffect]) -> Option<Difference> {
     let longest = was.len().max(is.len());
     (0..longest).find_map(|at| match (was.get(at), is.get(at)) {
         (was, is) if was == is => None,
         (Some(was), Some(is)) => {
-            let (from, to) = difference(was, is);
-            Some(Difference { what: what(was).to_owned(), was: from, is: to })
+            let (from, to) = describe_difference(was, is);
+            Some(Difference { what: name(was).to_owned(), was: from, is: to })
         }
         (Some(was), None) => {
-            Some(Difference { what: what(was).to_owned(), was: "there".to_owned(), is: "not done any more".to_owned() })
+            Some(Difference { what: name(was).to_owned(), was: "there".to_owned(), is: "not done any more".to_owned() })
         }
         (None, Some(is)) => {
-            Some(Difference { what: what(is).to_owned(), was: "not there".to_owned(), is: "done now".to_owned() })
+            Some(Difference { what: name(is).to_owned(), was: "not there".to_owned(), is: "done now".to_owned() })
         }
         (None, None) => None,
     })
 }
 
-fn what(done: &Done) -> &'static str {
-    match done {
-        Done::Moderate { .. } => "what is looked at before the run",
-        Done::Ask(_) => "what the model is asked",
-        Done::Execute { .. } => "the programs that are run",
-        Done::Emit(_) => "an event",
-        Done::Finish(_) => "the end of the run",
+fn name(effect: &RecordedEffect) -> &'static str {
+    match effect {
+        RecordedEffect::Moderate { .. } => "the moderated message",
+        RecordedEffect::Ask(_) => "the request to the model",
+        RecordedEffect::Execute { .. } => "the programs to run",
+        RecordedEffect::Emit(_) => "an event",
+        RecordedEffect::Finish(_) => "the end of the run",
     }
 }

@@ -1,4 +1,4 @@
-//! The tape of one program of a run, kept in a journal.
+//! The tape of one program of a run, stored in a journal.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,71 +7,72 @@ use wattle_machine::Execution;
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape};
 
-use super::{Call, SharedJournal};
+use super::{RecordedCall, SharedJournal};
 
-/// The most calls of one program that are recorded, and the most bytes of what came of them.
-const CALLS: usize = 1_000_000;
-const BYTES: usize = 256 << 20;
-/// How many bytes wait before they are written at the next call that may wait, and how many may wait at all.
-const FLUSH: usize = 1 << 20;
-const UNWRITTEN: usize = 64 << 20;
+/// Maximum number of recorded calls of one program, and maximum size of their results in bytes.
+const MAX_CALLS: usize = 1_000_000;
+const MAX_BYTES: usize = 256 << 20;
+/// Number of buffered bytes after which the next call that may wait writes them, and maximum number
+/// of buffered bytes.
+const FLUSH_BYTES: usize = 1 << 20;
+const MAX_BUFFERED: usize = 64 << 20;
 
-/// How many parts of a path stand for one level of programs that start programs.
-const LEVEL: usize = 3;
+/// Number of path parts per level of nested programs.
+const PATH_PARTS: usize = 3;
 
-/// Where calls stand: the program's path, and the number of the call within it.
-type Place = (Arc<[u32]>, u32);
+/// The position of a call: the program's path, and the number of the call within it.
+type CallKey = (Arc<[u32]>, u32);
 
-/// What becomes of calls that nothing was recorded of, and of those that were under way.
+/// The treatment of calls that were not recorded, or that were pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They are performed; those under way as far as it does no harm.
+    /// Calls are performed. Those that were pending are repeated if that is safe.
     Record {
-        /// Whether the run's files are kept in memory, so that nothing of what is under way has happened.
+        /// If true, the run's files are in memory, so a pending change of them has not happened.
         overlay: bool,
     },
-    /// They are differences.
+    /// Calls that were not recorded are differences.
     Replay,
 }
 
-/// The tape of one program and of those that it starts.
+/// The tape of one program and its nested programs.
 pub(crate) struct RunTape {
     journal: SharedJournal,
     run: String,
     turn: u32,
     program: u32,
     mode: Mode,
-    past: BTreeMap<Place, Call>,
-    now: Mutex<Now>,
+    past: BTreeMap<CallKey, RecordedCall>,
+    state: Mutex<TapeState>,
 }
 
 #[derive(Default)]
-struct Now {
-    /// What is not written yet.
-    pending: Vec<Call>,
-    /// How much was recorded.
+struct TapeState {
+    /// Calls that are not written yet.
+    pending: Vec<RecordedCall>,
+    /// Number and size of the recorded calls.
     calls: usize,
     bytes: usize,
-    /// About how many bytes of it are not written yet.
-    unwritten: usize,
-    /// The recorded calls that were made again.
-    made: HashSet<Place>,
+    /// Approximate number of buffered bytes.
+    buffered: usize,
+    /// The recorded calls that were repeated.
+    repeated: HashSet<CallKey>,
     halted: Option<Halt>,
     /// The questions that nobody could answer.
     waiting: Vec<String>,
     difference: Option<Difference>,
-    /// Whether a recording that breaks off was played to its end.
-    over: bool,
+    /// If true, the replay reached the point where the recording breaks off.
+    is_exhausted: bool,
 }
 
-/// What is not as it was recorded.
+/// A difference between a replay and the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Of what it is one, such as `call 3 of the program`.
+    /// The part that differs, such as `call 3 of the program`.
     pub what: String,
-    /// What was recorded.
+    /// The recorded value.
     pub was: String,
-    /// What happens now.
+    /// The value in the replay.
     pub is: String,
 }
 
@@ -81,166 +82,170 @@ impl RunTape {
         run: &str,
         (turn, program): (u32, u32),
         mode: Mode,
-        past: impl IntoIterator<Item = Call>,
+        past: impl IntoIterator<Item = RecordedCall>,
     ) -> RunTape {
         let past = past.into_iter().filter(|call| call.program == program);
-        let past = past.map(|call| ((Arc::clone(&call.mark.path), call.mark.number), call)).collect();
-        RunTape { journal, run: run.to_owned(), turn, program, mode, past, now: Mutex::default() }
+        let past = past.map(|call| ((Arc::clone(&call.id.path), call.id.number), call)).collect();
+        RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
     }
 
-    /// The questions that the program waits for the answers to.
+    /// Returns the questions that the program waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.lock().waiting.clone()
     }
 
-    /// The first thing that was not as recorded, where a recording is played: also what was recorded and did not happen.
+    /// Returns the first difference of a replay, including recorded calls that were not made.
     pub(super) fn difference(&self, recorded: &Execution) -> Option<Difference> {
-        let now = self.lock();
-        if now.difference.is_some() || now.over || matches!(recorded, Execution::Refused { .. }) {
-            return now.difference.clone();
+        let state = self.lock();
+        if state.difference.is_some() || state.is_exhausted || matches!(recorded, Execution::Refused { .. }) {
+            return state.difference.clone();
         }
-        let unmade = |place: &Place, call: &Call| {
-            call.mark.function != QUESTION && !now.made.contains(place) && !self.is_within(&call.mark)
+        let is_missing = |key: &CallKey, call: &RecordedCall| {
+            call.id.function != QUESTION && !state.repeated.contains(key) && !self.is_within(&call.id)
         };
-        let (_, call) = self.past.iter().find(|(place, call)| unmade(place, call))?;
+        let (_, call) = self.past.iter().find(|(key, call)| is_missing(key, call))?;
         Some(Difference {
-            what: place(&call.mark),
-            was: shown(&call.mark),
+            what: describe_position(&call.id),
+            was: describe(&call.id),
             is: "the program does not make the call".to_owned(),
         })
     }
 
-    /// Whether a call belongs to a program that was started by a call which stands on the tape itself: what came of that one is known, so nothing
-    /// below it is run again.
-    fn is_within(&self, mark: &CallId) -> bool {
-        let levels = (0..mark.path.len()).step_by(LEVEL);
-        let mut above = levels.filter_map(|at| Some((Arc::from(mark.path.get(..at)?), *mark.path.get(at)?)));
-        above.any(|place| self.past.contains_key(&place))
+    /// If true, the call belongs to a nested program whose parent's call is on the tape itself. The
+    /// result of that call is known, so the nested program does not run again.
+    fn is_within(&self, id: &CallId) -> bool {
+        let levels = (0..id.path.len()).step_by(PATH_PARTS);
+        let mut above = levels.filter_map(|at| Some((Arc::from(id.path.get(..at)?), *id.path.get(at)?)));
+        above.any(|key| self.past.contains_key(&key))
     }
 
-    /// Whether a recording that breaks off, because the program was stopped then, was played to its end.
-    pub(super) fn is_over(&self) -> bool {
-        self.lock().over
+    /// If true, the program was stopped during the recording, and the replay reached that point.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.lock().is_exhausted
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TapeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was recorded of that call; several calls in a row that gave the same stand for one.
-    fn recorded(&self, mark: &CallId) -> Option<(&Place, &Call)> {
-        let place = (Arc::clone(&mark.path), mark.number);
-        let (at, call) = self.past.range(..=place).next_back()?;
-        (at.0 == mark.path && mark.number - at.1 < call.times.max(1)).then_some((at, call))
+    /// Returns the record of a call. One record can cover several consecutive calls with the same
+    /// result.
+    fn recorded(&self, id: &CallId) -> Option<(&CallKey, &RecordedCall)> {
+        let key = (Arc::clone(&id.path), id.number);
+        let (at, call) = self.past.range(..=key).next_back()?;
+        (at.0 == id.path && id.number - at.1 < call.times.max(1)).then_some((at, call))
     }
 
-    fn differs(now: &mut Now, difference: Difference) -> Halt {
+    fn differs(state: &mut TapeState, difference: Difference) -> Halt {
         let Difference { what, was, is } = &difference;
         let halt = Halt(format!("{what} is not as it was recorded: it was {was}, and is {is}"));
-        now.difference.get_or_insert(difference);
-        halted(now, halt)
+        state.difference.get_or_insert(difference);
+        halt_with(state, halt)
     }
 }
 
-/// Halts the program for the first reason that there is.
-fn halted(now: &mut Now, halt: Halt) -> Halt {
-    now.halted.get_or_insert(halt).clone()
+/// Halts the program, unless it is halted already.
+fn halt_with(state: &mut TapeState, halt: Halt) -> Halt {
+    state.halted.get_or_insert(halt).clone()
 }
 
 impl Tape for RunTape {
-    fn begin(&self, mark: &CallId) -> Result<Replay, Halt> {
-        let mut now = self.lock();
-        if let Some(halt) = &now.halted {
+    fn begin(&self, id: &CallId) -> Result<Replay, Halt> {
+        let mut state = self.lock();
+        if let Some(halt) = &state.halted {
             return Err(halt.clone());
         }
-        let Some((at, call)) = self.recorded(mark) else {
+        let Some((at, call)) = self.recorded(id) else {
             if self.mode == Mode::Replay {
-                let nothing = Difference { what: place(mark), was: "no call".to_owned(), is: shown(mark) };
-                return Err(RunTape::differs(&mut now, nothing));
+                let unrecorded =
+                    Difference { what: describe_position(id), was: "no call".to_owned(), is: describe(id) };
+                return Err(RunTape::differs(&mut state, unrecorded));
             }
-            if now.calls >= CALLS || now.bytes >= BYTES || now.unwritten >= UNWRITTEN {
-                let words = "the program was stopped: it made more calls than the run's journal can hold; fetch and read less in one program";
-                return Err(halted(&mut now, Halt(words.to_owned())));
+            if state.calls >= MAX_CALLS || state.bytes >= MAX_BYTES || state.buffered >= MAX_BUFFERED {
+                let reason = "the program was stopped: it made more calls than the run's journal can hold; fetch and read less in one program";
+                return Err(halt_with(&mut state, Halt(reason.to_owned())));
             }
-            if mark.effect != CallEffect::Reads || mark.number < 2 {
-                now.pending.push(Call {
+            if id.effect != CallEffect::Reads || id.number < 2 {
+                state.pending.push(RecordedCall {
                     turn: self.turn,
                     program: self.program,
-                    mark: mark.clone(),
+                    id: id.clone(),
                     times: 1,
-                    came: None,
+                    result: None,
                 });
             }
             return Ok(Replay::Perform);
         };
-        if call.mark.function != mark.function || call.mark.digest != mark.digest {
-            let (was, is) = (shown(&call.mark), shown(mark));
+        if call.id.function != id.function || call.id.digest != id.digest {
+            let (was, is) = (describe(&call.id), describe(id));
             let is = if was == is { format!("{is} with another argument") } else { is };
-            return Err(RunTape::differs(&mut now, Difference { what: place(mark), was, is }));
+            return Err(RunTape::differs(&mut state, Difference { what: describe_position(id), was, is }));
         }
-        now.made.insert(at.clone());
-        match (&call.came, self.mode) {
-            (Some(came), Mode::Record { overlay: true }) if is_of_files(mark.effect) => Ok(Replay::Again(came.clone())),
-            (Some(came), _) => Ok(Replay::Recorded(came.clone())),
-            (None, Mode::Record { overlay }) => match mark.effect {
+        state.repeated.insert(at.clone());
+        match (&call.result, self.mode) {
+            (Some(result), Mode::Record { overlay: true }) if is_of_files(id.effect) => {
+                Ok(Replay::Again(result.clone()))
+            }
+            (Some(result), _) => Ok(Replay::Recorded(result.clone())),
+            (None, Mode::Record { overlay }) => match id.effect {
                 CallEffect::None | CallEffect::Reads | CallEffect::Repeatable | CallEffect::Writes => {
                     Ok(Replay::Perform)
                 }
                 CallEffect::Changes if overlay => Ok(Replay::Perform),
                 CallEffect::Once | CallEffect::Changes => {
-                    let words = format!(
-                        "outcome unknown: {} was under way when the process stopped; check what became of it before you do it again",
-                        shown(mark)
+                    let reason = format!(
+                        "outcome unknown: {} was under way when the process stopped; check its effect before you do it again",
+                        describe(id)
                     );
-                    Err(halted(&mut now, Halt(words)))
+                    Err(halt_with(&mut state, Halt(reason)))
                 }
             },
-            (None, Mode::Replay) if mark.function == PROGRAM => Ok(Replay::Perform),
+            (None, Mode::Replay) if id.function == PROGRAM => Ok(Replay::Perform),
             (None, Mode::Replay) => {
-                now.over = true;
-                Err(halted(&mut now, Halt("the recording of the program ends here".to_owned())))
+                state.is_exhausted = true;
+                Err(halt_with(&mut state, Halt("the recording of the program ends here".to_owned())))
             }
         }
     }
 
-    fn end(&self, mark: &CallId, came: CallResult) {
+    fn end(&self, id: &CallId, result: CallResult) {
         if self.mode == Mode::Replay {
             return;
         }
-        let mut now = self.lock();
-        let size = came.as_ref().map_or_else(|failure| failure.reason.len(), RecordedValue::size) + mark.args.len();
-        now.calls += 1;
-        now.bytes += size;
-        now.unwritten += size;
-        let same = |call: &&mut Call| call.mark.path == mark.path && call.mark.number == mark.number;
-        if let Some(call) = now.pending.iter_mut().rev().find(same) {
-            call.came = Some(came);
+        let mut state = self.lock();
+        let size = result.as_ref().map_or_else(|failure| failure.reason.len(), RecordedValue::size) + id.args.len();
+        state.calls += 1;
+        state.bytes += size;
+        state.buffered += size;
+        let same = |call: &&mut RecordedCall| call.id.path == id.path && call.id.number == id.number;
+        if let Some(call) = state.pending.iter_mut().rev().find(same) {
+            call.result = Some(result);
             return;
         }
-        if let Some(last) = now.pending.last_mut()
-            && last.mark.path == mark.path
-            && last.mark.number + last.times == mark.number
-            && last.mark.function == mark.function
-            && last.mark.digest == mark.digest
-            && last.came.as_ref() == Some(&came)
-            && mark.effect == CallEffect::Reads
+        if let Some(last) = state.pending.last_mut()
+            && last.id.path == id.path
+            && last.id.number + last.times == id.number
+            && last.id.function == id.function
+            && last.id.digest == id.digest
+            && last.result.as_ref() == Some(&result)
+            && id.effect == CallEffect::Reads
         {
             last.times += 1;
-            now.calls -= 1;
+            state.calls -= 1;
             return;
         }
-        now.pending.push(Call {
+        state.pending.push(RecordedCall {
             turn: self.turn,
             program: self.program,
-            mark: mark.clone(),
+            id: id.clone(),
             times: 1,
-            came: Some(came),
+            result: Some(result),
         });
     }
 
-    fn needs_flush(&self, mark: &CallId) -> bool {
-        let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(mark.effect);
-        (mark.effect != CallEffect::Reads && !in_memory) || self.lock().unwritten > FLUSH
+    fn needs_flush(&self, id: &CallId) -> bool {
+        let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(id.effect);
+        (id.effect != CallEffect::Reads && !in_memory) || self.lock().buffered > FLUSH_BYTES
     }
 
     fn key(&self, path: &[u32], number: u32) -> String {
@@ -251,22 +256,22 @@ impl Tape for RunTape {
     fn flush(&self) -> Flush<'_> {
         Box::pin(async move {
             let pending = {
-                let mut now = self.lock();
-                now.unwritten = 0;
-                std::mem::take(&mut now.pending)
+                let mut state = self.lock();
+                state.buffered = 0;
+                std::mem::take(&mut state.pending)
             };
             if pending.is_empty() {
                 return Ok(());
             }
             let written = self.journal.calls(&self.run, pending).await;
-            written.map_err(|error| halted(&mut self.lock(), Halt(format!("the program was stopped: {error}"))))
+            written.map_err(|error| halt_with(&mut self.lock(), Halt(format!("the program was stopped: {error}"))))
         })
     }
 
-    fn suspend(&self, mark: &CallId) -> Halt {
-        let mut now = self.lock();
-        now.waiting.push(mark.args.clone());
-        halted(&mut now, Halt("the run waits for the answer of a person".to_owned()))
+    fn suspend(&self, id: &CallId) -> Halt {
+        let mut state = self.lock();
+        state.waiting.push(id.args.clone());
+        halt_with(&mut state, Halt("the run waits for the answer of a person".to_owned()))
     }
 
     fn halted(&self) -> Option<Halt> {
@@ -278,24 +283,24 @@ fn is_of_files(effect: CallEffect) -> bool {
     matches!(effect, CallEffect::Writes | CallEffect::Changes)
 }
 
-/// A call as a person reads it.
-pub(super) fn shown(mark: &CallId) -> String {
-    match &*mark.function {
+/// Describes a call for a person.
+pub(super) fn describe(id: &CallId) -> String {
+    match &*id.function {
         PROGRAM => "the program's text or arguments".to_owned(),
-        function => format!("{function}({})", mark.args),
+        function => format!("{function}({})", id.args),
     }
 }
 
-/// Where a call stands, as a person reads it.
-fn place(mark: &CallId) -> String {
-    let program = match &*mark.path {
+/// Describes the position of a call for a person.
+fn describe_position(id: &CallId) -> String {
+    let program = match &*id.path {
         [] => "the program".to_owned(),
         path => {
             let path: Vec<String> = path.iter().map(u32::to_string).collect();
             format!("the program {} that it started", path.join("."))
         }
     };
-    match mark.number {
+    match id.number {
         0 => program,
         number => format!("call {} of {program}", number.saturating_sub(1)),
     }

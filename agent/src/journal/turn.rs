@@ -1,19 +1,21 @@
-//! What a state machine wanted done, as a journal keeps it: whole, and yet no longer than what is new in it.
+//! The effects of a turn as a journal stores them: complete, but without repeating the
+//! conversation.
 
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose};
 
-/// One effect.
+/// A recorded effect. It mirrors [`Effect`], except that an ask stores only the messages that are
+/// new since the previous one; otherwise each turn would repeat the whole conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Done {
-    /// The message was looked at.
+pub enum RecordedEffect {
+    /// The message was moderated.
     Moderate {
         /// The message.
         message: String,
     },
     /// The model was asked.
-    Ask(Asked),
+    Ask(RecordedAsk),
     /// Programs were run.
     Execute {
         /// The step, counted from 1.
@@ -21,65 +23,66 @@ pub enum Done {
         /// The programs.
         calls: Vec<Call>,
     },
-    /// An event was sent.
+    /// An event was emitted.
     Emit(Event),
     /// The run ended.
     Finish(Ending),
 }
 
-/// What the model was asked: the messages that it was not asked the time before.
+/// A recorded request to the model, with the messages that are new since the previous request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RecordedAsk {
     /// The step, counted from 1.
     pub step: u32,
-    /// Which attempt within the step.
+    /// The attempt within the step.
     pub attempt: u32,
-    /// What the answer was wanted for.
+    /// The purpose of the answer.
     pub purpose: Purpose,
-    /// Whether it was offered functions.
+    /// The dialect of the request.
     pub dialect: Dialect,
-    /// How many messages were the same as the time before, from the first on.
+    /// Number of leading messages that are the same as in the previous request.
     pub same: usize,
-    /// The others.
+    /// The other messages.
     pub messages: Vec<Message>,
 }
 
-/// Makes short what was wanted, turn by turn.
+/// A converter of effects to their recorded form. It remembers the messages of the previous
+/// request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shortener {
-    asked: Vec<Message>,
+pub(super) struct EffectRecorder {
+    previous: Vec<Message>,
 }
 
-impl Shortener {
-    pub(super) fn shorten(&mut self, effects: &[Effect]) -> Vec<Done> {
-        effects.iter().map(|effect| self.one(effect)).collect()
+impl EffectRecorder {
+    pub(super) fn record(&mut self, effects: &[Effect]) -> Vec<RecordedEffect> {
+        effects.iter().map(|effect| self.record_one(effect)).collect()
     }
 
-    fn one(&mut self, effect: &Effect) -> Done {
+    fn record_one(&mut self, effect: &Effect) -> RecordedEffect {
         match effect {
-            Effect::Moderate { message } => Done::Moderate { message: message.clone() },
+            Effect::Moderate { message } => RecordedEffect::Moderate { message: message.clone() },
             Effect::Ask(Ask { step, attempt, purpose, dialect, messages }) => {
-                let same = self.asked.iter().zip(messages).take_while(|(was, is)| was == is).count();
+                let same = self.previous.iter().zip(messages).take_while(|(was, is)| was == is).count();
                 let new = messages.get(same..).unwrap_or_default().to_vec();
-                self.asked.clone_from(messages);
+                self.previous.clone_from(messages);
                 let (step, attempt, purpose, dialect) = (*step, *attempt, *purpose, *dialect);
-                Done::Ask(Asked { step, attempt, purpose, dialect, same, messages: new })
+                RecordedEffect::Ask(RecordedAsk { step, attempt, purpose, dialect, same, messages: new })
             }
-            Effect::Execute { step, calls } => Done::Execute { step: *step, calls: calls.clone() },
-            Effect::Emit(event) => Done::Emit(event.clone()),
-            Effect::Finish(ending) => Done::Finish(ending.clone()),
+            Effect::Execute { step, calls } => RecordedEffect::Execute { step: *step, calls: calls.clone() },
+            Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
+            Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),
         }
     }
 }
 
-/// How two values that differ go on where they begin to; for people.
-pub(super) fn difference(was: &impl Serialize, is: &impl Serialize) -> (String, String) {
+/// Describes two values that differ, from their first difference on, for a person.
+pub(super) fn describe_difference(was: &impl Serialize, is: &impl Serialize) -> (String, String) {
     let text = |value: serde_json::Result<String>| value.unwrap_or_default();
-    apart(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))
+    excerpts(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))
 }
 
-/// Where two texts differ, with a little before it.
-pub(super) fn apart(was: &str, is: &str) -> (String, String) {
+/// Returns excerpts of two texts from shortly before their first difference on.
+pub(super) fn excerpts(was: &str, is: &str) -> (String, String) {
     const BEFORE: usize = 20;
     const SHOWN: usize = 120;
     let same = was.chars().zip(is.chars()).take_while(|(a, b)| a == b).count();

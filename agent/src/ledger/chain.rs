@@ -2,22 +2,22 @@
 
 use sha2::{Digest, Sha256};
 
-/// A SHA-256.
+/// A SHA-256 hash.
 pub(super) type Hash = [u8; 32];
 
-/// The head before the first line: it belongs to that run of that tenant alone, and to its position: `behind` is the hash of the line of
-/// the ledger before the run's first seal. A run of version 1 has none.
-pub(super) fn genesis(run: &str, tenant: &str, behind: Option<&str>) -> Hash {
-    let version = if behind.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
+/// Returns the head before the first line. It depends on the run, the tenant, and `previous`, the
+/// hash of the ledger's line before the run's first seal. A run of version 1 has no `previous`.
+pub(super) fn genesis(run: &str, tenant: &str, previous: Option<&str>) -> Hash {
+    let version = if previous.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
     let mut hash = Sha256::new();
-    for part in [version, run, tenant].into_iter().chain(behind) {
+    for part in [version, run, tenant].into_iter().chain(previous) {
         hash.update(part);
         hash.update([0]);
     }
     hash.finalize().into()
 }
 
-/// The head after a line, given without its newline.
+/// Returns the head after a line, which is given without its newline.
 pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     let mut hash = Sha256::new();
     hash.update(head);
@@ -26,12 +26,12 @@ pub(super) fn next(head: &Hash, line: &[u8]) -> Hash {
     hash.finalize().into()
 }
 
-/// The hash of a line by itself, by which a line that moved is known again.
+/// Returns the hash of a single line, which identifies a line that was moved.
 pub(super) fn of(line: &[u8]) -> Hash {
     Sha256::digest(line).into()
 }
 
-/// A hash as it is written: 64 lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -40,7 +40,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads what [`hex`] wrote.
+/// Parses hexadecimal digits as written by [`hex`].
 pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {

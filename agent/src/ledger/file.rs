@@ -1,4 +1,5 @@
-//! The ledger's file: locked while a line and its seal are added, so that those of several processes stand in one order.
+//! The ledger's file. It is locked while a line and its seal are added, so that several processes
+//! write them in one order.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,57 +10,58 @@ use wattle_capability::files::open_lines;
 
 use crate::lines::LINE_BYTES;
 
-/// How long a run waits for other processes that add to the same ledger, and how often it looks.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(1);
+/// Maximum time to wait for the lock, and the interval between attempts.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// How much is read at once, from the end on.
+/// Number of bytes that are read at once, from the end on.
 const CHUNK: u64 = 4_096;
 
-/// A ledger that nobody else adds to as long as this lives.
-pub(super) struct Locked(File);
+/// A locked ledger. No other process can append to it.
+pub(super) struct LockedLedger(File);
 
-impl Locked {
-    /// Locks the file, which is made if it is absent. A last line that broke off, because a process was stopped within it, is cut off.
+impl LockedLedger {
+    /// Locks the file, and creates it if it is absent. An incomplete last line, which a stopped
+    /// process left, is removed.
     ///
     /// # Errors
-    /// If it is not a plain file, cannot be written, or another process does not release it for 5 s.
-    pub(super) fn open(path: &Path) -> io::Result<Locked> {
+    /// The file is not a plain file, cannot be written, or stays locked by another process for 5 s.
+    pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
         let file = open_lines(path)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_RETRY),
                 Err(TryLockError::WouldBlock) => {
                     return Err(Error::new(ErrorKind::WouldBlock, "another process keeps it locked"));
                 }
             }
         }
-        let mut locked = Locked(file);
-        locked.cut()?;
+        let mut locked = LockedLedger(file);
+        locked.remove_incomplete_line()?;
         Ok(locked)
     }
 
-    fn cut(&mut self) -> io::Result<()> {
+    fn remove_incomplete_line(&mut self) -> io::Result<()> {
         let length = self.0.metadata()?.len();
         let (begin, _) = self.last_line(length)?;
         let is_whole = length == 0 || self.read(length - 1, length)? == b"\n";
         if is_whole { Ok(()) } else { self.0.set_len(begin) }
     }
 
-    /// The last line, without its line break; `None` if there is no line.
+    /// Returns the last line without its line break, or `None` if there is no line.
     ///
     /// # Errors
-    /// If it cannot be read, or is too long to be a seal.
+    /// The line cannot be read, or is too long for a seal.
     pub(super) fn last(&mut self) -> io::Result<Option<Vec<u8>>> {
         let length = self.0.metadata()?.len();
         let Some(end) = length.checked_sub(1) else { return Ok(None) };
         self.last_line(end).map(|(_, line)| Some(line))
     }
 
-    /// The line that ends before `end`, and where it begins.
+    /// Returns the line that ends before `end`, and its position.
     fn last_line(&mut self, end: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut line = Vec::new();
         let mut from = end;
@@ -87,11 +89,11 @@ impl Locked {
         Ok(bytes)
     }
 
-    /// Adds a line in one write.
+    /// Appends a line in one write.
     ///
     /// # Errors
-    /// If it cannot be written.
-    pub(super) fn add(&mut self, line: &[u8]) -> io::Result<()> {
+    /// The line cannot be written.
+    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.0.write_all(&[line, b"\n"].concat())
     }
 }
@@ -101,10 +103,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_found_and_one_that_broke_off_is_cut() {
+    fn the_last_line_is_found_and_an_incomplete_one_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger");
-        assert_eq!(Locked::open(&path).unwrap().last().unwrap(), None);
+        assert_eq!(LockedLedger::open(&path).unwrap().last().unwrap(), None);
         let long = "x".repeat(10_000);
         for (text, last, left) in [
             ("a\n".to_owned(), Some("a"), "a\n".to_owned()),
@@ -115,19 +117,19 @@ mod tests {
             (format!("a\n{long}"), Some("a"), "a\n".to_owned()),
         ] {
             std::fs::write(&path, &text).unwrap();
-            let found = Locked::open(&path).unwrap().last().unwrap();
+            let found = LockedLedger::open(&path).unwrap().last().unwrap();
             assert_eq!(found.as_deref(), last.map(str::as_bytes));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), left);
         }
-        Locked::open(&path).unwrap().add(b"c").unwrap();
+        LockedLedger::open(&path).unwrap().append(b"c").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nc\n");
     }
 
     #[test]
-    fn a_last_line_without_end_is_refused() {
+    fn a_last_line_longer_than_the_limit_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger");
         std::fs::write(&path, "x".repeat(LINE_BYTES + 8_192)).unwrap();
-        assert_eq!(Locked::open(&path).err().unwrap().kind(), ErrorKind::InvalidData);
+        assert_eq!(LockedLedger::open(&path).err().unwrap().kind(), ErrorKind::InvalidData);
     }
 }

@@ -1,93 +1,94 @@
-//! What is wrong with a trace, and the words for it.
+//! Findings about a trace, and their wording.
 
 use std::fmt;
 
-use super::LEDGER_FILE;
-use crate::STEPS_FILE;
+use wattle_capability::files::TRACE_FILE;
 
-/// What is wrong with a trace. Lines are counted from 1 in the file that is named.
+use super::LEDGER_FILE;
+
+/// A finding about a trace. Lines are counted from 1 in the named file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The ledger is not there.
+    /// The ledger is missing.
     NoLedger,
-    /// The run has lines and no seal.
+    /// The run has lines but no seal.
     NoSeals {
-        /// Its first line in the trace.
+        /// The run's first line in the trace.
         line: u64,
     },
-    /// No public key is pinned for the tenant that the seals name.
+    /// No public key is pinned for the tenant named in the seals.
     NoKey,
-    /// The seals are of another key than the pinned one.
+    /// The seals were made with another key than the pinned one.
     OtherKey {
         /// The line in the ledger.
         line: u64,
-        /// The fingerprint of the key that sealed.
+        /// The fingerprint of the seal's key.
         found: String,
-        /// That of the pinned one.
+        /// The fingerprint of the pinned key.
         pinned: String,
     },
-    /// A line of the ledger is not a seal, or not byte for byte as seals are written.
+    /// A line of the ledger is not a seal in exactly the form in which seals are written.
     BadSeal {
         /// The line in the ledger.
         line: u64,
     },
-    /// A seal's signature does not fit what it says.
+    /// A seal's signature does not match its content.
     Forged {
         /// The line in the ledger.
         line: u64,
     },
-    /// The seals begin with another run or tenant than they say.
+    /// The chain was started for another run or tenant.
     OtherGenesis {
         /// The line in the ledger.
         line: u64,
     },
-    /// Seals are missing, or in another order.
+    /// Seals are missing or reordered.
     SealsBroken {
-        /// The line in the ledger where the count does not go on.
+        /// The line in the ledger at which the count is not the next one.
         line: u64,
-        /// The count that should stand there.
+        /// The expected count.
         expected: u64,
-        /// The count that stands there.
+        /// The actual count.
         found: u64,
     },
-    /// A line has another content.
+    /// A line was edited.
     Edited {
         /// The line in the trace.
         line: u64,
     },
-    /// Lines were taken out.
+    /// Lines were removed.
     Removed {
-        /// The line in the trace that now stands where they stood.
+        /// The line in the trace after the removed lines.
         line: u64,
-        /// How many.
+        /// Number of removed lines.
         lines: u64,
     },
-    /// A line was put in.
+    /// A line was inserted.
     Inserted {
         /// The line in the trace.
         line: u64,
     },
-    /// Lines stand in another order.
+    /// Lines were reordered.
     Reordered {
-        /// The first line in the trace that does not stand in its place.
+        /// The first line in the trace that is not in its position.
         line: u64,
     },
     /// The end of the trace is missing.
     Truncated {
-        /// How many lines were sealed.
+        /// Number of sealed lines.
         sealed: u64,
-        /// How many there are.
+        /// Number of lines in the trace.
         found: u64,
     },
-    /// The lines of several runs stand in another order than they were sealed in.
+    /// The lines of several runs have another order than their seals.
     OtherOrder {
-        /// The first line in the trace that does not stand in its position.
+        /// The first line in the trace that is not in its position.
         line: u64,
     },
-    /// The lines are not as they were sealed; there is too much wrong to say where.
+    /// The lines differ from their seals, in too many places to name them.
     Differs,
     /// A line of a file is empty.
-    Blank {
+    Empty {
         /// The file's name.
         file: &'static str,
         /// The line.
@@ -100,47 +101,49 @@ pub enum Finding {
         /// The line.
         line: u64,
     },
-    /// The last line of a file has no line break: it broke off, or was changed.
+    /// The last line of a file has no line break, because it is incomplete or was changed.
     NoLineBreak {
         /// The file's name.
         file: &'static str,
         /// The line.
         line: u64,
     },
-    /// A seal was set behind another line of the ledger than the one that is there: lines were removed, inserted or reordered.
+    /// The line before a seal is not the one that the seal names: lines were removed, inserted or
+    /// reordered.
     Unchained {
         /// The line in the ledger.
         line: u64,
-        /// The run of the seal that stood before it; empty if it was to be the first.
-        behind: String,
+        /// The run of the seal that was the previous line; empty if the seal was the first line.
+        previous_run: String,
     },
-    /// The store knows the run and how it was sealed, and the ledger has no seal of it.
+    /// The store has the final seal of the run, but the ledger has no seal of it.
     RunRemoved {
-        /// How many lines were sealed.
+        /// Number of sealed lines.
         lines: u64,
     },
-    /// The store knows that more lines were sealed than the ledger has seals.
+    /// The store has a final seal with more lines than the ledger has seals.
     EndRemoved {
-        /// How many lines were sealed.
+        /// Number of sealed lines.
         lines: u64,
-        /// How many seals there are.
+        /// Number of seals in the ledger.
         found: u64,
     },
-    /// The last seal is another one than the store knows.
+    /// The last seal differs from the one in the store.
     OtherEnd,
-    /// Lines follow the last seal: written when the process stopped before it sealed them, or put there by somebody.
+    /// Lines follow the last seal. They were written before the process stopped, or were added
+    /// later.
     Unsealed {
         /// The first of them in the trace.
         line: u64,
-        /// How many.
+        /// Number of lines.
         lines: u64,
     },
 }
 
-/// What is wrong in words, with the file and line.
+/// Describes the finding with file and line.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (steps, ledger) = (STEPS_FILE, LEDGER_FILE);
+        let (steps, ledger) = (TRACE_FILE, LEDGER_FILE);
         match self {
             Finding::NoLedger => write!(f, "the ledger `{ledger}` is missing"),
             Finding::NoSeals { line } => write!(f, "{steps} line {line}: the run has no seal in `{ledger}`"),
@@ -148,48 +151,48 @@ impl fmt::Display for Finding {
             Finding::OtherKey { line, found, pinned } => {
                 write!(f, "{ledger} line {line}: sealed with another key ({found}; the pinned one is {pinned})")
             }
-            Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a seal as the host writes them"),
+            Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a valid seal"),
             Finding::OtherOrder { line } => {
                 write!(f, "{steps} line {line}: reordered; the lines of several runs were sealed in another order")
             }
-            Finding::Differs => write!(f, "{steps}: the lines of the run are not as they were sealed"),
-            Finding::Blank { file, line } => write!(f, "{file} line {line}: an empty line was inserted"),
+            Finding::Differs => write!(f, "{steps}: the lines of the run differ from their seals"),
+            Finding::Empty { file, line } => write!(f, "{file} line {line}: an empty line was inserted"),
             Finding::TooLong { file, line } => write!(f, "{file} line {line}: longer than 4 MiB; it was not read"),
             Finding::NoLineBreak { file, line } => {
-                write!(f, "{file} line {line}: the line break at its end is missing; it broke off, or was changed")
+                write!(
+                    f,
+                    "{file} line {line}: the line break at its end is missing; the line is incomplete, or was changed"
+                )
             }
-            Finding::Unchained { line, behind } if behind.is_empty() => {
-                write!(f, "{ledger} line {line}: this was the first line; what stands before it was inserted")
+            Finding::Unchained { line, previous_run } if previous_run.is_empty() => {
+                write!(f, "{ledger} line {line}: this was the first line; the lines before it were inserted")
             }
-            Finding::Unchained { line, behind } => write!(
+            Finding::Unchained { line, previous_run } => write!(
                 f,
-                "{ledger} line {line}: the seal before it, of the run {behind}, is not the one it was set behind; seals were removed, inserted or reordered"
+                "{ledger} line {line}: the previous seal is not the one of the run {previous_run} that it names; seals were removed, inserted or reordered"
             ),
             Finding::RunRemoved { lines } => {
                 write!(
                     f,
-                    "the store knows this run, which ended with {lines} sealed lines; it was removed from `{ledger}`"
+                    "the store has this run, which ended with {lines} sealed lines; it was removed from `{ledger}`"
                 )
             }
             Finding::EndRemoved { lines, found } => {
                 write!(
                     f,
-                    "{ledger}: the store knows {lines} sealed lines of the run, {found} are there; its end was cut off"
+                    "{ledger}: the store has {lines} sealed lines of the run, the ledger has {found}; its end was cut off"
                 )
             }
-            Finding::OtherEnd => write!(f, "{ledger}: the last seal of the run is not the one that the store knows"),
+            Finding::OtherEnd => write!(f, "{ledger}: the last seal of the run differs from the one in the store"),
             Finding::Forged { line } => {
-                write!(
-                    f,
-                    "{ledger} line {line}: the signature does not fit; the count, the time or the head was changed"
-                )
+                write!(f, "{ledger} line {line}: the signature is invalid; the count, the time or the head was changed")
             }
             Finding::OtherGenesis { line } => {
-                write!(f, "{ledger} line {line}: the chain was begun for another run or another tenant")
+                write!(f, "{ledger} line {line}: the chain was started for another run or another tenant")
             }
             Finding::SealsBroken { line, expected, found } => write!(
                 f,
-                "{ledger} line {line}: this is seal {found}, and seal {expected} should stand here; seals were removed or reordered"
+                "{ledger} line {line}: expected seal {expected}, found seal {found}; seals were removed or reordered"
             ),
             Finding::Edited { line } => write!(f, "{steps} line {line}: edited"),
             Finding::Removed { line, lines: 1 } => write!(f, "{steps} line {line}: the line before it was removed"),
@@ -197,12 +200,12 @@ impl fmt::Display for Finding {
             Finding::Inserted { line } => write!(f, "{steps} line {line}: inserted"),
             Finding::Reordered { line } => write!(f, "{steps} line {line}: reordered"),
             Finding::Truncated { sealed, found } => {
-                write!(f, "{steps}: truncated; {sealed} lines were sealed, {found} are there")
+                write!(f, "{steps}: truncated; {sealed} lines were sealed, {found} remain")
             }
             Finding::Unsealed { line, lines: 1 } => {
                 write!(
                     f,
-                    "{steps} line {line}: written after the last seal; the process stopped before it, or it was added"
+                    "{steps} line {line}: follows the last seal; the process stopped before sealing it, or it was added"
                 )
             }
             Finding::Unsealed { line, lines } => {

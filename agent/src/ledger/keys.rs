@@ -1,4 +1,5 @@
-//! The keys of tenants, made at their first use: one that traces are sealed with, one that secrets are encrypted with.
+//! The keys of tenants, created at their first use: one that seals traces, one that encrypts
+//! secrets.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -9,16 +10,16 @@ use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Hash, hex, of, unhex};
-use crate::store::make_folder;
+use crate::folder::create_folder;
 
-/// A folder of keys that only its owner can look into. For each tenant it holds a secret key and, beside it, the public key that
-/// traces are held against.
+/// A folder of keys that only its owner can read. For each tenant it contains a secret key and the
+/// public key that verifies the tenant's traces.
 #[derive(Clone, Debug)]
 pub struct Keys {
     folder: PathBuf,
 }
 
-/// Why a key cannot be had.
+/// A key that cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} the key of tenant `{tenant}` in `{}`: {cause}", .path.display())]
 pub struct KeyError {
@@ -28,13 +29,15 @@ pub struct KeyError {
     cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// A tenant's secret key. It is never shown, and gone from memory when it is dropped.
+/// A tenant's secret signing key. It is never printed, and its memory is cleared when it is
+/// dropped.
 pub struct Signer {
     tenant: String,
     key: SigningKey,
 }
 
-/// A tenant's key for what is encrypted at rest. It is never shown, and gone from memory when it is dropped.
+/// A tenant's key for encryption at rest. It is never printed, and its memory is cleared when it is
+/// dropped.
 pub struct Cipher(pub(crate) XChaCha20Poly1305);
 
 impl std::fmt::Debug for Cipher {
@@ -43,11 +46,11 @@ impl std::fmt::Debug for Cipher {
     }
 }
 
-/// A public key, by which seals are checked.
+/// A public key that verifies seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub(super) VerifyingKey);
 
-/// A key file: the secret one has `secret`, the pinned one has `public`.
+/// The content of a key file: `secret` in a secret one, `public` in a pinned one.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
@@ -59,16 +62,17 @@ struct KeyFile {
 }
 
 impl Keys {
-    /// Keys in that folder, which is made when the first key is.
+    /// Uses the keys in a folder. It is created together with the first key.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Keys {
         Keys { folder: folder.into() }
     }
 
-    /// The tenant's key, made and pinned where there is none yet. Processes that make it at the same time get the same one.
+    /// Returns the tenant's signing key, and creates and pins it if it does not exist. Processes
+    /// that create it at the same time get the same key.
     ///
     /// # Errors
-    /// Where the folder cannot be written, the file is none of ours, or others may read it.
+    /// The folder cannot be written, the file is not a key of this tenant, or others can read it.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
         let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
         let pin = self.path(tenant, "pub");
@@ -80,15 +84,16 @@ impl Keys {
         Ok(Signer { tenant: tenant.to_owned(), key })
     }
 
-    /// The key that the tenant's stored secrets are encrypted with, made where there is none yet.
+    /// Returns the key that encrypts the tenant's secrets, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`Keys::signer`].
+    /// As for [`Keys::signer`].
     pub fn cipher(&self, tenant: &str) -> Result<Cipher, KeyError> {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
-    /// Returns true if the tenant has a key for stored secrets. Without one there is no secret that could be read.
+    /// Returns true if the tenant has a key for secrets. Without the key there are no readable
+    /// secrets.
     #[must_use]
     pub fn has_cipher(&self, tenant: &str) -> bool {
         self.path(tenant, "cipher").exists()
@@ -96,24 +101,24 @@ impl Keys {
 
     fn seed(&self, tenant: &str, kind: &str) -> Result<Hash, KeyError> {
         let path = self.path(tenant, kind);
-        shut(&self.folder);
+        restrict_folder(&self.folder);
         let seed = match self.secret(tenant, &path) {
             Ok(Some(seed)) => Ok(seed),
-            Ok(None) => self.make(tenant, &path),
+            Ok(None) => self.create(tenant, &path),
             Err(cause) => Err(cause),
         };
         seed.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path, cause })
     }
 
-    /// The public key that is pinned for the tenant; `None` where there is none.
+    /// Returns the public key that is pinned for the tenant, if there is one.
     ///
     /// # Errors
-    /// Where the file cannot be read or is none of ours.
+    /// The file cannot be read, or is not a key of this tenant.
     pub fn pinned(&self, tenant: &str) -> Result<Option<PublicKey>, KeyError> {
         let path = self.path(tenant, "pub");
         let read = || -> Result<Option<PublicKey>, Cause> {
             let Some(file) = read_file(&path, tenant)? else { return Ok(None) };
-            Ok(Some(PublicKey::parse(file.public.as_deref().unwrap_or_default()).ok_or("it holds no public key")?))
+            Ok(Some(PublicKey::parse(file.public.as_deref().unwrap_or_default()).ok_or("it contains no public key")?))
         };
         let failed = |cause| KeyError { what: "read", tenant: tenant.to_owned(), path: path.clone(), cause };
         read().map_err(failed)
@@ -121,21 +126,22 @@ impl Keys {
 
     fn secret(&self, tenant: &str, path: &Path) -> Result<Option<Hash>, Cause> {
         let Some(file) = read_file(path, tenant)? else { return Ok(None) };
-        private(path)?;
-        let seed = unhex(file.secret.as_deref().unwrap_or_default()).ok_or("it holds no secret key")?;
+        check_private(path)?;
+        let seed = unhex(file.secret.as_deref().unwrap_or_default()).ok_or("it contains no secret key")?;
         Ok(Some(seed))
     }
 
-    fn make(&self, tenant: &str, path: &Path) -> Result<Hash, Cause> {
-        make_folder(&self.folder)?;
+    fn create(&self, tenant: &str, path: &Path) -> Result<Hash, Cause> {
+        create_folder(&self.folder)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
         write_new(path, &KeyFile { tenant: tenant.to_owned(), secret: Some(hex(&seed)), public: None })?;
-        // Another process may have been first: what the file holds is the key.
-        Ok(self.secret(tenant, path)?.ok_or("it was removed while it was made")?)
+        // Another process may have created the key first, so the file decides.
+        Ok(self.secret(tenant, path)?.ok_or("it was removed while it was being created")?)
     }
 
-    /// Tenants may be named in any way, files may not.
+    /// Returns the path of a key file. The name is hashed, so that it is a valid file name for any
+    /// tenant.
     fn path(&self, tenant: &str, kind: &str) -> PathBuf {
         let name = hex(&of(tenant.as_bytes()));
         self.folder.join(format!("{}.{kind}", name.get(..32).unwrap_or_default()))
@@ -143,13 +149,13 @@ impl Keys {
 }
 
 impl Signer {
-    /// The tenant whose key it is.
+    /// Returns the tenant that owns the key.
     #[must_use]
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// The public key that belongs to it.
+    /// Returns the public key of the pair.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.key.verifying_key())
@@ -167,20 +173,21 @@ impl std::fmt::Debug for Signer {
 }
 
 impl PublicKey {
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<PublicKey> {
         VerifyingKey::from_bytes(&unhex(text.trim())?).ok().map(PublicKey)
     }
 
-    /// The first 16 hexadecimal digits of the key's SHA-256: enough to tell keys apart, by which none can be made.
+    /// Returns the first 16 hexadecimal digits of the key's SHA-256. They distinguish keys, but
+    /// reveal none.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&of(self.0.as_bytes())).get(..16).unwrap_or_default().to_owned()
     }
 }
 
-/// The 64 hexadecimal digits that [`PublicKey::parse`] reads.
+/// Formats the key as [`PublicKey::parse`] reads it.
 impl std::fmt::Display for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&hex(self.0.as_bytes()))
@@ -189,7 +196,7 @@ impl std::fmt::Display for PublicKey {
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads a key file of that tenant; `None` where there is none.
+/// Reads a key file of the tenant, if there is one.
 fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -213,57 +220,57 @@ fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     Ok(Some(found))
 }
 
-/// Writes a file that only its owner may read, as a whole or not at all; one that is there stays.
+/// Writes a file that only its owner can read, atomically. An existing file stays.
 fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
-    let whole = path.with_extension(format!("new-{}", ulid::Ulid::generate()));
+    let temporary = path.with_extension(format!("new-{}", ulid::Ulid::generate()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = || -> Result<(), Cause> {
-        let mut file = options.open(&whole)?;
+        let mut file = options.open(&temporary)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         file.write_all(&serde_json::to_vec(content)?)?;
         file.sync_all()?;
-        match std::fs::hard_link(&whole, path) {
+        match std::fs::hard_link(&temporary, path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
             _ => Ok(()),
         }
     };
-    let done = written();
-    _ = std::fs::remove_file(&whole);
-    done
+    let result = written();
+    _ = std::fs::remove_file(&temporary);
+    result
 }
 
-/// Takes away what others may do in the folder of the keys, if it is there.
+/// Removes the permissions of others from the folder of the keys, if it exists.
 #[cfg(unix)]
-fn shut(folder: &Path) {
+fn restrict_folder(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let Ok(mode) = std::fs::symlink_metadata(folder).map(|meta| meta.permissions().mode() & 0o777) else { return };
     if mode & 0o077 == 0 || folder.is_symlink() {
         return;
     }
     if let Err(error) = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)) {
-        tracing::warn!(folder = %folder.display(), %error, "others may look into the folder of the keys, and its mode cannot be changed");
+        tracing::warn!(folder = %folder.display(), %error, "others can read the folder of the keys, and its mode cannot be changed");
     }
 }
 
 #[cfg(not(unix))]
-fn shut(_: &Path) {}
+fn restrict_folder(_: &Path) {}
 
-/// Fails where others than the owner may read the file.
+/// Checks that only the owner can read the file.
 #[cfg(unix)]
-fn private(path: &Path) -> Result<(), Cause> {
+fn check_private(path: &Path) -> Result<(), Cause> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
         return Ok(());
     }
-    Err(format!("others may read it (mode {mode:03o}); make it private with `chmod 600`").into())
+    Err(format!("others can read it (mode {mode:03o}); make it private with `chmod 600`").into())
 }
 
 #[cfg(not(unix))]
-fn private(_: &Path) -> Result<(), Cause> {
+fn check_private(_: &Path) -> Result<(), Cause> {
     Ok(())
 }

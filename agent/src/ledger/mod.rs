@@ -1,8 +1,9 @@
-//! The ledger: what shows that the trace of a run is as the host wrote it.
+//! The ledger: the proof that the trace of a run is unchanged since the host wrote it.
 //!
-//! Beside `_steps.jsonl` is `_ledger.jsonl`. Each line of the trace is followed by one *seal* in the ledger, so that a run which is
-//! cut short at any moment leaves a valid beginning. A seal carries the head of a hash chain over the run's own lines, how many they
-//! are, when it was made, and the hash of the ledger's line before it, all signed with the key of the tenant whose run it is:
+//! The ledger is the file `_ledger.jsonl` beside `_steps.jsonl`. Each line of the trace is followed
+//! by one *seal* in the ledger, so that a run that stops at any moment leaves a valid beginning. A
+//! seal contains the head of a hash chain over the run's own lines, their number, the time, and the
+//! hash of the previous line of the ledger. It is signed with the key of the run's tenant:
 //!
 //! ```text
 //! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
@@ -12,16 +13,19 @@
 //!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the seal before
 //! ```
 //!
-//! The last seal of a run that came to its end says so: where it is missing, the run was cut short or its end was cut off. Runs that
-//! share a trace have a chain each, over their own lines; the ledger as a whole is a chain of its lines. So a run that is removed with
-//! all its seals leaves a gap. One at the end of the ledger leaves none, but the store knows it: it keeps what the last seal of each run
-//! says.
+//! The last seal of a run that ended has a flag. If it is missing, the run was stopped, or its end
+//! was cut off. Runs that share a trace have one chain each, over their own lines; the lines of the
+//! ledger form another chain. So a run that is removed together with its seals leaves a gap. If it
+//! was the last run in the ledger, there is no gap, but the store detects it, because it keeps the
+//! final seal of each run.
 //!
-//! A line and its seal are written under a lock of the ledger's file, so the lines of several runs and processes stand in the order of
-//! their seals. Seals of version 1 have no `prev`; they are verified without it.
+//! A line and its seal are written under a lock of the ledger's file, so the lines of several runs
+//! and processes have the same order as their seals. Seals of version 1 have no `prev` and are
+//! verified without it.
 //!
-//! A seal names the fingerprint of its key, never the key: what a file says of itself proves nothing. The public key is *pinned*
-//! outside, in the folder of [`Keys`], when the tenant's key is made.
+//! A seal contains the fingerprint of its key, never the key itself: a file cannot prove its own
+//! integrity. The public key is *pinned* outside, in the folder of [`Keys`], when the tenant's key
+//! is created.
 
 mod chain;
 mod diagnosis;
@@ -39,17 +43,17 @@ use serde::{Deserialize, Serialize};
 pub use finding::Finding;
 pub use keys::{Cipher, KeyError, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
-pub use verify::{Pins, Verdict, Verified, VerifyError, verify};
+pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 
-/// What the last seal of a run says, as a store keeps it.
+/// The final seal of a run, as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sealed {
+pub struct FinalSeal {
     /// The run.
     pub run: String,
-    /// The folder of its trace, without links.
+    /// The canonical path of the trace's folder.
     pub folder: PathBuf,
-    /// How many lines it has.
+    /// Number of lines of the run.
     pub lines: u64,
     /// The head of its chain: 64 hexadecimal digits.
     pub head: String,

@@ -1,60 +1,60 @@
-//! Recording: a line of the trace, and its seal behind it.
+//! The recorder: writes lines of the trace and seals them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::{open_lines_to_read, truncate_partial_line};
+use wattle_capability::files::{TRACE_FILE, open_lines_to_read, truncate_partial_line};
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
-use super::file::Locked;
-use super::seal::{Behind, Occasion, Seal};
-use super::{LEDGER_FILE, Sealed, Signer};
-use crate::lines::{Line, LineReader};
-use crate::trace::append;
-use crate::{STEPS_FILE, now_ms};
+use super::file::LockedLedger;
+use super::seal::{PreviousLine, Seal, Subject};
+use super::{FinalSeal, LEDGER_FILE, Signer};
+use crate::lines::{Line, LineReader, append};
+use crate::sink::now_ms;
 
-/// Appends the lines of one run to `_steps.jsonl`, and seals each in `_ledger.jsonl`.
+/// A recorder that appends the lines of one run to `_steps.jsonl`, and their seals to
+/// `_ledger.jsonl`.
 #[derive(Debug)]
 pub struct Recorder {
     folder: PathBuf,
     lines: u64,
-    seals: Option<Seals>,
+    chain: Option<SealedChain>,
 }
 
-/// The chain of one run, as far as it is sealed.
+/// The chain of one run up to its last seal.
 #[derive(Debug)]
-struct Seals {
+struct SealedChain {
     run: String,
     signer: Arc<Signer>,
     count: u64,
-    /// The head; `None` before the first seal, which decides what the chain begins with.
+    /// The head; `None` before the first seal, which determines the start of the chain.
     head: Option<Hash>,
 }
 
 impl Recorder {
-    /// The trace of that run in that folder; without a key it is not sealed. A run that is resumed goes on where it was: a line that the
-    /// process wrote and did not come to seal is sealed now, with a mark.
+    /// Opens the trace of a run in `folder`. Without a key, it is not sealed. If the run is
+    /// resumed, a line that its process wrote but did not seal is sealed now, and marked as late.
     ///
     /// # Errors
-    /// If a file cannot be read or written.
+    /// A file cannot be read or written.
     pub fn open(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> io::Result<Recorder> {
         Recorder::resume(folder, run, signer, &mut |_| {})
     }
 
-    /// The trace of a run that begins: nothing of it is there, so nothing is read.
+    /// Starts the trace of a new run. Nothing is read, because the run has no lines yet.
     #[must_use]
     pub fn begin(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> Recorder {
-        let seals = signer.map(|signer| Seals { run: run.to_owned(), signer, count: 0, head: None });
-        Recorder { folder: folder.to_owned(), lines: 0, seals }
+        let chain = signer.map(|signer| SealedChain { run: run.to_owned(), signer, count: 0, head: None });
+        Recorder { folder: folder.to_owned(), lines: 0, chain }
     }
 
-    /// As [`Recorder::open`]; `each` gets the lines that the run has, each without its line break. The files are read line by line, so
-    /// they may be of any size.
+    /// Opens a trace like [`Recorder::open`], and passes each existing line of the run to `each`,
+    /// without its line break. The files are read line by line, so their size does not matter.
     ///
     /// # Errors
-    /// As [`Recorder::open`].
+    /// As for [`Recorder::open`].
     pub fn resume(
         folder: &Path,
         run: &str,
@@ -62,77 +62,77 @@ impl Recorder {
         each: &mut dyn FnMut(&[u8]),
     ) -> io::Result<Recorder> {
         let mut recorder = Recorder::begin(folder, run, signer);
-        if let Some(seals) = &mut recorder.seals {
-            seals.go_on(&folder.join(LEDGER_FILE))?;
+        if let Some(chain) = &mut recorder.chain {
+            chain.resume(&folder.join(LEDGER_FILE))?;
         }
-        let steps = folder.join(STEPS_FILE);
+        let steps = folder.join(TRACE_FILE);
         truncate_partial_line(&steps)?;
         let Some(file) = open_lines_to_read(&steps)? else { return Ok(recorder) };
         let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
-            if !is_of(line, run) {
+            if !belongs_to(line, run) {
                 continue;
             }
             recorder.lines += 1;
             each(line);
-            if let Some(seals) = recorder.seals.as_mut().filter(|seals| seals.count < recorder.lines) {
-                seals.add(&mut Locked::open(&folder.join(LEDGER_FILE))?, line, Occasion::Late(of(line)))?;
+            if let Some(chain) = recorder.chain.as_mut().filter(|chain| chain.count < recorder.lines) {
+                chain.add(&mut LockedLedger::open(&folder.join(LEDGER_FILE))?, line, Subject::Late(of(line)))?;
             }
         }
         Ok(recorder)
     }
 
-    /// How many lines of the run there are.
+    /// Returns the number of lines of the run.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Appends a line, and seals it. If it cannot be sealed, it is written all the same, and the run's later lines are not sealed:
-    /// verifying then says so.
+    /// Appends a line and seals it. If sealing fails, the line is written all the same, but later
+    /// lines of the run are not sealed, and verification reports that.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// A file cannot be written.
     pub fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
-        let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(STEPS_FILE));
+        let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(TRACE_FILE));
         self.lines += 1;
-        let Some(seals) = &mut self.seals else { return append(&steps, &bytes) };
-        // The lock is held over both: so lines and seals stand in the same order.
-        let sealed = match Locked::open(&self.folder.join(LEDGER_FILE)) {
+        let Some(chain) = &mut self.chain else { return append(&steps, &bytes) };
+        // The lock is held for both writes, so that lines and seals have the same order.
+        let sealed = match LockedLedger::open(&self.folder.join(LEDGER_FILE)) {
             Ok(mut ledger) => {
                 append(&steps, &bytes)?;
-                seals.add(&mut ledger, &bytes, Occasion::Line(of(&bytes)))
+                chain.add(&mut ledger, &bytes, Subject::Line(of(&bytes)))
             }
             Err(error) => append(&steps, &bytes).and(Err(error)),
         };
         if sealed.is_err() {
-            self.seals = None;
+            self.chain = None;
         }
         sealed
     }
 
-    /// Seals the end of the run, and returns what the seal says; `None` if the run is not sealed.
+    /// SealedChain the end of the run, and returns the final seal, or `None` if the run is not sealed.
     ///
     /// # Errors
-    /// If the ledger cannot be written.
-    pub fn end(&mut self) -> io::Result<Option<Sealed>> {
-        let Some(seals) = &mut self.seals else { return Ok(None) };
-        let head = seals.write(&mut Locked::open(&self.folder.join(LEDGER_FILE))?, Occasion::End)?;
+    /// The ledger cannot be written.
+    pub fn end(&mut self) -> io::Result<Option<FinalSeal>> {
+        let Some(chain) = &mut self.chain else { return Ok(None) };
+        let head = chain.write(&mut LockedLedger::open(&self.folder.join(LEDGER_FILE))?, Subject::End)?;
         let folder = self.folder.canonicalize()?;
-        Ok(Some(Sealed { run: seals.run.clone(), folder, lines: seals.count, head: hex(&head) }))
+        Ok(Some(FinalSeal { run: chain.run.clone(), folder, lines: chain.count, head: hex(&head) }))
     }
 }
 
-impl Seals {
-    /// Goes on behind the run's last seal that is ours.
-    fn go_on(&mut self, path: &Path) -> io::Result<()> {
+impl SealedChain {
+    /// Continues after the run's last seal that was signed with our key.
+    fn resume(&mut self, path: &Path) -> io::Result<()> {
         let Some(file) = open_lines_to_read(path)? else { return Ok(()) };
         let key = self.signer.public();
         let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
-            let Some(seal) = Seal::read(line).filter(|seal| seal.run == self.run) else { continue };
+            let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run) else { continue };
             if let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0)) {
                 (self.count, self.head) = (seal.count, Some(head));
             }
@@ -140,40 +140,40 @@ impl Seals {
         Ok(())
     }
 
-    fn add(&mut self, ledger: &mut Locked, line: &[u8], occasion: Occasion) -> io::Result<()> {
-        let behind = Behind::of(ledger.last()?.as_deref());
-        let head = next(&self.head(&behind), line);
-        self.put(ledger, (self.count + 1, head), occasion, behind)?;
+    fn add(&mut self, ledger: &mut LockedLedger, line: &[u8], subject: Subject) -> io::Result<()> {
+        let previous = PreviousLine::of(ledger.last()?.as_deref());
+        let head = next(&self.head(&previous), line);
+        self.append(ledger, (self.count + 1, head), subject, previous)?;
         (self.count, self.head) = (self.count + 1, Some(head));
         Ok(())
     }
 
-    fn write(&mut self, ledger: &mut Locked, occasion: Occasion) -> io::Result<Hash> {
-        let behind = Behind::of(ledger.last()?.as_deref());
-        let head = self.head(&behind);
-        self.put(ledger, (self.count, head), occasion, behind)?;
+    fn write(&mut self, ledger: &mut LockedLedger, subject: Subject) -> io::Result<Hash> {
+        let previous = PreviousLine::of(ledger.last()?.as_deref());
+        let head = self.head(&previous);
+        self.append(ledger, (self.count, head), subject, previous)?;
         self.head = Some(head);
         Ok(head)
     }
 
-    fn head(&self, behind: &Behind) -> Hash {
-        self.head.unwrap_or_else(|| genesis(&self.run, self.signer.tenant(), Some(&behind.hash)))
+    fn head(&self, previous: &PreviousLine) -> Hash {
+        self.head.unwrap_or_else(|| genesis(&self.run, self.signer.tenant(), Some(&previous.hash)))
     }
 
-    fn put(
+    fn append(
         &self,
-        ledger: &mut Locked,
+        ledger: &mut LockedLedger,
         (count, head): (u64, Hash),
-        occasion: Occasion,
-        behind: Behind,
+        subject: Subject,
+        previous: PreviousLine,
     ) -> io::Result<()> {
-        let seal = Seal::sign(&self.signer, &self.run, (count, &head), occasion, behind, now_ms());
-        ledger.add(&serde_json::to_vec(&seal)?)
+        let seal = Seal::sign(&self.signer, &self.run, (count, &head), subject, previous, now_ms());
+        ledger.append(&serde_json::to_vec(&seal)?)
     }
 }
 
-/// If true, a line belongs to that run.
-fn is_of(line: &[u8], run: &str) -> bool {
+/// If true, the line belongs to the run.
+fn belongs_to(line: &[u8], run: &str) -> bool {
     #[derive(Deserialize)]
     struct OfRun {
         run_id: String,

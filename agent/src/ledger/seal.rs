@@ -1,4 +1,4 @@
-//! Seals: signed heads of a chain, one a line of the ledger.
+//! Seals: signed heads of a chain, one per line of the ledger.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,38 @@ use serde::{Deserialize, Serialize};
 use super::Signer;
 use super::chain::{Hash, hex, unhex};
 
-/// The version of the layout that is written. Version 1 has no `prev` and no `prev_run`.
+/// The current version of the format. Version 1 has no `prev` and no `prev_run`.
 pub(super) const VERSION: u32 = 2;
 
-/// One line of the ledger.
+/// A line of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seal {
-    /// 1, or [`VERSION`].
+    /// The version: 1 or [`VERSION`].
     pub(super) v: u32,
     /// The run.
     pub(super) run: String,
-    /// Whose run it is.
+    /// The tenant of the run.
     pub(super) tenant: String,
-    /// How many lines of the run are sealed.
+    /// Number of lines of the run that are sealed.
     pub(super) count: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the seal, in milliseconds since 1970.
     pub(super) time: u64,
-    /// The SHA-256 of the line that was added; empty in the seal that ends a run.
+    /// The SHA-256 of the sealed line; empty in the seal that ends a run.
     pub(super) line: String,
     /// The head of the chain.
     pub(super) head: String,
-    /// The SHA-256 of the line of the ledger before this one; empty in its first line.
+    /// The SHA-256 of the previous line of the ledger; empty in the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev: Option<String>,
-    /// The run that the line before belongs to; empty in the first line.
+    /// The run of the previous line; empty in the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prev_run: Option<String>,
-    /// If true, the run came to its end.
+    /// If true, the run has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) last: bool,
-    /// If true, the line was found at a restart: it was written before the process stopped, and sealed by the one that resumed the run.
+    /// If true, the line was sealed late: it was written before the process stopped, and sealed by
+    /// the process that resumed the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) late: bool,
     /// The fingerprint of the key.
@@ -45,48 +46,48 @@ pub(super) struct Seal {
     pub(super) sig: String,
 }
 
-/// Why a seal is set.
+/// The subject of a seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Occasion {
-    /// A line with that hash was written.
+pub(super) enum Subject {
+    /// A new line with this hash.
     Line(Hash),
-    /// A line with that hash was found at a restart.
+    /// A line with this hash that was found when the run was resumed.
     Late(Hash),
-    /// The run came to its end.
+    /// The end of the run.
     End,
 }
 
-/// The line of the ledger that a seal is set behind.
+/// The line of the ledger before a new seal.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Behind {
-    /// Its hash; empty for the first line.
+pub(super) struct PreviousLine {
+    /// The line's hash; empty if there is no line.
     pub(super) hash: String,
-    /// Its run; empty if it is not a seal.
+    /// The line's run; empty if the line is not a seal.
     pub(super) run: String,
 }
 
-impl Behind {
-    /// That line, if there is one.
-    pub(super) fn of(line: Option<&[u8]>) -> Behind {
-        let Some(line) = line else { return Behind::default() };
+impl PreviousLine {
+    /// Describes a line of the ledger, if there is one.
+    pub(super) fn of(line: Option<&[u8]>) -> PreviousLine {
+        let Some(line) = line else { return PreviousLine::default() };
         let run = serde_json::from_slice::<Seal>(line).map(|seal| seal.run).unwrap_or_default();
-        Behind { hash: hex(&super::chain::of(line)), run }
+        PreviousLine { hash: hex(&super::chain::of(line)), run }
     }
 }
 
 impl Seal {
-    /// Seals the head that `count` lines led to.
+    /// Signs the chain's `head` after `count` lines.
     pub(super) fn sign(
         signer: &Signer,
         run: &str,
         (count, head): (u64, &Hash),
-        occasion: Occasion,
-        behind: Behind,
+        subject: Subject,
+        previous: PreviousLine,
         time: u64,
     ) -> Seal {
-        let line = match occasion {
-            Occasion::Line(hash) | Occasion::Late(hash) => hex(&hash),
-            Occasion::End => String::new(),
+        let line = match subject {
+            Subject::Line(hash) | Subject::Late(hash) => hex(&hash),
+            Subject::End => String::new(),
         };
         let mut seal = Seal {
             v: VERSION,
@@ -96,10 +97,10 @@ impl Seal {
             time,
             line,
             head: hex(head),
-            prev: Some(behind.hash),
-            prev_run: Some(behind.run),
-            last: occasion == Occasion::End,
-            late: matches!(occasion, Occasion::Late(_)),
+            prev: Some(previous.hash),
+            prev_run: Some(previous.run),
+            last: subject == Subject::End,
+            late: matches!(subject, Subject::Late(_)),
             key: signer.public().fingerprint(),
             sig: String::new(),
         };
@@ -107,8 +108,9 @@ impl Seal {
         seal
     }
 
-    /// Reads a line of a ledger; `None` if it is not a seal, or not byte for byte as seals are written.
-    pub(super) fn read(line: &[u8]) -> Option<Seal> {
+    /// Parses a line of the ledger. Returns `None` if it is not a seal in exactly the form in which
+    /// seals are written.
+    pub(super) fn parse(line: &[u8]) -> Option<Seal> {
         let seal: Seal = serde_json::from_slice(line).ok()?;
         let has_prev = seal.prev.is_some() && seal.prev_run.is_some();
         let has_none = seal.prev.is_none() && seal.prev_run.is_none();
@@ -117,13 +119,13 @@ impl Seal {
         (is_known && is_written).then_some(seal)
     }
 
-    /// If true, the signature is that key's.
+    /// If true, the signature is valid for `key`.
     pub(super) fn is_signed_by(&self, key: &VerifyingKey) -> bool {
         let signature = unhex::<64>(&self.sig).map(|bytes| Signature::from_bytes(&bytes));
         signature.is_some_and(|signature| key.verify_strict(&self.signed(), &signature).is_ok())
     }
 
-    /// What is signed: everything but the key's fingerprint and the signature.
+    /// Returns the signed bytes: everything but the key's fingerprint and the signature.
     fn signed(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
         let version = if self.v == 1 { "wattle seal 1" } else { "wattle seal 2" };

@@ -1,8 +1,8 @@
-//! Verifying: whether a trace is as it was sealed.
+//! Verification of a trace against its seals.
 //!
-//! Both files are read line by line, each once where all is sound, with a memory that grows with the number of runs and not of lines: of
-//! each run the last head tells everything, since it follows from all lines before it. Only where something is wrong the lines of that
-//! run are compared one by one (`diagnosis`).
+//! Both files are read line by line, once each if they are valid. Memory grows with the number of
+//! runs, not of lines: the last head of a run proves all lines before it. Only the lines of a run
+//! with a fault are compared one by one (see `diagnosis`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,62 +11,63 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use wattle_capability::files::TRACE_FILE;
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
-use super::diagnosis::{first_out_of_order, look_closer};
+use super::diagnosis::{diagnose, first_out_of_order};
 use super::finding::Finding;
 use super::seal::{Seal, VERSION};
-use super::{KeyError, Keys, LEDGER_FILE, PublicKey, Sealed};
-use crate::STEPS_FILE;
+use super::{FinalSeal, KeyError, Keys, LEDGER_FILE, PublicKey};
 use crate::lines::{Line, LineReader};
 
 /// Maximum number of runs of one trace.
-const RUNS: usize = 250_000;
+const MAX_RUNS: usize = 250_000;
 
-/// Maximum number of findings about a file as a whole.
-const FINDINGS: usize = 50;
+/// Maximum number of findings about the files.
+const MAX_FINDINGS: usize = 50;
 
-/// Where the public keys come from that seals are checked by.
+/// The source of the public keys that verify seals.
 #[derive(Clone, Debug)]
 pub enum Pins {
-    /// Each tenant's pinned key.
+    /// The pinned key of each tenant.
     Keys(Keys),
-    /// One key, for a trace that came from elsewhere.
+    /// A single key, for a trace from elsewhere.
     One(PublicKey),
 }
 
-/// What verifying a trace found.
+/// The result of verifying a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct Verification {
     /// A verdict on each run, in the order of their first lines.
     pub runs: Vec<Verdict>,
-    /// What is wrong with the files beside that: at most 50 findings.
+    /// Further findings about the files, at most 50.
     pub files: Vec<Finding>,
 }
 
-/// What verifying found about one run.
+/// The verdict on one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The run.
     pub run: String,
-    /// Whose run it is, as its seals say.
+    /// The tenant named in its seals.
     pub tenant: Option<String>,
-    /// The version of its seals; 0 if it has none. One of version 1 is not chained to the seals before it: that a run before it was
-    /// removed is not seen.
+    /// The version of its seals; 0 if it has none. Seals of version 1 are not chained to the seals
+    /// of other runs, so the removal of a run before them is not detected.
     pub version: u32,
-    /// How many of its lines are as they were sealed, from the first on.
+    /// Number of unchanged lines, from the first on.
     pub sealed: u64,
-    /// When the last of them was sealed, in milliseconds since 1970.
+    /// Time of the last seal of an unchanged line, in milliseconds since 1970.
     pub time: Option<u64>,
-    /// If true, the seal is there that ends a run. If not, the run was cut short, is under way, or its end was cut off.
+    /// If true, the run has its final seal. Otherwise it was stopped, is in progress, or its end
+    /// was cut off.
     pub ended: bool,
-    /// How many lines were sealed at a restart.
+    /// Number of lines that were sealed when the run was resumed.
     pub late: u64,
-    /// The first thing that is wrong; `None` if all is as it was sealed.
+    /// The first fault; `None` if the run is unchanged.
     pub finding: Option<Finding>,
 }
 
-/// Why a trace cannot be verified.
+/// A trace that cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A file cannot be read.
@@ -74,33 +75,34 @@ pub enum VerifyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: std::io::Error,
     },
-    /// It has too many runs.
-    #[error("failed to verify `{}`: it has more than {RUNS} runs", .0.display())]
+    /// The trace has too many runs.
+    #[error("failed to verify `{}`: it has more than {MAX_RUNS} runs", .0.display())]
     TooMany(PathBuf),
     /// A pinned key cannot be read.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// Verifies the trace in a folder by its ledger. `known` is what a store knows of the ends of its runs: each of them must be there.
+/// Verifies the trace in a folder. Each of the `known` final seals, which come from a store, must
+/// be in its ledger.
 ///
 /// # Errors
-/// If there is no trace, or a file cannot be read.
-pub fn verify(folder: &Path, pins: &Pins, known: &[Sealed]) -> Result<Verified, VerifyError> {
-    let files = Files { steps: folder.join(STEPS_FILE), ledger: folder.join(LEDGER_FILE) };
+/// There is no trace, or a file cannot be read.
+pub fn verify(folder: &Path, pins: &Pins, known: &[FinalSeal]) -> Result<Verification, VerifyError> {
+    let files = Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) };
     let has_ledger = files.ledger()?.is_some();
-    let mut found = Found::default();
+    let mut found = Findings::default();
     found.read_ledger(&files, pins)?;
     found.read_steps(&files, known.is_empty())?;
-    let suspects: Vec<String> =
-        found.runs.iter().filter(|(_, run)| run.is_suspect()).map(|(id, _)| id.clone()).collect();
-    for (run, suspect) in look_closer(&files, &suspects, &found)? {
+    let damaged: Vec<String> =
+        found.runs.iter().filter(|(_, run)| run.is_damaged()).map(|(id, _)| id.clone()).collect();
+    for (run, diagnosis) in diagnose(&files, &damaged, &found)? {
         if let Some(seen) = found.runs.get_mut(&run) {
-            (seen.verified, seen.verdict.time) = (suspect.sealed, suspect.time.or(seen.verdict.time));
-            seen.verdict.finding = Some(suspect.finding);
+            (seen.verified, seen.verdict.time) = (diagnosis.sealed, diagnosis.time.or(seen.verdict.time));
+            seen.verdict.finding = Some(diagnosis.finding);
         }
     }
     let is_sound = found.runs.values().all(|run| run.verdict.finding.is_none());
@@ -130,8 +132,8 @@ impl Files {
         Files::open(&self.ledger)
     }
 
-    /// Gives each line of a file to a function; nothing if there is no such file. Returns how many there are, and whether the last one has
-    /// its line break.
+    /// Passes each line of a file to `take`, if there is a file. Returns the number of lines, and
+    /// true if the last one has its line break.
     fn each(
         path: &Path,
         file: Option<File>,
@@ -151,7 +153,7 @@ impl Files {
         Ok((count, true))
     }
 
-    /// Gives each line of the trace to a function.
+    /// Passes each line of the trace to `take`.
     pub(super) fn each_step(
         &self,
         take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
@@ -159,7 +161,7 @@ impl Files {
         Files::each(&self.steps, Files::open(&self.steps)?, take)
     }
 
-    /// Gives each line of the ledger to a function.
+    /// Passes each line of the ledger to `take`.
     pub(super) fn each_seal(
         &self,
         take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
@@ -168,53 +170,53 @@ impl Files {
     }
 }
 
-/// What was found in both files.
+/// The findings and state of a verification.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Findings {
     pub(super) runs: HashMap<String, Run>,
     files: Vec<Finding>,
-    /// The lines that are sealed in the order in which they stand, as the ledger has them and as the trace has them.
+    /// Hashes of the sealed lines in file order: one over the ledger, one over the trace.
     in_ledger: Sha256,
     in_steps: Sha256,
 }
 
-/// One run.
+/// The state of one run.
 #[derive(Default)]
 pub(super) struct Run {
     verdict: Verdict,
-    /// The first line in the trace, and in the ledger.
+    /// Its first line in the trace, and in the ledger.
     first: Option<u64>,
     first_seal: Option<u64>,
-    /// How many lines are sealed.
+    /// Number of sealed lines.
     count: u64,
-    /// What the chain begins with.
+    /// The head before the first line.
     pub(super) genesis: Hash,
-    /// The last head by the seals.
+    /// The head in the last seal.
     head: Option<Hash>,
-    /// Seals from this count on are of the newer version.
+    /// The count of the first seal with the current version.
     newer_from: Option<u64>,
-    /// The lines that were sealed at a restart.
+    /// The counts of lines that were sealed late.
     late: Vec<u64>,
-    /// How many lines were seen in the trace, and the head that follows from those that are sealed.
+    /// Number of lines in the trace, and the head computed from those that are sealed.
     lines: u64,
     reached: Option<Hash>,
-    /// How many lines are as they were sealed.
+    /// Number of unchanged lines.
     verified: u64,
 }
 
 impl Run {
-    /// If true, its seals are well and its lines are not as they say.
-    fn is_suspect(&self) -> bool {
+    /// If true, its seals are valid but its lines do not match them.
+    fn is_damaged(&self) -> bool {
         let is_same = self.lines == self.count && (self.count == 0 || self.reached == self.head);
         self.has_seals() && self.verdict.finding.is_none() && !is_same
     }
 
-    /// If true, the ledger has seals of it.
+    /// If true, the ledger has seals of the run.
     pub(super) fn has_seals(&self) -> bool {
         self.first_seal.is_some()
     }
 
-    /// If true, the line of that count stands in the trace where its seal stands in the ledger.
+    /// If true, the line with this count is expected in the trace in the order of its seal.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -222,15 +224,15 @@ impl Run {
     }
 }
 
-impl Found {
-    fn about(&mut self, finding: Finding) {
-        if self.files.len() < FINDINGS {
+impl Findings {
+    fn report(&mut self, finding: Finding) {
+        if self.files.len() < MAX_FINDINGS {
             self.files.push(finding);
         }
     }
 
     fn run(&mut self, id: &str, path: &Path) -> Result<&mut Run, VerifyError> {
-        if !self.runs.contains_key(id) && self.runs.len() >= RUNS {
+        if !self.runs.contains_key(id) && self.runs.len() >= MAX_RUNS {
             return Err(VerifyError::TooMany(path.to_owned()));
         }
         Ok(self
@@ -243,18 +245,18 @@ impl Found {
         let mut keys = BTreeMap::new();
         let mut before: Option<String> = Some(String::new());
         let (last, is_ended) = files.each_seal(|line, text| {
-            let behind = before.take();
+            let previous = before.take();
             let Line::Whole(bytes) = text else {
-                self.about(Finding::TooLong { file: LEDGER_FILE, line });
+                self.report(Finding::TooLong { file: LEDGER_FILE, line });
                 return Ok(());
             };
             before = Some(hex(&of(bytes)));
-            match Seal::read(bytes) {
-                Some(seal) => self.seal(line, seal, behind.as_deref(), files, (pins, &mut keys)),
+            match Seal::parse(bytes) {
+                Some(seal) => self.seal(line, seal, previous.as_deref(), files, (pins, &mut keys)),
                 None => {
-                    let blank = bytes.is_empty();
-                    self.about(if blank {
-                        Finding::Blank { file: LEDGER_FILE, line }
+                    let is_empty = bytes.is_empty();
+                    self.report(if is_empty {
+                        Finding::Empty { file: LEDGER_FILE, line }
                     } else {
                         Finding::BadSeal { line }
                     });
@@ -263,25 +265,25 @@ impl Found {
             }
         })?;
         if !is_ended {
-            self.about(Finding::NoLineBreak { file: LEDGER_FILE, line: last });
+            self.report(Finding::NoLineBreak { file: LEDGER_FILE, line: last });
         }
         Ok(())
     }
 
-    /// Takes one seal in, which stands behind a line with that hash.
+    /// Processes one seal. `previous` is the hash of the line before it.
     fn seal(
         &mut self,
         line: u64,
         seal: Seal,
-        behind: Option<&str>,
+        previous: Option<&str>,
         files: &Files,
         (pins, keys): (&Pins, &mut BTreeMap<String, Option<PublicKey>>),
     ) -> Result<(), VerifyError> {
-        if seal.prev.is_some() && seal.prev.as_deref() != behind {
-            self.about(Finding::Unchained { line, behind: seal.prev_run.clone().unwrap_or_default() });
+        if seal.prev.is_some() && seal.prev.as_deref() != previous {
+            self.report(Finding::Unchained { line, previous_run: seal.prev_run.clone().unwrap_or_default() });
         }
         let run = self.run(&seal.run, &files.ledger)?;
-        // A run has one tenant: the one that its first seal names.
+        // A run has one tenant: the one named in its first seal.
         let tenant = run.verdict.tenant.as_ref().unwrap_or(&seal.tenant);
         let key = match pins {
             Pins::One(key) => Some(*key),
@@ -297,18 +299,18 @@ impl Found {
         Ok(())
     }
 
-    fn read_steps(&mut self, files: &Files, must_be_there: bool) -> Result<(), VerifyError> {
-        if must_be_there && Files::open(&files.steps)?.is_none() {
+    fn read_steps(&mut self, files: &Files, is_required: bool) -> Result<(), VerifyError> {
+        if is_required && Files::open(&files.steps)?.is_none() {
             let cause = ErrorKind::NotFound.into();
             return Err(VerifyError::Read { path: files.steps.clone(), cause });
         }
         let (last, is_ended) = files.each_step(|number, line| {
             let Line::Whole(bytes) = line else {
-                self.about(Finding::TooLong { file: STEPS_FILE, line: number });
+                self.report(Finding::TooLong { file: TRACE_FILE, line: number });
                 return Ok(());
             };
             if bytes.is_empty() {
-                self.about(Finding::Blank { file: STEPS_FILE, line: number });
+                self.report(Finding::Empty { file: TRACE_FILE, line: number });
                 return Ok(());
             }
             let run = self.run(&run_of(bytes), &files.steps)?;
@@ -324,21 +326,21 @@ impl Found {
             Ok(())
         })?;
         if !is_ended {
-            self.about(Finding::NoLineBreak { file: STEPS_FILE, line: last });
+            self.report(Finding::NoLineBreak { file: TRACE_FILE, line: last });
         }
         Ok(())
     }
 
-    fn finish(mut self, has_ledger: bool, known: &[Sealed]) -> Verified {
+    fn finish(mut self, has_ledger: bool, known: &[FinalSeal]) -> Verification {
         for sealed in known {
             let known = || Verdict { run: sealed.run.clone(), ..Verdict::default() };
             let run = self.runs.entry(sealed.run.clone()).or_insert_with(|| Run { verdict: known(), ..Run::default() });
             if run.verdict.finding.is_none() {
-                run.verdict.finding = run.against(sealed);
+                run.verdict.finding = run.compare(sealed);
             }
         }
         let mut runs: Vec<Run> = self.runs.into_values().collect();
-        // Those that have no line come last, in the order of their ids.
+        // Runs without lines come last, in the order of their ids.
         runs.sort_by_cached_key(|run| (run.first.unwrap_or(u64::MAX), run.verdict.run.clone()));
         let runs = runs.into_iter().map(|mut run| {
             let is_sound = run.verdict.finding.is_none();
@@ -351,12 +353,13 @@ impl Found {
             run.verdict.sealed = if is_sound { run.count.min(run.lines) } else { run.verified };
             run.verdict
         });
-        Verified { runs: runs.collect(), files: self.files }
+        Verification { runs: runs.collect(), files: self.files }
     }
 }
 
 impl Run {
-    /// Takes the next seal of the run in. Returns true if the line that it seals stands in the trace where the seal stands in the ledger.
+    /// Processes the next seal of the run. Returns true if the sealed line is expected in the trace
+    /// in the order of its seal.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);
@@ -370,7 +373,7 @@ impl Run {
         if self.verdict.finding.is_some() {
             return false;
         }
-        self.verdict.finding = self.wrong_with(line, seal, key);
+        self.verdict.finding = self.find_fault(line, seal, key);
         if self.verdict.finding.is_some() {
             return false;
         }
@@ -388,7 +391,7 @@ impl Run {
         self.is_in_order(seal.count)
     }
 
-    fn wrong_with(&self, line: u64, seal: &Seal, key: Option<PublicKey>) -> Option<Finding> {
+    fn find_fault(&self, line: u64, seal: &Seal, key: Option<PublicKey>) -> Option<Finding> {
         let Some(key) = key else { return Some(Finding::NoKey) };
         if seal.key != key.fingerprint() {
             let (found, pinned) = (seal.key.clone(), key.fingerprint());
@@ -404,13 +407,13 @@ impl Run {
         if seal.count != expected {
             return Some(Finding::SealsBroken { line, expected, found: seal.count });
         }
-        // The seal that ends a run repeats the head before it.
+        // The final seal repeats the previous head.
         let repeats = self.head.unwrap_or(self.genesis);
         (seal.last && unhex(&seal.head) != Some(repeats)).then_some(Finding::OtherGenesis { line })
     }
 
-    /// Compares the run with what the store knows of its end.
-    fn against(&self, known: &Sealed) -> Option<Finding> {
+    /// Compares the run with its final seal from the store.
+    fn compare(&self, known: &FinalSeal) -> Option<Finding> {
         if self.first_seal.is_none() {
             return Some(Finding::RunRemoved { lines: known.lines });
         }
@@ -422,7 +425,7 @@ impl Run {
     }
 }
 
-/// The run that a line of the trace belongs to; empty if it says none.
+/// Returns the run of a trace line, or an empty text if the line names none.
 pub(super) fn run_of(line: &[u8]) -> String {
     #[derive(Deserialize)]
     struct OfRun {

@@ -83,7 +83,7 @@ pub(super) struct RequestContext<'a> {
 
 /// The wording, by kind.
 impl ModelError {
-    pub(super) fn of_status(context: RequestContext<'_>, status: u16, said: &str) -> Self {
+    pub(super) fn of_status(context: RequestContext<'_>, status: u16, message: &str) -> Self {
         use ModelErrorKind::*;
         let RequestContext { url, model, key_variable, with_key } = context;
         let (kind, text) = match status {
@@ -93,11 +93,11 @@ impl ModelError {
                 (Credit, "the provider requires payment (402): the account of this key has no credit left".to_owned())
             }
             // A relay reports this if no endpoint behind it supports functions.
-            404 | 405 | 501 if said.to_ascii_lowercase().contains("tool") => {
+            404 | 405 | 501 if message.to_ascii_lowercase().contains("tool") => {
                 (Request, format!("the provider rejected the request ({status})"))
             }
             404 => (NotFound, format!("{url} has no model `{model}` (404): check the base URL and the model")),
-            400 | 413 | 422 if is_about_length(said) || status == 413 => {
+            400 | 413 | 422 if is_about_length(message) || status == 413 => {
                 (TooLong, format!("the conversation exceeds the context window of model `{model}` ({status})"))
             }
             429 => (Unavailable, "the provider limits the rate of requests (429)".to_owned()),
@@ -108,17 +108,17 @@ impl ModelError {
             }
             _ => (Request, format!("the provider rejected the request ({status})")),
         };
-        error(kind, quoting(text, said))
+        error(kind, quoting(text, message))
     }
 
     /// Creates the error for a failure that was reported in a response with status 200.
-    pub(super) fn in_answer(unavailable: bool, said: &str) -> Self {
-        let kind = match (unavailable, is_about_length(said)) {
+    pub(super) fn in_answer(unavailable: bool, message: &str) -> Self {
+        let kind = match (unavailable, is_about_length(message)) {
             (_, true) => ModelErrorKind::TooLong,
             (true, _) => ModelErrorKind::Unavailable,
             (false, _) => ModelErrorKind::Request,
         };
-        error(kind, quoting("the provider reported an error in its answer".to_owned(), said))
+        error(kind, quoting("the provider reported an error in its answer".to_owned(), message))
     }
 
     pub(super) fn malformed(url: &str, why: &str, head: &str) -> Self {
@@ -167,8 +167,8 @@ impl ModelError {
     /// If true, the endpoint complains about functions.
     pub(super) fn is_about_functions(&self) -> bool {
         const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
-        let said = self.text.to_ascii_lowercase();
-        SIGNS.iter().any(|sign| said.contains(sign))
+        let message = self.text.to_ascii_lowercase();
+        SIGNS.iter().any(|sign| message.contains(sign))
     }
 
     /// Marks the error as a rejection of functions.
@@ -215,7 +215,7 @@ impl ModelError {
     }
 }
 
-fn is_about_length(said: &str) -> bool {
+fn is_about_length(message: &str) -> bool {
     const SIGNS: &[&str] = &[
         "context length",
         "context_length",
@@ -230,14 +230,14 @@ fn is_about_length(said: &str) -> bool {
         "max_model_len",
         "n_ctx",
     ];
-    let said = said.to_ascii_lowercase();
-    SIGNS.iter().any(|sign| said.contains(sign))
+    let message = message.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| message.contains(sign))
 }
 
 /// Appends the provider's message on one line, at most 300 characters of it.
-fn quoting(mut text: String, said: &str) -> String {
+fn quoting(mut text: String, message: &str) -> String {
     const LIMIT: usize = 300;
-    let mut words = said.split_whitespace().peekable();
+    let mut words = message.split_whitespace().peekable();
     if words.peek().is_none() {
         return text;
     }

@@ -1,10 +1,10 @@
-//! OTLP in its JSON form: what collectors take.
+//! The JSON encoding of OTLP.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
 
-/// The bounds of the buckets that the conventions give for tokens of a request.
+/// The bucket boundaries of the conventions for token counts.
 const TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -21,7 +21,7 @@ const TOKENS: &[f64] = &[
     16_777_216.0,
     67_108_864.0,
 ];
-/// The same for the seconds of a request.
+/// The bucket boundaries of the conventions for durations in seconds.
 const SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
 /// A span that has ended.
@@ -29,16 +29,16 @@ pub(super) struct Span {
     pub(super) id: u64,
     pub(super) parent: Option<u64>,
     pub(super) name: String,
-    /// Whether it waits for something outside of the process.
+    /// If true, the span waits for something outside the process.
     pub(super) is_client: bool,
     pub(super) from: SystemTime,
     pub(super) to: SystemTime,
     pub(super) attributes: Vec<(&'static str, Json)>,
-    /// What went wrong.
+    /// The error, if the span failed.
     pub(super) error: Option<String>,
 }
 
-/// What one request to a model took.
+/// The measurements of one request to a model.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) input: u64,
@@ -47,7 +47,7 @@ pub(super) struct Sample {
     pub(super) error: bool,
 }
 
-/// A time as nanoseconds since 1970, which JSON has as a text.
+/// Formats a time as nanoseconds since 1970, which OTLP encodes as a string.
 fn nanos(time: SystemTime) -> String {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
 }
@@ -78,7 +78,7 @@ fn scope() -> Json {
     json!({"name": "wattle", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The body of a request to `/v1/traces`.
+/// Returns the body of a request to `/v1/traces`.
 pub(super) fn traces(service: &str, trace: u128, spans: &[Span]) -> Json {
     let span = |span: &Span| {
         let mut encoded = json!({
@@ -103,7 +103,8 @@ pub(super) fn traces(service: &str, trace: u128, spans: &[Span]) -> Json {
     json!({"resourceSpans": [{"resource": resource(service), "scopeSpans": [{"scope": scope(), "spans": spans}]}]})
 }
 
-/// The body of a request to `/v1/metrics`: what the requests of one run add to the histograms of the conventions.
+/// Returns the body of a request to `/v1/metrics`: the requests of one run as histograms of the
+/// conventions.
 pub(super) fn metrics(service: &str, model: &str, (from, to): (SystemTime, SystemTime), samples: &[Sample]) -> Json {
     let point = |bounds: &[f64], values: &[f64], own: &[(&'static str, Json)]| {
         let common = [("gen_ai.operation.name", json!("chat")), ("gen_ai.request.model", json!(model))];
@@ -135,7 +136,7 @@ pub(super) fn metrics(service: &str, model: &str, (from, to): (SystemTime, Syste
         durations.push(point(SECONDS, &seconds(&failed), &[("error.type", json!("_OTHER"))]));
     }
     let histogram = |name: &str, unit: &str, points: Vec<Json>| {
-        // What is told is what was added since the last time.
+        // Temporality 1 (delta): the values since the last export.
         json!({"name": name, "unit": unit, "histogram": {"aggregationTemporality": 1, "dataPoints": points}})
     };
     let all = [

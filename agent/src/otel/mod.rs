@@ -1,8 +1,10 @@
-//! OpenTelemetry: runs as spans and metrics by the GenAI conventions, sent to a collector by OTLP over HTTP, in its JSON form.
+//! OpenTelemetry: runs as spans and metrics by the GenAI conventions, sent to a collector by OTLP
+//! over HTTP, in the JSON encoding.
 //!
-//! A run is one trace: `invoke_agent`, with `chat` for each request to the model and `execute_tool` for each call below it. What is sent
-//! goes through the egress guard, to the configured origin alone, and behind the run's back: a collector that is slow or gone delays
-//! and disturbs nobody. What was said and put out is sent only where the operator wants it.
+//! A run is one trace: `invoke_agent`, with a `chat` child for each request to the model and an
+//! `execute_tool` child for each call. Exports go through the egress guard, to the configured
+//! origin only, and in the background: a slow or absent collector does not delay a run. Message
+//! content is exported only if the operator enables it.
 
 mod encode;
 mod spans;
@@ -19,12 +21,12 @@ use wattle_capability::egress::{
 
 pub(crate) use spans::RunSpans;
 
-/// How long one export may take.
-const EXPORT: Duration = Duration::from_secs(10);
-/// How many exports are under way at once; further ones are dropped.
-const AT_ONCE: usize = 32;
+/// Maximum duration of an export.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of concurrent exports; further ones are dropped.
+const MAX_CONCURRENT: usize = 32;
 
-/// Where telemetry goes. A clone sends to the same place.
+/// An OpenTelemetry collector. Clones share one connection and queue.
 #[derive(Clone, Debug)]
 pub struct Collector(Arc<Inner>);
 
@@ -35,48 +37,51 @@ struct Inner {
     headers: HeaderMap,
     service: String,
     content: bool,
-    under_way: Mutex<JoinSet<()>>,
+    pending: Mutex<JoinSet<()>>,
 }
 
-/// The settings of a collector, as the variables `OTEL_…` give them.
+/// The settings of a collector, from the variables `OTEL_…`.
 #[derive(Clone, Debug, Default)]
 pub struct CollectorSettings {
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector's URL, to which `/v1/traces` and `/v1/metrics` are added.
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector's URL, to which `/v1/traces` and `/v1/metrics`
+    /// are appended.
     pub endpoint: String,
-    /// `OTEL_EXPORTER_OTLP_HEADERS`: `name=value`, several with commas between them; values may be percent-encoded.
+    /// `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas; values may be
+    /// percent-encoded.
     pub headers: String,
-    /// `OTEL_SERVICE_NAME`; `wattle` where it is empty.
+    /// `OTEL_SERVICE_NAME`; `wattle` if empty.
     pub service: String,
-    /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: whether arguments, outputs and answers are sent, too.
+    /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: if true, arguments, outputs and
+    /// answers are exported, too.
     pub content: bool,
 }
 
-/// Why there can be no collector.
+/// An invalid configuration of the collector.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectorError {
-    /// The endpoint is no URL that can be asked.
-    #[error("the collector `{0}` cannot be asked: expected a URL such as http://127.0.0.1:4318")]
+    /// The endpoint is not a valid URL.
+    #[error("the collector's URL `{0}` is invalid: expected a URL such as http://127.0.0.1:4318")]
     Endpoint(String),
-    /// The guard does not let it be asked.
-    #[error("the collector cannot be asked: {0}")]
+    /// The egress guard does not allow the endpoint.
+    #[error("the collector's URL is not allowed: {0}")]
     Refused(EgressError),
-    /// A header cannot be sent.
-    #[error("a header for the collector is not `name=value`: entry {0} of `OTEL_EXPORTER_OTLP_HEADERS`")]
+    /// A header is invalid.
+    #[error("a header for the collector is not of the form `name=value`: entry {0} of `OTEL_EXPORTER_OTLP_HEADERS`")]
     Header(usize),
 }
 
 impl Collector {
-    /// Makes a collector that is reached through `egress`.
+    /// Creates a collector that is reached through `egress`.
     ///
     /// # Errors
-    /// Where the settings make no sense.
+    /// The settings are invalid, or the egress guard does not allow the endpoint.
     pub fn new(settings: &CollectorSettings, egress: &Egress) -> Result<Collector, CollectorError> {
-        let wrong = || CollectorError::Endpoint(settings.endpoint.clone());
-        let url = Url::parse(&settings.endpoint).map_err(|_| wrong())?;
+        let invalid = || CollectorError::Endpoint(settings.endpoint.clone());
+        let url = Url::parse(&settings.endpoint).map_err(|_| invalid())?;
         if url.cannot_be_a_base() || !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong());
+            return Err(invalid());
         }
-        let limits = Limits { body: 64 << 10, time: EXPORT, redirects: 0 };
+        let limits = Limits { body: 64 << 10, time: EXPORT_TIMEOUT, redirects: 0 };
         let client = egress.endpoint(&url).map_err(CollectorError::Refused)?.with_limits(limits);
         let service = match settings.service.trim() {
             "" => "wattle".to_owned(),
@@ -88,29 +93,29 @@ impl Collector {
             headers: headers(&settings.headers)?,
             service,
             content: settings.content,
-            under_way: Mutex::default(),
+            pending: Mutex::default(),
         })))
     }
 
-    /// Waits for what is under way, at most so long.
-    pub async fn flush(&self, most: Duration) {
-        let mut under_way = std::mem::take(&mut *self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner));
-        let ended = tokio::time::timeout(most, async { while under_way.join_next().await.is_some() {} }).await;
+    /// Waits for pending exports, at most `max_time`.
+    pub async fn flush(&self, max_time: Duration) {
+        let mut pending = std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = tokio::time::timeout(max_time, async { while pending.join_next().await.is_some() {} }).await;
         if ended.is_err() {
-            tracing::warn!("the collector of telemetry did not answer in time; what was not sent is lost");
+            tracing::warn!("the telemetry collector did not answer in time; unsent telemetry is lost");
         }
     }
 
-    /// Sends documents, each to its path, and does not wait for it.
+    /// Sends documents, each to its path, in the background.
     fn send(&self, documents: [(&'static str, Json); 2]) {
-        let mut under_way = self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        while under_way.try_join_next().is_some() {}
-        if under_way.len() >= AT_ONCE {
-            tracing::warn!("the collector of telemetry is too slow; the telemetry of a run is dropped");
+        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        while pending.try_join_next().is_some() {}
+        if pending.len() >= MAX_CONCURRENT {
+            tracing::warn!("the telemetry collector is too slow; the telemetry of a run is dropped");
             return;
         }
         let inner = Arc::clone(&self.0);
-        under_way.spawn(async move {
+        pending.spawn(async move {
             for (path, document) in documents {
                 if let Err(error) = inner.post(path, &document).await {
                     tracing::warn!(%error, "failed to send telemetry");
@@ -130,7 +135,7 @@ impl Inner {
         let answer = self.client.send(request).await.map_err(|error| error.to_string())?;
         match answer.status.is_success() {
             true => Ok(()),
-            false => Err(format!("the collector answers {}", answer.status)),
+            false => Err(format!("the collector answered {}", answer.status)),
         }
     }
 }

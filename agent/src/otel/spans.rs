@@ -1,4 +1,4 @@
-//! The spans of one run as they end.
+//! The spans of one run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -9,14 +9,14 @@ use wattle_machine::{Call, Ending};
 use super::Collector;
 use super::encode::{Sample, Span, metrics, traces};
 use crate::model::{Mask, ModelReply};
-use crate::trace::{Left, clip};
+use crate::trace::{CallOutcome, clip};
 
-/// The most spans of one run; further ones are left out, and the root says how many.
-const SPANS: usize = 2_000;
-/// The most characters of a content that is sent.
-const CONTENT: usize = 8_000;
+/// Maximum number of spans of one run. Further ones are counted, and the root span has the count.
+const MAX_SPANS: usize = 2_000;
+/// Maximum number of characters of exported content.
+const MAX_CONTENT_CHARS: usize = 8_000;
 
-/// Gathers the spans of one run and sends them when it ends.
+/// A collection of one run's spans, exported when the run ends.
 pub(crate) struct RunSpans {
     collector: Collector,
     run_id: String,
@@ -26,11 +26,11 @@ pub(crate) struct RunSpans {
     model: String,
     session: Option<String>,
     mask: Mask,
-    gathered: Mutex<Gathered>,
+    collected: Mutex<Collected>,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct Collected {
     spans: Vec<Span>,
     samples: Vec<Sample>,
     left_out: u64,
@@ -53,11 +53,11 @@ impl RunSpans {
             model: model.to_owned(),
             session: session.map(str::to_owned),
             mask,
-            gathered: Mutex::default(),
+            collected: Mutex::default(),
         }
     }
 
-    /// A request to the model has ended; an error is why it gave nothing.
+    /// Records a finished request to the model, or its error.
     pub(crate) fn chat(&self, from: SystemTime, reply: Result<&ModelReply, String>) {
         let to = SystemTime::now();
         let mut attributes =
@@ -84,36 +84,36 @@ impl RunSpans {
         let name = format!("chat {}", self.model);
         let parent = Some(self.root);
         self.add(Span { id: id(), parent, name, is_client: true, from, to, attributes, error });
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner).samples.push(sample);
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner).samples.push(sample);
     }
 
-    /// A call has ended.
-    pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, left: &Left<'_>) {
+    /// Records a finished call.
+    pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, outcome: &CallOutcome<'_>) {
         let mut attributes: Vec<(&'static str, Json)> = vec![
             ("gen_ai.operation.name", json!("execute_tool")),
             ("gen_ai.tool.name", json!(self.mask.text(call.label()))),
             ("gen_ai.tool.type", json!("function")),
             ("gen_ai.tool.call.id", json!(format!("{}.{step}.{number}", self.run_id))),
         ];
-        attributes.extend(left.exit_code.map(|code| ("wattle.exit_code", json!(code))));
-        if left.error.is_some() {
+        attributes.extend(outcome.exit_code.map(|code| ("wattle.exit_code", json!(code))));
+        if outcome.error.is_some() {
             attributes.push(("error.type", json!("_OTHER")));
         }
         if self.collector.0.content {
             let args = self.mask.json(json!({"body": call.body(), "args": call.args()})).to_string();
-            attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, CONTENT))));
-            attributes.push(("gen_ai.tool.call.result", json!(self.content(&left.output))));
+            attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, MAX_CONTENT_CHARS))));
+            attributes.push(("gen_ai.tool.call.result", json!(self.content(&outcome.output))));
         }
-        // What a failure says may quote what programs worked on.
-        let error = left.error.as_ref();
+        // An error can quote data of programs.
+        let error = outcome.error.as_ref();
         let error = error.map(|why| if self.collector.0.content { self.content(why) } else { "failed".to_owned() });
         let (name, to) = (format!("execute_tool {}", self.mask.text(call.label())), SystemTime::now());
         self.add(Span { id: id(), parent: Some(self.root), name, is_client: false, from, to, attributes, error });
     }
 
-    /// The run has ended: what was gathered is sent.
+    /// Records the end of the run and exports its spans.
     pub(crate) fn end(&self, ending: &Ending) {
-        let mut gathered = std::mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut collected = std::mem::take(&mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner));
         let mut attributes = vec![
             ("gen_ai.operation.name", json!("invoke_agent")),
             ("gen_ai.agent.name", json!(self.agent)),
@@ -121,8 +121,8 @@ impl RunSpans {
             ("wattle.run_id", json!(self.run_id)),
         ];
         attributes.extend(self.session.as_ref().map(|session| ("gen_ai.conversation.id", json!(session))));
-        if gathered.left_out > 0 {
-            attributes.push(("wattle.spans_left_out", json!(gathered.left_out)));
+        if collected.left_out > 0 {
+            attributes.push(("wattle.spans_left_out", json!(collected.left_out)));
         }
         if self.collector.0.content {
             attributes.push(("gen_ai.output.messages", json!(self.content(ending.text()))));
@@ -132,31 +132,31 @@ impl RunSpans {
             _ => None,
         };
         let (from, to, name) = (self.from, SystemTime::now(), format!("invoke_agent {}", self.agent));
-        gathered.spans.push(Span { id: self.root, parent: None, name, is_client: false, from, to, attributes, error });
-        // A run that is taken up again goes on in the same trace.
+        collected.spans.push(Span { id: self.root, parent: None, name, is_client: false, from, to, attributes, error });
+        // A resumed run continues the same trace.
         let trace = ulid::Ulid::from_string(&self.run_id).map_or_else(|_| u128::from(id()), u128::from);
         let service = &self.collector.0.service;
         self.collector.send([
-            ("/v1/traces", traces(service, trace, &gathered.spans)),
-            ("/v1/metrics", metrics(service, &self.model, (from, to), &gathered.samples)),
+            ("/v1/traces", traces(service, trace, &collected.spans)),
+            ("/v1/metrics", metrics(service, &self.model, (from, to), &collected.samples)),
         ]);
     }
 
-    /// A content as it is sent: without the model's key, and cut.
+    /// Returns content for export: with the model's key masked, and clipped.
     fn content(&self, text: &str) -> String {
-        clip(&self.mask.text(text), CONTENT)
+        clip(&self.mask.text(text), MAX_CONTENT_CHARS)
     }
 
     fn add(&self, span: Span) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        match gathered.spans.len() < SPANS {
-            true => gathered.spans.push(span),
-            false => gathered.left_out += 1,
+        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        match collected.spans.len() < MAX_SPANS {
+            true => collected.spans.push(span),
+            false => collected.left_out += 1,
         }
     }
 }
 
-/// An id that is not zero, which would be none.
+/// Returns a random id. Zero would mean that there is no id.
 fn id() -> u64 {
     fastrand::u64(1..)
 }

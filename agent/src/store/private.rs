@@ -1,56 +1,38 @@
-//! The store's files are their owner's alone, whatever the umask says: the database, its write-ahead log and its index of that.
+//! Privacy of the store's files: only their owner has access, whatever the umask is. They are the
+//! database, its write-ahead log and the index of the log.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::Cause;
+use crate::error::Cause;
+use crate::folder::create_folder;
 
-/// The mode of the store's files, and of folders that are made for them.
-const FILE: u32 = 0o600;
-const FOLDER: u32 = 0o700;
+/// The mode of the store's files.
+const FILE_MODE: u32 = 0o600;
 
-/// What SQLite appends to the name of a database for the files that go with it.
-const BESIDE: &[&str] = &["-wal", "-shm", "-journal"];
+/// The suffixes of the files that SQLite keeps beside a database.
+const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
 
-/// Makes the store's file and its folder if they are absent, and private if they are not. Returns the path to open, in which no folder is
-/// a link.
-pub(super) fn make_ready(path: &Path) -> Result<PathBuf, Cause> {
+/// Creates the store's file and its folder if they are absent, and makes the file private. Returns
+/// the path to open, in which no folder is a link.
+pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
     let name = path.file_name().ok_or("it is not the path of a file")?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    make_folder(folder)?;
+    create_folder(folder)?;
     let folder = folder.canonicalize()?;
-    only_the_owner_writes(&folder)?;
+    reject_shared_folder(&folder)?;
     let path = folder.join(name);
     tighten(&path, true)?;
-    for ending in BESIDE {
-        tighten(&beside(&path, ending), false)?;
+    for suffix in SUFFIXES {
+        tighten(&beside(&path, suffix), false)?;
     }
     Ok(path)
 }
 
-/// Makes a folder, and those above it that are absent, for the owner alone. One that is there stays as it is.
-///
-/// # Errors
-/// If it cannot be made.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
-        make_folder(above)?;
-    }
-    match DirBuilder::new().mode(FOLDER).create(folder) {
-        // The umask may have taken bits away that the owner needs.
-        Ok(()) => std::fs::set_permissions(folder, Permissions::from_mode(FOLDER)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// Refuses a folder in which others could put files in place of the store's.
-fn only_the_owner_writes(folder: &Path) -> Result<(), Cause> {
+/// Rejects a folder in which others could replace the store's files.
+fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     let meta = std::fs::metadata(folder)?;
     match others_write(&meta) {
         false => Ok(()),
@@ -63,23 +45,24 @@ fn only_the_owner_writes(folder: &Path) -> Result<(), Cause> {
     }
 }
 
-/// If true, others than the owner can write there. The owner's private group, which has the owner's number, is not others.
+/// If true, others than the owner can write. The owner's private group, which has the owner's id,
+/// does not count.
 fn others_write(meta: &std::fs::Metadata) -> bool {
     let mode = meta.mode();
     mode & 0o002 != 0 || (mode & 0o020 != 0 && meta.gid() != meta.uid())
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(ending);
+    name.push(suffix);
     name.into()
 }
 
-/// Opens a file without following a link in its place, and takes away what others may do with it.
+/// Opens a file without following a link, and removes the permissions of others.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
-    options.read(true).write(create).create(create).mode(FILE);
+    options.read(true).write(create).create(create).mode(FILE_MODE);
     options.custom_flags(flags.bits().cast_signed());
     let file = match options.open(path) {
         Ok(file) => file,
@@ -98,24 +81,25 @@ fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
 }
 
 fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
-    if meta.mode() & 0o777 == FILE {
+    if meta.mode() & 0o777 == FILE_MODE {
         return;
     }
-    if let Err(error) = file.set_permissions(Permissions::from_mode(FILE)) {
-        tracing::warn!(path = %path.display(), %error, "others may read a file of the store, and its mode cannot be changed");
+    if let Err(error) = file.set_permissions(Permissions::from_mode(FILE_MODE)) {
+        tracing::warn!(path = %path.display(), %error, "others can read a file of the store, and its mode cannot be changed");
     }
 }
 
-/// Who besides the owner can reach a store.
+/// The paths of a store that others than the owner can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privacy {
-    /// The folder of the store, and its mode if others can look into it.
+    /// The folder of the store and its mode, if others can read it.
     pub open_folder: Option<(PathBuf, u32)>,
-    /// The files of the store that others may read, with their modes.
+    /// The files of the store that others can read, with their modes.
     pub open_files: Vec<(PathBuf, u32)>,
 }
 
-/// Returns who besides the owner can reach the store in that file, and the keys beside it.
+/// Returns the paths of the store at `path` that others than the owner can access, including the
+/// keys beside it.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -123,6 +107,6 @@ pub fn privacy(path: &Path) -> Privacy {
         let mode = std::fs::symlink_metadata(path).ok()?.mode() & 0o777;
         (mode & 0o077 != 0).then(|| (path.to_owned(), mode))
     };
-    let files = BESIDE.iter().map(|ending| beside(path, ending)).chain([path.to_owned(), folder.join("keys")]);
+    let files = SUFFIXES.iter().map(|suffix| beside(path, suffix)).chain([path.to_owned(), folder.join("keys")]);
     Privacy { open_folder: open(folder), open_files: files.filter_map(|path| open(&path)).collect() }
 }

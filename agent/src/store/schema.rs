@@ -1,11 +1,14 @@
-//! The tables, and how an older file becomes a newer one.
+//! The tables, and the migrations of older files.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Each entry leads from the version of its index to the next one. Entries are never changed, only added.
-const STEPS: &[&str] = &[
+use crate::error::Cause;
+
+/// The migrations. Each entry leads from the version of its index to the next one. Entries are
+/// never changed, only added.
+const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE session (
         id TEXT PRIMARY KEY,
@@ -81,7 +84,7 @@ const STEPS: &[&str] = &[
         beat INTEGER NOT NULL
     ) STRICT;
 ",
-    // A message that its role and content do not tell wholly, as JSON.
+    // A message that has more than role and content, as JSON.
     "
     ALTER TABLE message ADD COLUMN whole TEXT;
 ",
@@ -98,22 +101,25 @@ const STEPS: &[&str] = &[
     include_str!("tenants.sql"),
 ];
 
-/// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.
-pub(super) fn prepare(connection: &mut Connection) -> Result<(), super::Cause> {
+/// Migrates the file to the newest version and configures the connection: write-ahead log, waiting
+/// for other processes.
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
-    let missing = STEPS.get(version..).ok_or_else(|| {
-        let words =
-            format!("the file has version {version}, this program knows up to {}; use a newer program", STEPS.len());
-        rusqlite::Error::InvalidParameterName(words)
+    let missing = MIGRATIONS.get(version..).ok_or_else(|| {
+        let message = format!(
+            "the file has version {version}, but this program supports versions up to {}; use a newer program",
+            MIGRATIONS.len()
+        );
+        rusqlite::Error::InvalidParameterName(message)
     })?;
     for step in missing {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", u32::try_from(STEPS.len()).unwrap_or(u32::MAX))?;
+    transaction.pragma_update(None, "user_version", u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX))?;
     Ok(transaction.commit()?)
 }

@@ -1,4 +1,4 @@
-//! Secrets of tenants, encrypted: who has the store's file and not the key beside it has nothing.
+//! Secrets of tenants, encrypted: the store's file is useless without the key beside it.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
@@ -8,7 +8,8 @@ use wattle_capability::PortFuture;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
-use super::{StoreError, TenantStore};
+use super::TenantStore;
+use crate::error::StoreError;
 use crate::ledger::Cipher;
 
 /// The secrets of one tenant.
@@ -17,7 +18,7 @@ pub struct StoredSecrets {
     cipher: Cipher,
 }
 
-/// An entry as it lies in the file.
+/// An encrypted secret in the file.
 struct Row {
     hosts: String,
     nonce: Vec<u8>,
@@ -25,24 +26,24 @@ struct Row {
 }
 
 impl StoredSecrets {
-    /// The secrets of a tenant, encrypted with that key.
+    /// Opens the secrets of a tenant, which are encrypted with `cipher`.
     #[must_use]
     pub fn new(of: TenantStore, cipher: Cipher) -> StoredSecrets {
         StoredSecrets { of, cipher }
     }
 
-    /// Keeps a secret, in place of one of the same name. It may go to those hosts alone.
+    /// Stores a secret, and replaces one with the same name. It may be sent to `hosts` only.
     ///
     /// # Errors
-    /// Where it is too short to be found again in what comes back, or the store cannot be written.
+    /// The value is too short to be recognized in responses, or the store cannot be written.
     pub async fn set(&self, name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<(), StoreError> {
         Secret::new(name, value, hosts.clone()).map_err(|why| StoreError::new("write")(why.into()))?;
         let mut nonce = [0; 24];
         getrandom::fill(&mut nonce).map_err(|why| StoreError::new("write")(why.to_string().into()))?;
-        let place = self.place(name);
-        let payload = Payload { msg: value.as_bytes(), aad: &place };
+        let context = self.context(name);
+        let payload = Payload { msg: value.as_bytes(), aad: &context };
         let sealed = self.cipher.0.encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.map_err(|_| StoreError::new("write")("the secret cannot be encrypted".into()))?;
+        let sealed = sealed.map_err(|_| StoreError::new("write")("the encryption failed".into()))?;
         let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string();
         let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
         self.of
@@ -59,10 +60,10 @@ impl StoredSecrets {
             .map(drop)
     }
 
-    /// The names of the secrets with the hosts that they may go to, as JSON arrays.
+    /// Returns the names of the secrets, each with its hosts as a JSON array.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// The store cannot be read.
     pub async fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
         let tenant = self.of.tenant.clone();
         self.of
@@ -76,10 +77,10 @@ impl StoredSecrets {
             .await
     }
 
-    /// Forgets a secret, and tells whether there was one.
+    /// Removes a secret. Returns false if there is no such secret.
     ///
     /// # Errors
-    /// Where the store cannot be written.
+    /// The store cannot be written.
     pub async fn remove(&self, name: &str) -> Result<bool, StoreError> {
         let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
         let delete = "DELETE FROM secret WHERE tenant = ?1 AND name = ?2";
@@ -89,8 +90,9 @@ impl StoredSecrets {
         removed.await.map(|rows| rows > 0)
     }
 
-    /// What an entry is bound to: one that is moved to another tenant or name cannot be read.
-    fn place(&self, name: &str) -> Vec<u8> {
+    /// Returns the context that is authenticated with the ciphertext. It binds the ciphertext to
+    /// its tenant and name.
+    fn context(&self, name: &str) -> Vec<u8> {
         [self.of.tenant.as_str().as_bytes(), b"\0", name.as_bytes()].concat()
     }
 
@@ -107,10 +109,10 @@ impl StoredSecrets {
             .await
     }
 
-    /// The secret of a row; `None` where the row was changed, or is of another key.
+    /// Decrypts a row. Returns `None` if the row was changed, or was encrypted with another key.
     fn open(&self, name: &str, row: &Row) -> Option<Secret> {
         let nonce: [u8; 24] = row.nonce.as_slice().try_into().ok()?;
-        let payload = Payload { msg: &row.sealed, aad: &self.place(name) };
+        let payload = Payload { msg: &row.sealed, aad: &self.context(name) };
         let value = self.cipher.0.decrypt(&XNonce::from(nonce), payload).ok()?;
         let hosts: Vec<String> = serde_json::from_str(&row.hosts).ok()?;
         let hosts = hosts.iter().map(|host| host.parse().ok()).collect::<Option<Vec<SecretHost>>>()?;
@@ -124,8 +126,8 @@ impl Secrets for StoredSecrets {
             let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
             let Some(row) = row else { return Ok(None) };
             let unreadable = || {
-                let words = format!("the stored secret `{name}` cannot be read: it was changed, or its key was");
-                Failure::new(Code::EACCESS, words)
+                let reason = format!("failed to decrypt the stored secret `{name}`: it or its key was changed");
+                Failure::new(Code::EACCESS, reason)
             };
             self.open(&name, &row).ok_or_else(unreadable).map(Some)
         })
@@ -137,7 +139,7 @@ impl Secrets for StoredSecrets {
             let mut all = Vec::new();
             for (name, _) in listed {
                 let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
-                // One that cannot be read any more stands for nothing that could be looked for.
+                // A secret that can no longer be read cannot occur in a response either.
                 all.extend(row.and_then(|row| self.open(&name, &row)));
             }
             Ok(all)
@@ -145,10 +147,11 @@ impl Secrets for StoredSecrets {
     }
 }
 
-/// What opens a tenant's secrets, or says why they cannot be had.
+/// A function that opens a tenant's secrets.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is opened when they are asked for, and for a look at all of them only if there may be any.
+/// Secrets of a store that is opened at their first use. Listing all secrets opens it only if there
+/// can be any.
 pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,
@@ -156,7 +159,8 @@ pub struct LazySecrets {
 }
 
 impl LazySecrets {
-    /// Secrets that `open` gives, which may block; `may_exist` says without opening anything that there are none.
+    /// Creates lazy secrets. `open` may block. `may_exist` returns false, without opening the
+    /// store, if there are no secrets.
     pub fn new(
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,

@@ -1,83 +1,85 @@
-//! Sessions as their owner handles them: listed, copied, taken to another store, removed.
+//! Operations on whole sessions: list, export, import, remove.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
-use super::{State, StoreError, TenantStore, now, role_name};
+use super::{State, TenantStore, now, role_name};
+use crate::error::StoreError;
 
-/// Maximum number of characters of earlier turns that a session gives to a new run; older turns are left out.
-const HISTORY_CHARS: usize = 100_000;
+/// Maximum size of the history that a new run gets, in bytes. Older turns are left out.
+const HISTORY_BYTES: usize = 100_000;
 
-/// What a session's id is made of, in words.
+/// The allowed form of a session's id, in words.
 pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`";
 
-/// Whether a text can be a session's id: something that a header, a URL and a file can carry.
+/// If true, the text is a valid session id, which headers, URLs and file names can carry.
 #[must_use]
 pub fn is_session_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// One session in a list.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionLine {
-    /// Its id.
+    /// The session's id.
     pub id: String,
-    /// How many messages its conversation has.
+    /// Number of messages in the conversation.
     pub messages: u64,
-    /// How many bytes its state holds.
+    /// Size of its state, in bytes.
     pub bytes: u64,
-    /// When it began, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub made: u64,
-    /// When it saw something last.
+    /// Time of the last use.
     pub used: u64,
 }
 
-/// A session as a whole, to be kept outside a store.
+/// A session with all its data, for storage outside a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exported {
-    /// The version of this form; 1.
+pub struct ExportedSession {
+    /// The version of the format; 1.
     pub wattle_session: u32,
     /// The session's id.
     pub id: String,
-    /// Its conversation, oldest message first.
+    /// The conversation, oldest message first.
     pub messages: Vec<Message>,
-    /// Its state, sorted by key.
-    pub state: Vec<(String, Kept)>,
+    /// The state, sorted by key.
+    pub state: Vec<(String, StateValue)>,
 }
 
-/// A value of a session's state: a text as itself, anything else as its bytes.
+/// A value of a session's state: as text if it is UTF-8, otherwise as bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Kept {
-    /// A text.
+pub enum StateValue {
+    /// UTF-8 text.
     Text(String),
-    /// Bytes that are none.
+    /// Any other bytes.
     Bytes(Vec<u8>),
 }
 
-impl From<Vec<u8>> for Kept {
-    fn from(bytes: Vec<u8>) -> Kept {
-        String::from_utf8(bytes).map_or_else(|error| Kept::Bytes(error.into_bytes()), Kept::Text)
+impl From<Vec<u8>> for StateValue {
+    fn from(bytes: Vec<u8>) -> StateValue {
+        String::from_utf8(bytes).map_or_else(|error| StateValue::Bytes(error.into_bytes()), StateValue::Text)
     }
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for StateValue {
     fn as_ref(&self) -> &[u8] {
         match self {
-            Kept::Text(text) => text.as_bytes(),
-            Kept::Bytes(bytes) => bytes,
+            StateValue::Text(text) => text.as_bytes(),
+            StateValue::Bytes(bytes) => bytes,
         }
     }
 }
 
 impl TenantStore {
-    /// The earlier turns of a session, oldest first, and empty for a new one. Using it keeps the session alive.
+    /// Returns the earlier turns of a session, oldest first; none for a new session. The session
+    /// counts as used.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// The file cannot be read or written.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
         let (tenant, session, ttl) = (self.tenant.clone(), session.to_owned(), self.store.ttl);
         self.store
@@ -85,7 +87,7 @@ impl TenantStore {
                 let transaction = connection.transaction()?;
                 let (tenant, now) = (tenant.as_str(), now());
                 let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-                // A run that has not ended needs what it had.
+                // A run that has not ended needs its session.
                 transaction.execute(
                     "DELETE FROM session WHERE tenant = ?1 AND used < ?2 AND NOT EXISTS (SELECT 1 FROM run
                      WHERE run.tenant = ?1 AND status <> 'ended'
@@ -103,7 +105,7 @@ impl TenantStore {
     /// Adds the turns of a finished run to a session.
     ///
     /// # Errors
-    /// If the file cannot be written; then none of them was added.
+    /// The file cannot be written. In that case no turn was added.
     pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
         let (tenant, session) = (self.tenant.clone(), session.to_owned());
         self.store
@@ -115,16 +117,16 @@ impl TenantStore {
             .await
     }
 
-    /// The state of a session, for the `kv` capability. It is dropped with the session.
+    /// Returns the state of a session, for the `kv` capability. It is dropped with the session.
     #[must_use]
     pub fn state(&self, session: &str) -> State {
         State::of_session(self.clone(), session.to_owned())
     }
 
-    /// The sessions, the one that was used last first. States that belong to a run alone are not listed.
+    /// Returns the sessions, the last used first. The own states of runs are not listed.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The file cannot be read.
     pub async fn sessions(&self) -> Result<Vec<SessionLine>, StoreError> {
         let tenant = self.tenant.clone();
         self.store
@@ -149,36 +151,37 @@ impl TenantStore {
             .await
     }
 
-    /// A session as a whole; `None` if there is no such session.
+    /// Returns a whole session, or `None` if there is no such session.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub async fn export(&self, session: &str) -> Result<Option<Exported>, StoreError> {
+    /// The file cannot be read.
+    pub async fn export(&self, session: &str) -> Result<Option<ExportedSession>, StoreError> {
         let (tenant, session) = (self.tenant.clone(), session.to_owned());
         self.store
             .with(StoreError::new("read"), move |connection| {
                 let transaction = connection.transaction()?;
-                exported(&transaction, tenant.as_str(), &session)
+                export(&transaction, tenant.as_str(), &session)
             })
             .await
     }
 
-    /// Adds a session that was exported, under that id. Returns false, and changes nothing, if the tenant has one of that id.
+    /// Adds an exported session under `id`. Returns false without a change if the tenant has a
+    /// session with this id.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub async fn import(&self, id: &str, session: Exported) -> Result<bool, StoreError> {
+    /// The file cannot be written.
+    pub async fn import(&self, id: &str, session: ExportedSession) -> Result<bool, StoreError> {
         let (tenant, id) = (self.tenant.clone(), id.to_owned());
         self.store
             .with(StoreError::new("write"), move |connection| {
                 let (transaction, tenant) = (connection.transaction()?, tenant.as_str());
                 let bytes: usize = session.state.iter().map(|(key, value)| key.len() + value.as_ref().len()).sum();
-                let made = transaction.execute(
+                let created = transaction.execute(
                     "INSERT INTO session (tenant, id, made, used, bytes) VALUES (?1, ?2, ?3, ?3, ?4)
                      ON CONFLICT (tenant, id) DO NOTHING",
                     params![tenant, id, now(), i64::try_from(bytes).unwrap_or(i64::MAX)],
                 )?;
-                if made == 0 {
+                if created == 0 {
                     return Ok(false);
                 }
                 write_turns(&transaction, tenant, &id, &session.messages)?;
@@ -194,21 +197,21 @@ impl TenantStore {
             .await
     }
 
-    /// Removes a session with its state. Returns whether there was one.
+    /// Removes a session with its state. Returns false if there is no such session.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub async fn remove(&self, session: &str) -> Result<bool, StoreError> {
         let (tenant, session) = (self.tenant.clone(), session.to_owned());
         let delete = "DELETE FROM session WHERE tenant = ?1 AND id = ?2";
         let removed = self.store.with(StoreError::new("write"), move |connection| {
             connection.execute(delete, params![tenant.as_str(), session])
         });
-        removed.await.map(|gone| gone > 0)
+        removed.await.map(|rows| rows > 0)
     }
 }
 
-/// Makes the session if it is new, and notes that it was used.
+/// Creates the session if it is new, and records its use.
 fn touch(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<()> {
     connection
         .execute(
@@ -239,11 +242,11 @@ fn read_history(connection: &Connection, tenant: &str, session: &str) -> rusqlit
     let mut statement = connection
         .prepare("SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id DESC")?;
     let mut rows = statement.query(params![tenant, session])?;
-    let (mut newest_first, mut chars) = (Vec::new(), 0);
+    let (mut newest_first, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let (role, content, whole): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        chars += content.len() + whole.as_ref().map_or(0, String::len);
-        if chars > HISTORY_CHARS {
+        bytes += content.len() + whole.as_ref().map_or(0, String::len);
+        if bytes > HISTORY_BYTES {
             break;
         }
         let whole = whole.and_then(|whole| serde_json::from_str(&whole).ok());
@@ -254,21 +257,22 @@ fn read_history(connection: &Connection, tenant: &str, session: &str) -> rusqlit
         newest_first.push(if role == "user" { Message::user(content) } else { Message::assistant(content) });
     }
     newest_first.reverse();
-    // A history begins with what a user said, not in the middle of a turn.
+    // A history begins with a user's message, not in the middle of a turn.
     let begin = newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
     Ok(newest_first.split_off(begin))
 }
 
-/// A message with calls of functions, or with the result of one, as JSON.
+/// Serializes a message that calls functions, or that is the result of a call. Other messages need
+/// only their role and text.
 fn whole(message: &Message) -> Option<String> {
     let is_plain = message.calls.is_empty() && message.answers.is_none();
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
-fn exported(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<Option<Exported>> {
+fn export(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<Option<ExportedSession>> {
     let of = params![tenant, session];
-    let there = "SELECT 1 FROM session WHERE tenant = ?1 AND id = ?2";
-    if connection.query_row(there, of, |_| Ok(())).optional()?.is_none() {
+    let exists = "SELECT 1 FROM session WHERE tenant = ?1 AND id = ?2";
+    if connection.query_row(exists, of, |_| Ok(())).optional()?.is_none() {
         return Ok(None);
     }
     let mut statement =
@@ -280,7 +284,7 @@ fn exported(connection: &Connection, tenant: &str, session: &str) -> rusqlite::R
     let messages = messages.collect::<rusqlite::Result<_>>()?;
     let mut statement =
         connection.prepare("SELECT key, value FROM state WHERE tenant = ?1 AND session = ?2 ORDER BY key")?;
-    let state = statement.query_map(of, |row| Ok((row.get(0)?, Kept::from(row.get::<_, Vec<u8>>(1)?))))?;
+    let state = statement.query_map(of, |row| Ok((row.get(0)?, StateValue::from(row.get::<_, Vec<u8>>(1)?))))?;
     let state = state.collect::<rusqlite::Result<_>>()?;
-    Ok(Some(Exported { wattle_session: 1, id: session.to_owned(), messages, state }))
+    Ok(Some(ExportedSession { wattle_session: 1, id: session.to_owned(), messages, state }))
 }

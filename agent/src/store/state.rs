@@ -1,4 +1,4 @@
-//! Key-value state of sessions and tenants, as the `kv` capability sees it.
+//! Key-value state of sessions and tenants, the backend of the `kv` capability.
 
 use std::sync::Arc;
 
@@ -8,12 +8,14 @@ use wattle_capability::PortFuture;
 use wattle_capability::kv::{Backend, Change};
 use wattle_rt::{Code, Failure};
 
-use super::{StoreError, TenantStore, now};
+use super::{TenantStore, now};
+use crate::error::{Cause, StoreError};
 
-/// The most bytes that the state of one session or of one tenant may hold.
+/// Maximum size of the state of one session or one tenant, in bytes.
 const STATE_BYTES: i64 = 64 << 20;
 
-/// The state of one session of a tenant, or of the tenant itself. What is written is there for every process that opens the store.
+/// The state of one session, or of the tenant itself. Writes are visible to every process that
+/// opens the store.
 pub struct State {
     of: TenantStore,
     tables: &'static Tables,
@@ -21,14 +23,15 @@ pub struct State {
     session: String,
 }
 
-/// The statements on the tables of one kind of owner. The first parameter is the tenant, the second the session, the third the key.
+/// The SQL statements for one kind of owner. Parameter 1 is the tenant, 2 the session, 3 the key.
 struct Tables {
     get: &'static str,
     set: &'static str,
     remove: &'static str,
-    /// The keys from ?3 on, in the order of their bytes.
+    /// Selects the keys from ?3 on, in byte order.
     keys: &'static str,
-    /// Adds ?3 to the bytes that the owner holds at the time ?4, makes the owner if it is new, and returns the sum.
+    /// Adds ?3 to the owner's size at time ?4, creates the owner if it is new, and returns the new
+    /// size.
     grow: &'static str,
 }
 
@@ -53,7 +56,8 @@ const TENANT: Tables = Tables {
 };
 
 impl TenantStore {
-    /// The state that all sessions of the tenant share. It stays until its keys are deleted.
+    /// Returns the state that all sessions of the tenant share. It stays until its keys are
+    /// deleted.
     #[must_use]
     pub fn variables(&self) -> State {
         State { of: self.clone(), tables: &TENANT, session: String::new() }
@@ -65,30 +69,33 @@ impl State {
         State { of, tables: &SESSION, session }
     }
 
-    /// Changes a key, in the same transaction as it notes the call that wanted it; a call that is noted already changes nothing.
+    /// Changes a key and records the call in the same transaction. If the call is recorded already,
+    /// nothing changes.
     async fn change(&self, call: Option<String>, key: String, change: Change) -> Result<(), Failure> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        let work = self.of.store.with(broken, move |connection| {
+        let work = self.of.store.with(store_failure, move |connection| {
             let tenant = tenant.as_str();
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some(met) = call.as_ref().map(|call| met(&transaction, tenant, call)).transpose()?.flatten() {
-                return Ok(change(met).map(drop));
+            if let Some(found) =
+                call.as_ref().map(|call| value_before(&transaction, tenant, call)).transpose()?.flatten()
+            {
+                return Ok(change(found).map(drop));
             }
             let old = tables.value(&transaction, tenant, &session, &key)?;
-            let held = old.as_ref().map_or(0, |value| size(&key, value));
+            let old_size = old.as_ref().map_or(0, |value| size(&key, value));
             if let Some(call) = &call {
-                let note = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
-                transaction.execute(note, params![tenant, call, old])?;
+                let record = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
+                transaction.execute(record, params![tenant, call, old])?;
             }
             let new = match change(old) {
                 Ok(new) => new,
-                Err(told) => return Ok(Err(told)),
+                Err(failure) => return Ok(Err(failure)),
             };
-            let grown = new.as_ref().map_or(0, |value| size(&key, value)) - held;
+            let grown = new.as_ref().map_or(0, |value| size(&key, value)) - old_size;
             let owner = params![tenant, session, grown, now()];
             let bytes: i64 = transaction.query_row(tables.grow, owner, |row| row.get(0))?;
             if bytes > STATE_BYTES && grown > 0 {
-                // The transaction ends here without a commit, so nothing of it stays.
+                // The transaction ends here without a commit, so all its changes are rolled back.
                 return Ok(Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first")));
             }
             match new {
@@ -102,10 +109,10 @@ impl State {
     }
 }
 
-/// The value that a call met when it was made; `None` where it was not made.
-fn met(connection: &Connection, tenant: &str, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
-    let noted = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
-    connection.query_row(noted, params![tenant, call], |row| row.get(0)).optional()
+/// Returns the value that a recorded call found, or `None` if the call is not recorded.
+fn value_before(connection: &Connection, tenant: &str, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
+    let query = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
+    connection.query_row(query, params![tenant, call], |row| row.get(0)).optional()
 }
 
 impl Tables {
@@ -120,12 +127,12 @@ impl Tables {
     }
 }
 
-/// What an entry counts for, in bytes.
+/// Returns the size of an entry, in bytes.
 fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
 
-fn broken(cause: super::Cause) -> Failure {
+fn store_failure(cause: Cause) -> Failure {
     Failure::new(Code::EREMOTE, format!("the store failed: {cause}"))
 }
 
@@ -133,7 +140,7 @@ impl Backend for State {
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
         let get = move |connection: &mut Connection| tables.value(connection, tenant.as_str(), &session, &key);
-        Box::pin(self.of.store.with(broken, get))
+        Box::pin(self.of.store.with(store_failure, get))
     }
 
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
@@ -146,7 +153,7 @@ impl Backend for State {
 
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        Box::pin(self.of.store.with(broken, move |connection| {
+        Box::pin(self.of.store.with(store_failure, move |connection| {
             let mut statement = connection.prepare(tables.keys)?;
             let from = params![tenant.as_str(), session, prefix];
             let keys = statement.query_map(from, |row| row.get::<_, String>(0))?;
@@ -155,17 +162,17 @@ impl Backend for State {
     }
 }
 
-/// What opens the store of a tenant.
+/// A function that opens the store of a tenant.
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, StoreError> + Send + Sync>;
 
-/// The state of a tenant in a store that is opened at the first use of it: most runs have none.
+/// The state of a tenant in a store that is opened at its first use. Most runs do not use it.
 pub struct LazyState {
     open: OpenStore,
     state: OnceCell<State>,
 }
 
 impl LazyState {
-    /// The state of the tenant whose store `open` opens; it may block.
+    /// Creates the lazy state. `open` may block.
     pub fn new(open: impl Fn() -> Result<TenantStore, StoreError> + Send + Sync + 'static) -> Self {
         LazyState { open: Arc::new(open), state: OnceCell::new() }
     }
@@ -176,7 +183,7 @@ impl LazyState {
             match tokio::task::spawn_blocking(move || open()).await {
                 Ok(Ok(store)) => Ok(store.variables()),
                 Ok(Err(error)) => Err(Failure::new(Code::EREMOTE, error.to_string())),
-                Err(stopped) => Err(broken(stopped.into())),
+                Err(stopped) => Err(store_failure(stopped.into())),
             }
         };
         self.state.get_or_try_init(open).await

@@ -1,4 +1,5 @@
-//! Digest and feed: what runs tried and what failed, for those who run them; who was active when, for everybody.
+//! Digest and feed: a summary of attempts and failures for operators, and a public summary of
+//! agents' activity.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -6,14 +7,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use wattle_capability::files::ISSUES_FILE;
 
-use super::{Read, Step, clip};
+use super::{ReadSummary, Step, clip};
 use crate::lines::{Line, LineReader};
 
-/// Maximum number of failures of one run that are told, and of characters of each.
+/// Maximum number of listed failures of one run, and maximum number of characters of each.
 const FAILURES: usize = 5;
 const FAILURE_CHARS: usize = 160;
 
-/// Maximum number of runs, of tools of one run, of agents, and of tickets that are told; of tickets the newest.
+/// Maximum numbers of runs, of tools of one run, of agents, and of tickets (the newest are kept).
 const RUNS: usize = 10_000;
 const TOOLS: usize = 200;
 const AGENTS: usize = 2_000;
@@ -23,68 +24,68 @@ const TICKETS: usize = 1_000;
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
-/// What runs tried, what failed, and which tickets they left.
+/// A digest of runs: tried tools, failures, and tickets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Digest {
     /// The runs, in the order of their first calls; at most 10,000.
     pub runs: Vec<RunDigest>,
-    /// How many calls of further runs there are.
+    /// Number of calls of further runs.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The tickets, oldest first; at most the newest 1,000 of each folder.
     pub tickets: Vec<Ticket>,
 }
 
-/// One run in a digest.
+/// A run in a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunDigest {
     /// The run.
     pub run_id: String,
-    /// Its agent.
+    /// The run's agent.
     pub agent: String,
-    /// When its first and its last call ended, in milliseconds since 1970.
+    /// Time when its first call ended, in milliseconds since 1970.
     pub from: u64,
-    /// See `from`.
+    /// Time when its last call ended, in milliseconds since 1970.
     pub to: u64,
-    /// How often it called each tool.
+    /// Number of calls of each tool.
     pub tried: BTreeMap<String, usize>,
-    /// The first of its failures, each with its tool.
+    /// The first failures, each with its tool.
     pub failed: Vec<String>,
-    /// How many failures there were.
+    /// Number of failures.
     pub failures: usize,
 }
 
-/// A ticket about something that was missing.
+/// A ticket about a missing feature.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ticket {
-    /// When it was filed, in milliseconds since 1970.
+    /// Time when it was filed, in milliseconds since 1970.
     pub ts: u64,
-    /// What it is about.
+    /// The subject.
     pub title: String,
-    /// What is needed.
+    /// The need.
     pub need: String,
-    /// What was tried.
+    /// The attempts so far.
     pub tried: String,
 }
 
-/// Who was active, without arguments and outputs.
+/// The activity of agents, without arguments and outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Feed {
-    /// The activity of each agent.
+    /// The activity by agent.
     pub agents: BTreeMap<String, Activity>,
 }
 
 /// The activity of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// How many calls.
+    /// Number of calls.
     pub calls: usize,
-    /// How many calls of each tool; those that models wrote themselves are `wat`.
+    /// Number of calls of each tool; inline programs count as `wat`.
     pub tools: BTreeMap<String, usize>,
-    /// When the last call ended, in milliseconds since 1970.
+    /// Time when the last call ended, in milliseconds since 1970.
     pub last: u64,
 }
 
@@ -92,18 +93,18 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Sums up what runs did, step by step.
+/// A builder of a digest, step by step.
 #[derive(Default)]
-pub struct Digesting {
+pub struct DigestBuilder {
     digest: Digest,
-    /// Where each run is.
-    at: HashMap<String, usize>,
+    /// The index of each run in the digest.
+    index: HashMap<String, usize>,
 }
 
-impl Digesting {
+impl DigestBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
-        let at = match self.at.get(&step.run_id) {
+        let at = match self.index.get(&step.run_id) {
             Some(at) => *at,
             None if self.digest.runs.len() >= RUNS => {
                 self.digest.more += 1;
@@ -111,7 +112,7 @@ impl Digesting {
             }
             None => {
                 let (run_id, agent) = (step.run_id.clone(), clip(&step.agent, NAME_CHARS));
-                self.at.insert(run_id.clone(), self.digest.runs.len());
+                self.index.insert(run_id.clone(), self.digest.runs.len());
                 self.digest.runs.push(RunDigest { run_id, agent, from: step.ts, ..RunDigest::default() });
                 self.digest.runs.len() - 1
             }
@@ -122,16 +123,16 @@ impl Digesting {
         if !step.succeeded() {
             run.failures += 1;
             if run.failed.len() < FAILURES {
-                let why = step.error.as_deref().unwrap_or("it left a code other than 0");
+                let why = step.error.as_deref().unwrap_or("it returned a nonzero code");
                 let why = clip(&why.replace('\n', " "), FAILURE_CHARS);
                 run.failed.push(format!("{}: {why}", clip(&step.tool, NAME_CHARS)));
             }
         }
     }
 
-    /// The digest, with the tickets beside the traces that were read.
+    /// Returns the digest, with the tickets that are in the folders of the traces.
     #[must_use]
-    pub fn done(self, read: &Read) -> Digest {
+    pub fn finish(self, read: &ReadSummary) -> Digest {
         let mut digest = self.digest;
         let folders: BTreeSet<&Path> = read.files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
@@ -142,7 +143,7 @@ impl Digesting {
     }
 }
 
-/// The newest tickets of a file.
+/// Returns the newest tickets of a file.
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
     let Ok(file) = std::fs::File::open(path) else { return tickets };
@@ -158,14 +159,14 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// Sums up who was active, step by step, without anything that a run worked on.
+/// A builder of a feed, step by step. It keeps no content of runs.
 #[derive(Default)]
-pub struct Feeding {
+pub struct FeedBuilder {
     feed: Feed,
     runs: HashSet<(String, String)>,
 }
 
-impl Feeding {
+impl FeedBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
         let agent = name(&self.feed.agents, &step.agent, AGENTS);
@@ -177,15 +178,15 @@ impl Feeding {
         activity.last = activity.last.max(step.ts);
     }
 
-    /// The feed.
+    /// Returns the feed.
     #[must_use]
-    pub fn done(self) -> Feed {
+    pub fn finish(self) -> Feed {
         self.feed
     }
 }
 
-/// A name as it is counted: as one of others, if there are too many.
-fn name<T>(known: &BTreeMap<String, T>, name: &str, most: usize) -> String {
+/// Returns the name under which something is counted; beyond `max` names, a common one.
+fn name<T>(known: &BTreeMap<String, T>, name: &str, max: usize) -> String {
     let name = clip(name, NAME_CHARS);
-    if known.len() < most || known.contains_key(&name) { name } else { OTHERS.to_owned() }
+    if known.len() < max || known.contains_key(&name) { name } else { OTHERS.to_owned() }
 }

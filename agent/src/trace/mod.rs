@@ -1,15 +1,16 @@
-//! The trace: what a run did, one [`Step`] a call, written by the host and not by the model.
+//! The trace: a record of a run with one [`Step`] per call, written by the host and not by the
+//! model.
 //!
-//! One event, several places where it goes: `_steps.jsonl` in the workdir, sealed line by line in the [ledger](crate::ledger), and
-//! `events.org` beside it when the run ends. A place that cannot be written never disturbs the run. [`read`] gives the
-//! lines of traces of any size one by one; [`Telemetry`], [`Digest`] and [`Feed`] sum them up.
+//! Each step goes to `_steps.jsonl` in the workdir, sealed line by line in the
+//! [ledger](crate::ledger), and to `events.org` beside it when the run ends. If a file cannot be
+//! written, the run continues. [`read`] reads the lines of traces of any size one by one;
+//! [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
 
 mod digest;
-mod line;
 mod org;
 mod steps;
-mod taken;
 mod telemetry;
+mod written;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,80 +19,80 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use wattle_machine::{Call, Ending, Execution};
 
-use crate::ledger::{Recorder, Sealed, Signer};
+use crate::ledger::{FinalSeal, Recorder, Signer};
 use crate::model::Mask;
 use crate::now_ms;
 use org::Org;
-use taken::Lines;
+use written::WrittenLines;
 
-pub use digest::{Digest, Digesting, Feed, Feeding, Ticket};
-pub(crate) use line::append;
+pub use digest::{Digest, DigestBuilder, Feed, FeedBuilder, Ticket};
 pub use org::EVENTS_FILE;
-pub use steps::{Read, read};
-pub use telemetry::{Sum, Telemetry, Tool};
+pub use steps::{ReadSummary, read};
+pub use telemetry::{Telemetry, TelemetryBuilder, Tool};
 
 /// The file's name in the workdir.
 pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 
-/// Maximum number of characters of an output that a line of `_steps.jsonl` carries.
+/// Maximum number of characters of an output in a line of `_steps.jsonl`.
 const LINE_CHARS: usize = 200;
 
-/// Maximum number of characters of what else a line carries: its arguments as JSON, its error, what was fixed in the program. So a line is
-/// never longer than readers take.
+/// Maximum numbers of characters of the other parts of a line: its arguments as JSON, its error,
+/// each fix of the program; and the maximum number of fixes. They keep a line below the limit of
+/// readers.
 const ARGS_CHARS: usize = 500_000;
 const ERROR_CHARS: usize = 100_000;
-const MENDED_CHARS: usize = 1_000;
-const MENDED: usize = 100;
+const FIX_CHARS: usize = 1_000;
+const MAX_FIXES: usize = 100;
 
-/// One call of a run, and what became of it.
+/// A call of a run, and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
     /// The run.
     pub run_id: String,
-    /// The step of the run, counted from 1; calls that share a step ran at the same time.
+    /// The step of the run, counted from 1. Calls with the same step ran concurrently.
     pub step: u32,
     /// The agent.
     pub agent: String,
     /// The model that asked for the call.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// `wat` for an inline program, else the catalog program's name.
+    /// `wat` for an inline program, otherwise the catalog program's name.
     pub tool: String,
-    /// The arguments: an array, or for an inline program an object of `body` and `args`.
+    /// The arguments: an array, or for an inline program an object with `body` and `args`.
     pub args: Json,
-    /// What it put out.
+    /// The output of the program.
     pub output: String,
-    /// The code that it left; null where it did not come to its end.
+    /// The exit code; null if the program did not finish.
     pub exit_code: Option<i32>,
-    /// Why it failed.
+    /// The error, if the call failed.
     pub error: Option<String>,
-    /// What was put right in the program before it ran.
+    /// The fixes that were applied to the program before it ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
-    /// How long it took by a clock that only goes forward, in milliseconds.
+    /// Duration by a monotonic clock, in milliseconds.
     pub dur_ms: u64,
-    /// When it ended, in milliseconds since 1970.
+    /// Time when the call ended, in milliseconds since 1970.
     pub ts: u64,
 }
 
 impl Step {
-    /// Whether the call did what it was to do.
+    /// If true, the call succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.error.is_none() && self.exit_code == Some(0)
     }
 }
 
-/// Keeps the head and the tail of a text that is longer than that many characters, and says how much is missing between them: the one
-/// way in which traces are cut.
+/// Shortens a text to at most `chars` characters: keeps its head and tail, and notes the number of
+/// characters left out between them. All texts in traces are shortened this way.
 #[must_use]
 pub fn clip(text: &str, chars: usize) -> String {
     let count = text.chars().count();
     if count <= chars {
         return text.to_owned();
     }
-    // The note takes some of the room itself.
+    // Reserves space for the note.
     let kept = chars.saturating_sub(30).max(chars / 2);
     let (head, tail) = (kept - kept / 3, kept / 3);
     let begin: String = text.chars().take(head).collect();
@@ -99,26 +100,26 @@ pub fn clip(text: &str, chars: usize) -> String {
     format!("{begin} … {} characters … {end}", count - head - tail)
 }
 
-/// Writes the trace of one run.
+/// The trace of one run.
 pub(crate) struct Trace<'a> {
     run_id: &'a str,
     agent: &'a str,
     model: &'a str,
     mask: Mask,
-    places: Option<Mutex<Places>>,
-    /// The lines that the run left before it was resumed: none is written twice.
-    there: Mutex<Lines>,
+    files: Option<Mutex<Files>>,
+    /// The lines that the run left before it was resumed, so that none is written twice.
+    written: Mutex<WrittenLines>,
 }
 
-/// Where the trace goes.
-struct Places {
+/// The files of the trace.
+struct Files {
     recorder: Recorder,
     org: Org,
 }
 
 impl<'a> Trace<'a> {
-    /// The trace of that run, with the model's key masked; it goes nowhere if there is no workdir. A run that is `resumed` goes on where
-    /// it was.
+    /// Opens the trace of a run, in which the model's key is masked. Without a workdir, nothing is
+    /// written. The trace of a `resumed` run is continued.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),
@@ -126,33 +127,33 @@ impl<'a> Trace<'a> {
         signer: Option<Arc<Signer>>,
         resumed: bool,
     ) -> Self {
-        let mut there = Lines::default();
-        let places = workdir.and_then(|workdir| {
+        let mut written = WrittenLines::default();
+        let files = workdir.and_then(|workdir| {
             let recorder = if resumed {
-                let recorder = Recorder::resume(workdir, run_id, signer, &mut |line| there.add(line));
-                told(&workdir.join(STEPS_FILE), recorder)?
+                let recorder = Recorder::resume(workdir, run_id, signer, &mut |line| written.add(line));
+                log_failure(&workdir.join(STEPS_FILE), recorder)?
             } else {
                 Recorder::begin(workdir, run_id, signer)
             };
-            Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
+            Some(Mutex::new(Files { recorder, org: Org::new(workdir, run_id, agent) }))
         });
-        Trace { run_id, agent, model, mask, places, there: Mutex::new(there) }
+        Trace { run_id, agent, model, mask, files, written: Mutex::new(written) }
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub(crate) fn run_id(&self) -> &'a str {
         self.run_id
     }
 
-    /// Writes down a call that is done.
-    pub(crate) fn write(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
-        let Some(places) = &self.places else { return };
+    /// Writes a finished call.
+    pub(crate) fn write(&self, step: u32, call: &Call, outcome: &CallOutcome<'_>, dur_ms: u64) {
+        let Some(files) = &self.files else { return };
         let mask = &self.mask;
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
         };
-        let output = mask.text(&left.output);
+        let output = mask.text(&outcome.output);
         let step = Step {
             run_id: self.run_id.to_owned(),
             step,
@@ -161,54 +162,54 @@ impl<'a> Trace<'a> {
             tool: mask.text(call.label()),
             args: bounded(mask.json(args)),
             output: clip(&output, LINE_CHARS),
-            exit_code: left.exit_code,
-            error: left.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
-            mended: left.mended.iter().take(MENDED).map(|text| clip(&mask.text(text), MENDED_CHARS)).collect(),
+            exit_code: outcome.exit_code,
+            error: outcome.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
+            mended: outcome.mended.iter().take(MAX_FIXES).map(|text| clip(&mask.text(text), FIX_CHARS)).collect(),
             dur_ms,
             ts: now_ms(),
         };
-        let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.there.lock().unwrap_or_else(PoisonError::into_inner).has(&step) {
-            let written = places.recorder.line(&step);
-            told(Path::new(STEPS_FILE), written);
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.written.lock().unwrap_or_else(PoisonError::into_inner).take(&step) {
+            let result = files.recorder.line(&step);
+            log_failure(Path::new(STEPS_FILE), result);
         }
-        places.org.add(&step, &output);
+        files.org.add(&step, &output);
     }
 
-    /// Writes down how the run ended. Returns what the last seal says, if the trace is sealed.
-    pub(crate) fn end(&self, ending: &Ending) -> Option<Sealed> {
-        let mut places = self.places.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        let sealed = places.recorder.end();
-        told(Path::new(EVENTS_FILE), places.org.end(&self.mask.text(ending.text())));
-        told(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
+    /// Writes the end of the run. Returns the final seal if the trace is sealed.
+    pub(crate) fn end(&self, ending: &Ending) -> Option<FinalSeal> {
+        let mut files = self.files.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let sealed = files.recorder.end();
+        log_failure(Path::new(EVENTS_FILE), files.org.end(&self.mask.text(ending.text())));
+        log_failure(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
     }
 }
 
-/// Arguments as they are, or, if they are too long for a line, their beginning and end as text.
+/// Returns the arguments, or an excerpt as text if they are too long for a line.
 fn bounded(args: Json) -> Json {
     let text = args.to_string();
     if text.len() <= ARGS_CHARS { args } else { json!({"clipped": clip(&text, ARGS_CHARS)}) }
 }
 
-/// A trace that cannot be written is told to the operator, and disturbs nobody else.
-fn told<T>(path: &Path, done: std::io::Result<T>) -> Option<T> {
-    done.map_err(|error| tracing::warn!(path = %path.display(), %error, "failed to write the trace")).ok()
+/// Logs a failure to write the trace, which does not affect the run.
+fn log_failure<T>(path: &Path, result: std::io::Result<T>) -> Option<T> {
+    result.map_err(|error| tracing::warn!(path = %path.display(), %error, "failed to write the trace")).ok()
 }
 
-/// What a call left, in the words of a trace.
-pub(crate) struct Left<'a> {
-    /// The code where the program came to its end.
+/// The outcome of a call in the terms of a trace.
+pub(crate) struct CallOutcome<'a> {
+    /// The exit code, if the program finished.
     pub(crate) exit_code: Option<i32>,
-    /// All that it put out.
+    /// The complete output.
     pub(crate) output: String,
-    /// Why it failed.
+    /// The error, if the call failed.
     pub(crate) error: Option<String>,
-    /// What was put right in it before it ran.
+    /// The fixes that were applied to the program before it ran.
     pub(crate) mended: &'a [String],
 }
 
-impl<'a> Left<'a> {
-    pub(crate) fn by(execution: &'a Execution) -> Self {
+impl<'a> CallOutcome<'a> {
+    pub(crate) fn of(execution: &'a Execution) -> Self {
         let (output, error) = match execution {
             Execution::Ran(ran) => {
                 let error = ran.failure.as_ref().map(|failure| {
@@ -224,7 +225,7 @@ impl<'a> Left<'a> {
             Execution::Refused { reason } => (String::new(), Some(reason.clone())),
             Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
         };
-        Left { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
+        CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
     }
 }
 
@@ -233,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_text_keeps_both_ends_and_says_what_is_missing() {
+    fn a_clipped_text_keeps_both_ends_and_counts_what_is_missing() {
         let text: String = (0..300u32).map(|n| char::from_digit(n % 10, 10).unwrap()).collect();
         let cut = clip(&text, 200);
         assert!(cut.starts_with("0123456789") && cut.ends_with("6789") && cut.contains(" characters … "), "{cut}");

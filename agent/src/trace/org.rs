@@ -1,14 +1,15 @@
-//! `events.org`: runs as an outline to read and fold.
+//! `events.org`: an outline of the runs for people.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Step, append, clip};
+use super::{Step, clip};
+use crate::lines::append;
 
 /// The file's name in the workdir.
 pub const EVENTS_FILE: &str = wattle_capability::files::EVENTS_FILE;
 
-/// The most characters of an output.
+/// Maximum number of characters of an output.
 const OUTPUT_CHARS: usize = 300;
 
 /// The outline of one run, written when the run ends.
@@ -44,7 +45,7 @@ impl Org {
         append(&self.path, text.trim_end_matches('\n').as_bytes())
     }
 
-    /// Text as it is, whatever it says: a line of fixed width is never a headline, a drawer or a keyword.
+    /// Appends literal text. In Org, a fixed-width line is never a headline, a drawer or a keyword.
     fn fixed(&mut self, text: &str) {
         for line in text.lines() {
             _ = writeln!(self.text, ": {line}");

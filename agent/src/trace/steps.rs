@@ -1,4 +1,5 @@
-//! Reading traces again, line by line: a trace of any size takes the memory of one line.
+//! The reader of traces. It reads line by line, so its memory does not depend on the size of a
+//! trace.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,27 +7,31 @@ use std::path::{Path, PathBuf};
 use super::{STEPS_FILE, Step};
 use crate::lines::{Line, LineReader};
 
-/// How deep below a folder traces are looked for.
+/// Maximum depth of folders that are searched for traces.
 const DEPTH: usize = 12;
 
-/// What was read, beside the steps.
+/// A summary of the files that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadSummary {
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// How many lines are not lines of a trace.
+    /// Number of lines that are not lines of a trace.
     pub broken: usize,
-    /// How many of them are longer than 4 MiB.
+    /// Number of lines that are longer than 4 MiB; `broken` includes them.
     pub long: usize,
 }
 
-/// Reads a trace, or all that are in a folder and below it, and gives each step to a function, in the order of the files and of their
-/// lines. Links are not followed. A line that is not one of a trace is counted and passed over.
+/// Reads a trace, or all traces in a folder and below it, and passes each step to `step`, in the
+/// order of files and lines. Links are not followed. A line that is not a trace line is counted and
+/// skipped.
 ///
 /// # Errors
-/// If nothing is there, it cannot be read, or the function fails.
-pub fn read<E: From<std::io::Error>>(path: &Path, mut step: impl FnMut(Step) -> Result<(), E>) -> Result<Read, E> {
-    let mut read = Read::default();
+/// The path does not exist or cannot be read, or `step` fails.
+pub fn read<E: From<std::io::Error>>(
+    path: &Path,
+    mut step: impl FnMut(Step) -> Result<(), E>,
+) -> Result<ReadSummary, E> {
+    let mut read = ReadSummary::default();
     if path.is_dir() {
         read.folder(path, DEPTH, &mut step)?;
     } else {
@@ -35,11 +40,11 @@ pub fn read<E: From<std::io::Error>>(path: &Path, mut step: impl FnMut(Step) -> 
     Ok(read)
 }
 
-/// What becomes of a step.
-type Take<'a, E> = &'a mut dyn FnMut(Step) -> Result<(), E>;
+/// The function that receives the steps.
+type OnStep<'a, E> = &'a mut dyn FnMut(Step) -> Result<(), E>;
 
-impl Read {
-    fn folder<E: From<std::io::Error>>(&mut self, folder: &Path, depth: usize, step: Take<'_, E>) -> Result<(), E> {
+impl ReadSummary {
+    fn folder<E: From<std::io::Error>>(&mut self, folder: &Path, depth: usize, step: OnStep<'_, E>) -> Result<(), E> {
         let mut entries: Vec<_> = std::fs::read_dir(folder)?.collect::<Result<_, _>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
@@ -47,14 +52,14 @@ impl Read {
             if kind.is_file() && entry.file_name() == STEPS_FILE {
                 self.file(&entry.path(), step)?;
             } else if kind.is_dir() && depth > 0 && std::fs::read_dir(entry.path()).is_ok() {
-                // A folder below that may not be looked into hides nothing but itself.
+                // An unreadable subfolder is skipped.
                 self.folder(&entry.path(), depth - 1, step)?;
             }
         }
         Ok(())
     }
 
-    fn file<E: From<std::io::Error>>(&mut self, path: &Path, step: Take<'_, E>) -> Result<(), E> {
+    fn file<E: From<std::io::Error>>(&mut self, path: &Path, step: OnStep<'_, E>) -> Result<(), E> {
         let mut lines = LineReader::of(File::open(path)?);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else {

@@ -1,4 +1,4 @@
-//! Telemetry: traces in figures.
+//! Telemetry: statistics of traces.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
@@ -8,60 +8,60 @@ use serde::Serialize;
 
 use super::{Step, clip};
 
-/// Maximum number of different tools, agents or models that are told apart, and of characters of their names. All further ones are
-/// counted as one, so that a trace of any size takes a bounded memory.
-const NAMES: usize = 2_000;
+/// Maximum number of distinct tools, agents or models, and maximum number of characters of their
+/// names. Further names are counted as one, so that memory stays bounded for a trace of any size.
+const MAX_NAMES: usize = 2_000;
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 
-/// What traces come to.
+/// The statistics of traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Telemetry {
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// How many steps; calls that ran at the same time are one.
+    /// Number of steps; concurrent calls are one step.
     pub steps: usize,
-    /// How many calls.
+    /// Number of calls.
     pub calls: usize,
-    /// How many of them failed.
+    /// Number of failed calls.
     pub failures: usize,
     /// The tools, the most called first.
     pub tools: Vec<Tool>,
-    /// How many calls each agent made.
+    /// Number of calls by agent.
     pub agents: BTreeMap<String, usize>,
-    /// How many calls each model asked for; lines that name none are left out.
+    /// Number of calls by model; calls without a model are left out.
     pub models: BTreeMap<String, usize>,
-    /// How many lines could not be read.
+    /// Number of lines that could not be read.
     pub broken: usize,
 }
 
-/// The calls of one tool.
+/// The statistics of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tool {
-    /// Its name.
+    /// The tool's name.
     pub tool: String,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: usize,
-    /// How often it failed.
+    /// Number of failed calls.
     pub failures: usize,
-    /// Half of the calls took at most so long, in milliseconds.
+    /// Median duration, in milliseconds.
     pub p50_ms: u64,
-    /// 95 of 100 calls took at most so long, in milliseconds.
+    /// 95th percentile of the durations, in milliseconds.
     pub p95_ms: u64,
 }
 
-/// Sums traces up, step by step.
+/// A builder that adds up the statistics step by step.
 #[derive(Default)]
-pub struct Sum {
+pub struct TelemetryBuilder {
     all: Telemetry,
     tools: BTreeMap<String, (usize, Vec<u32>)>,
-    /// The runs, and the steps of runs, by their hashes.
+    /// Hashes of the runs, and of the steps of runs.
     runs: HashSet<u64>,
     steps: HashSet<u64>,
     hashes: RandomState,
 }
 
-impl Sum {
+impl TelemetryBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
         self.runs.insert(self.hashes.hash_one(&step.run_id));
@@ -79,9 +79,9 @@ impl Sum {
         }
     }
 
-    /// The figures, with that many lines that could not be read.
+    /// Returns the statistics. `broken` is the number of unreadable lines.
     #[must_use]
-    pub fn done(self, broken: usize) -> Telemetry {
+    pub fn finish(self, broken: usize) -> Telemetry {
         let mut all = Telemetry { broken, runs: self.runs.len(), steps: self.steps.len(), ..self.all };
         all.tools = self.tools.into_iter().map(|(tool, (failures, times))| Tool::of(&tool, failures, times)).collect();
         all.tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
@@ -89,16 +89,16 @@ impl Sum {
     }
 }
 
-/// A name as it is counted.
+/// Returns the name under which a tool, agent or model is counted.
 fn name<T>(known: &BTreeMap<String, T>, name: &str) -> String {
     let name = clip(name, NAME_CHARS);
-    if known.len() < NAMES || known.contains_key(&name) { name } else { OTHERS.to_owned() }
+    if known.len() < MAX_NAMES || known.contains_key(&name) { name } else { OTHERS.to_owned() }
 }
 
 impl Tool {
     fn of(tool: &str, failures: usize, mut times: Vec<u32>) -> Tool {
         times.sort_unstable();
-        // The smallest time that so many of a hundred calls did not pass.
+        // The smallest duration that the given percentage of calls did not exceed.
         let at =
             |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied().map(u64::from);
         let (p50_ms, p95_ms) = (at(50).unwrap_or(0), at(95).unwrap_or(0));

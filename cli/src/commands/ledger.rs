@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use wattle_agent::ledger::{Finding, Pins, PublicKey, Sealed, Verdict, Verified, verify};
+use wattle_agent::ledger::{FinalSeal, Finding, Pins, PublicKey, Verdict, Verification, verify};
 
 use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
@@ -22,7 +22,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
-            let Verified { runs: mut verdicts, files } = verify(&dir, &pins, &known).map_err(wrong)?;
+            let Verification { runs: mut verdicts, files } = verify(&dir, &pins, &known).map_err(wrong)?;
             if let Some(run) = &run {
                 verdicts.retain(|verdict| verdict.run.starts_with(run));
                 if verdicts.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
 }
 
 /// What the tenant's store knows of the ends of runs in that folder; nothing if there is no store.
-async fn known(config: &Config, folder: &Path) -> Result<Vec<Sealed>, Fault> {
+async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> {
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_agent::journal::{self, Difference, Replayed, SharedJournal};
+use wattle_agent::journal::{self, Difference, ReplayReport, SharedJournal};
 
 use super::run::find;
 use crate::args::ReplayArgs;
@@ -17,7 +17,7 @@ use crate::setup::Setup;
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
     let flags = vec![Layer::from(args.flags), outer];
     let (store, opened) = find(&args.run, &flags).await?;
-    let granted = opened.opening.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
+    let granted = opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
     let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
     let journal: SharedJournal = Arc::new(store);
     let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;
@@ -30,7 +30,7 @@ pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault
     Ok(if replayed.difference.is_none() { Exit::Done } else { Exit::Failed })
 }
 
-fn as_text(run: &str, replayed: &Replayed) -> String {
+fn as_text(run: &str, replayed: &ReplayReport) -> String {
     let played = format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
     match &replayed.difference {
         None => format!("the run {run} goes as it was recorded ({played})"),
@@ -44,7 +44,7 @@ fn as_text(run: &str, replayed: &Replayed) -> String {
     }
 }
 
-fn as_json(run: &str, replayed: &Replayed) -> serde_json::Value {
+fn as_json(run: &str, replayed: &ReplayReport) -> serde_json::Value {
     let difference = replayed
         .difference
         .as_ref()

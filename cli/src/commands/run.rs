@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
+use wattle_agent::journal::{self, Lock, ParkedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord, SharedJournal};
 use wattle_agent::machine::{Bound, Ending, Envelope};
 use wattle_agent::{Job, Meter, Report, TenantStore, own_session};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
 }
 
 /// The run of the store that is taken up or forked; `None` where a new one begins.
-async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, Opened)>, Fault> {
+async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
     match (&args.resume, &args.fork) {
         (Some(run), _) => find(run, flags).await.map(Some),
         (None, Some(run)) => {
@@ -46,8 +46,8 @@ async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore,
 }
 
 /// What a run was granted when it began.
-fn granted(opened: &Opened) -> Result<Layer, Fault> {
-    let origin = &opened.opening.origin;
+fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
+    let origin = &opened.start.origin;
     if origin.get("by").is_none_or(|by| by != "run") {
         let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
         return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
@@ -55,7 +55,7 @@ fn granted(opened: &Opened) -> Result<Layer, Fault> {
     Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
 }
 
-async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore, Opened)>) -> Result<Exit, Fault> {
+async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore, RunRecord)>) -> Result<Exit, Fault> {
     let how = How::of(&args);
     let mut setup = Setup::new(config)?;
     match earlier {
@@ -130,7 +130,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let (host, sink) = (&setup.host, |envelope: &Envelope| followed.show(envelope));
     let journal = store.map(|store| Arc::new(store) as SharedJournal);
     let ended = match &journal {
-        None => Ended::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await),
+        None => RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await),
         Some(journal) => {
             let kept = (journal, id, setup.origin());
             journal::run(host, model.as_ref(), &settings, job, &sink, kept).await.map_err(failed)?
@@ -144,7 +144,7 @@ async fn take_up(
     how: &How,
     mut setup: Setup,
     store: &TenantStore,
-    opened: Opened,
+    opened: RunRecord,
     (answers, release): (Vec<(String, bool)>, bool),
 ) -> Result<Exit, Fault> {
     if !ask::is_terminal() {
@@ -161,7 +161,7 @@ async fn take_up(
     let meter = Meter::default();
     let settings = setup.run_settings(RUN_STEPS, &model)?;
     let access = setup.access(Arc::clone(&files), Some(&state), Some((Arc::clone(&model), meter.clone())))?;
-    let with = Resumed {
+    let with = ResumeOptions {
         grants: setup.grants(access),
         signer: setup.signer()?,
         cancel: how.cancel.clone(),
@@ -188,13 +188,13 @@ async fn take_up(
     finish(how, &setup, &followed, ended, Some(&journal), &files).await
 }
 
-async fn hold(session: Option<&Session>) -> Result<Option<Hold>, Fault> {
+async fn hold(session: Option<&Session>) -> Result<Option<Lock>, Fault> {
     let Some(Session { id, store }) = session else { return Ok(None) };
     let journal: SharedJournal = Arc::new(store.clone());
-    journal::hold_session(&journal, id).await.map(Some).map_err(failed)
+    journal::lock_session(&journal, id).await.map(Some).map_err(failed)
 }
 
-async fn fork(store: &TenantStore, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
+async fn fork(store: &TenantStore, of: &RunRecord, step: u32, message: Option<String>) -> Result<RunRecord, Fault> {
     let journal: SharedJournal = Arc::new(store.clone());
     let id = journal::new_id();
     journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
@@ -208,7 +208,7 @@ async fn fork(store: &TenantStore, of: &Opened, step: u32, message: Option<Strin
 ///
 /// # Errors
 /// Where there is no such run, or no store.
-pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Opened), Fault> {
+pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, RunRecord), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());
@@ -253,13 +253,13 @@ async fn finish(
     how: &How,
     setup: &Setup,
     followed: &Followed<'_>,
-    ended: Ended,
+    ended: RunOutcome,
     journal: Option<&SharedJournal>,
     files: &Files,
 ) -> Result<Exit, Fault> {
     let report = match ended {
-        Ended::Done(report) => report,
-        Ended::Parked(parked) => return Ok(waits(&parked)),
+        RunOutcome::Done(report) => report,
+        RunOutcome::Parked(parked) => return Ok(waits(&parked)),
     };
     let gone = followed.gone.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exit = setup::exit_of(&report.ending);
@@ -282,7 +282,7 @@ async fn finish(
 }
 
 /// Says what a run waits for, and how it goes on.
-fn waits(parked: &Parked) -> Exit {
+fn waits(parked: &ParkedRun) -> Exit {
     let run = &parked.run_id;
     output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
     for waiting in &parked.waiting {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, Journal as _, Opened, SharedJournal, Status};
+use wattle_agent::journal::{self, Journal as _, RunRecord, SharedJournal, Status};
 use wattle_agent::machine::Role;
 use wattle_agent::rt::truncate;
-use wattle_agent::{Exported, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
+use wattle_agent::{ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
 
 use crate::args::{ReplArgs, SessionCommand, SessionFlags};
 use crate::config::{Config, Layer};
@@ -51,7 +51,7 @@ async fn carried_out(command: SessionCommand, outer: Layer) -> Result<Exit, Faul
         }
         SessionCommand::Import { file, id, flags } => {
             let (store, json) = place(flags)?;
-            let session: Exported = serde_json::from_str(&input::text(&file)?)
+            let session: ExportedSession = serde_json::from_str(&input::text(&file)?)
                 .map_err(|error| Fault::usage(format!("`{}` is no exported session: {error}", file.display())))?;
             if session.wattle_session != 1 {
                 let message =
@@ -95,12 +95,12 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
         lines.push((run, waiting.map_err(failed)?));
     }
     if json {
-        let one = |(run, waiting): &(&Opened, Vec<journal::PendingApproval>)| {
+        let one = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
             let waiting: Vec<Json> =
                 waiting.iter().map(|open| json!({"call": open.call, "question": open.question})).collect();
             json!({
                 "run": run.id, "status": run.status.name(), "session": run.session, "made": run.made, "used": run.used,
-                "message": run.opening.message, "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
+                "message": run.start.message, "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
             })
         };
         return output::json(&lines.iter().map(one).collect::<Json>());
@@ -108,9 +108,9 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     if lines.is_empty() {
         output::note("no run is kept");
     }
-    let line = |(run, waiting): &(&Opened, Vec<journal::PendingApproval>)| {
+    let line = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");
-        let message = truncate(run.opening.message.lines().next().unwrap_or_default(), SHOWN);
+        let message = truncate(run.start.message.lines().next().unwrap_or_default(), SHOWN);
         let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
         let reason =
             run.reason.iter().map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
@@ -133,7 +133,7 @@ async fn show((store, json): (TenantStore, bool), id: &str) -> Result<(), Fault>
 }
 
 /// A session of that id.
-async fn whole(store: &TenantStore, id: &str) -> Result<Exported, Fault> {
+async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> {
     store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
 }
 
@@ -141,7 +141,7 @@ fn none(id: &str) -> Fault {
     Fault::usage(format!("no session `{id}`")).hint("`wattle session list` shows those that there are")
 }
 
-async fn import(store: &TenantStore, id: String, session: Exported, json: bool) -> Result<(), Fault> {
+async fn import(store: &TenantStore, id: String, session: ExportedSession, json: bool) -> Result<(), Fault> {
     if !is_session_id(&id) {
         return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wattle_agent::capability::json::jq;
 use wattle_agent::now_ms;
-use wattle_agent::trace::{self, Digesting, Feeding, Read, Step, Sum, Telemetry, clip};
+use wattle_agent::trace::{self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip};
 
 use crate::args::{TraceArgs, TraceCommand};
 use crate::fault::{Exit, Fault};
@@ -34,12 +34,12 @@ pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
 
 /// Sums traces up in figures.
 pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
-    let mut sum = Sum::default();
+    let mut sum = TelemetryBuilder::default();
     let read = read(&args.path, |step| {
         sum.add(&step);
         Ok(())
     })?;
-    let all = sum.done(read.broken);
+    let all = sum.finish(read.broken);
     if args.json {
         output::json(&json!(all))?;
         return Ok(Exit::Done);
@@ -80,7 +80,7 @@ impl From<std::io::Error> for Stopped {
 }
 
 /// Reads traces step by step, and says what of them could not be read.
-fn read(path: &Path, mut step: impl FnMut(Step) -> Result<(), Fault>) -> Result<Read, Fault> {
+fn read(path: &Path, mut step: impl FnMut(Step) -> Result<(), Fault>) -> Result<ReadSummary, Fault> {
     let read = trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| match stopped {
         Stopped::Read(error) => Fault::usage(format!("failed to read the trace `{}`: {error}", path.display())),
         Stopped::Told(fault) => fault,
@@ -164,12 +164,12 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
 }
 
 fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
-    let mut digest = Digesting::default();
+    let mut digest = DigestBuilder::default();
     let read = read(&args.path, |step| {
         digest.add(&step);
         Ok(())
     })?;
-    let digest = digest.done(&read);
+    let digest = digest.finish(&read);
     if args.json {
         output::json(&json!(digest))?;
         return Ok(Exit::Done);
@@ -194,12 +194,12 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
 }
 
 fn feed(args: &TraceArgs) -> Result<Exit, Fault> {
-    let mut feed = Feeding::default();
+    let mut feed = FeedBuilder::default();
     read(&args.path, |step| {
         feed.add(&step);
         Ok(())
     })?;
-    let feed = feed.done();
+    let feed = feed.finish();
     if args.json {
         output::json(&json!(feed))?;
         return Ok(Exit::Done);

@@ -174,7 +174,7 @@ mod tests {
     use std::time::Duration;
 
     use wattle_agent::Store;
-    use wattle_agent::journal::{self, Ended, Journal as _, SharedJournal};
+    use wattle_agent::journal::{self, Journal as _, RunOutcome, SharedJournal};
 
     use super::*;
 
@@ -190,7 +190,7 @@ mod tests {
             let model = script.cassette().unwrap();
             let kept = (&journal, demo.name.to_owned(), serde_json::Value::Null);
             let ended = journal::run(&host, &model, &Settings::default(), job, &|_: &Envelope| {}, kept).await.unwrap();
-            let Ended::Done(report) = ended else { panic!("{ended:?}") };
+            let RunOutcome::Done(report) = ended else { panic!("{ended:?}") };
             drop(workdir);
             assert!(!matches!(report.ending, wattle_agent::machine::Ending::Failed { .. }), "{report:?}");
             let run = store.run(demo.name).await.unwrap().unwrap();

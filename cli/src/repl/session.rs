@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
-use wattle_agent::journal::{self, Ended, SharedJournal};
+use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope, Usage};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
@@ -74,7 +74,7 @@ impl Session {
         let model = self.model()?;
         let journal: SharedJournal = Arc::new(self.kept.store.clone());
         // Another process may be at a message of the session.
-        let held = journal::hold_session(&journal, &self.kept.id).await;
+        let held = journal::lock_session(&journal, &self.kept.id).await;
         let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
@@ -99,15 +99,15 @@ impl Session {
         let run = async {
             if self.setup.config.session.value.is_none() {
                 // The session is gone with the process, and what is kept of its runs would be, too.
-                return Ok(Ended::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await));
+                return Ok(RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await));
             }
             let kept = (&journal, journal::new_id(), self.setup.origin());
             journal::run(host, model.as_ref(), &settings, job, &sink, kept).await
         };
         let Some(ended) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
         let report = match ended.map_err(|error| Fault::failed(error.to_string()))? {
-            Ended::Done(report) => report,
-            Ended::Parked(parked) => {
+            RunOutcome::Done(report) => report,
+            RunOutcome::Parked(parked) => {
                 return Err(Fault::failed(format!("the run `{}` waits for an answer", parked.run_id)));
             }
         };

@@ -337,7 +337,7 @@ fn a_run_that_is_removed_from_its_ledger_is_known_to_the_store() {
     std::fs::remove_file(place.work().join("_ledger.jsonl")).unwrap();
     place.write("_steps.jsonl", "");
     let removed = verify(&[]).code(1);
-    assert!(removed.stdout.contains("the store knows this run, which ended with 1 sealed lines"), "{removed:?}");
+    assert!(removed.stdout.contains("the store has this run, which ended with 1 sealed lines"), "{removed:?}");
     let key = place.wattle(["ledger", "key", "--store", "runs.db"]).run().code(0).stdout;
     verify(&["--key", key.trim()]).code(0);
     let other = verify(&["--tenant", "other"]).code(0);

@@ -46,11 +46,12 @@ pub struct Fixed {
 /// # let host = Signatures::new([Signature {
 /// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }], results: &[], errors: &[], touches: &[],
 /// # }]);
-/// let mended = wattle_lang::mend("(call $dbg.lgo “hello”)", &host);
-/// assert_eq!(mended.source, "(call $dbg.log \"hello\")");
-/// let fixes: Vec<&str> = mended.applied.iter().flat_map(|fault| &fault.fix).map(|fix| fix.description.as_str()).collect();
+/// let fixed = wattle_lang::fix("(call $dbg.lgo “hello”)", &host);
+/// assert_eq!(fixed.source, "(call $dbg.log \"hello\")");
+/// let fixes = fixed.applied.iter().flat_map(|fault| &fault.fix);
+/// let fixes: Vec<&str> = fixes.map(|fix| fix.description.as_str()).collect();
 /// assert_eq!(fixes, ["`“hello”` → `\"hello\"`", "`$dbg.lgo` → `$dbg.log`"]);
-/// assert!(mended.rest.is_none());
+/// assert!(fixed.rest.is_none());
 /// ```
 #[must_use]
 pub fn fix(source: &str, host: &Signatures) -> Fixed {
@@ -114,7 +115,7 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
         match fix {
             Some(fix) => draft.apply(&fix.edits),
             None => {
-                let Some(statement) = around(draft.text(), &range) else { break };
+                let Some(statement) = enclosing_statement(draft.text(), &range) else { break };
                 let origin = draft.origin(&statement);
                 cut.push((origin.clone(), source.get(origin).unwrap_or("").to_owned()));
                 draft.replace(statement, "(unreachable)");
@@ -127,7 +128,7 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
 
 /// Returns the innermost list around a range that can be replaced with `(unreachable)`, which may
 /// leave any values on the stack.
-fn around(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
+fn enclosing_statement(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let tree = Tree::read(text).ok()?;
     let mut nodes = tree.top();
     let mut found = None;

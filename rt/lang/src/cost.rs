@@ -443,9 +443,9 @@ impl<'c> Body<'c> {
             self.locals.resize(at + 1, Local::default());
         }
         let Some(local) = self.locals.get_mut(at) else { return };
-        note(&mut self.frames, local.used, |frame| &mut frame.used);
+        count_use(&mut self.frames, local.used, |frame| &mut frame.used);
         if sets {
-            note(&mut self.frames, local.set, |frame| &mut frame.set);
+            count_use(&mut self.frames, local.set, |frame| &mut frame.set);
             local.set = self.number;
         }
         local.crossed = self.branches;
@@ -457,7 +457,7 @@ impl<'c> Body<'c> {
 }
 
 /// Counts a local for each open frame that began after `last`, the last use of the local.
-fn note(frames: &mut [Frame], last: usize, tally: fn(&mut Frame) -> &mut Tally) {
+fn count_use(frames: &mut [Frame], last: usize, tally: fn(&mut Frame) -> &mut Tally) {
     let first = frames.partition_point(|frame| frame.start <= last);
     let Some(outermost) = frames.get_mut(first) else { return };
     tally(outermost).known_around += u64::from(first > 0);
@@ -471,7 +471,7 @@ mod tests {
     use super::{Measure, ROWS};
 
     #[test]
-    fn rows_stand_in_the_order_of_the_measures() {
+    fn rows_are_in_the_order_of_the_measures() {
         for (at, row) in ROWS.iter().enumerate() {
             assert_eq!(row.measure as usize, at);
             assert_eq!(row.measure.limit(), row.limit);

@@ -122,7 +122,7 @@ mod tests {
     use super::Draft;
 
     #[test]
-    fn places_lead_back_to_the_author() {
+    fn positions_map_to_the_original_text() {
         let mut draft = Draft::new("abc def ghi");
         draft.replace(4..7, "D");
         assert_eq!(draft.text(), "abc D ghi");

@@ -44,10 +44,10 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
             around.push((node, level));
         }
     }
-    Ok(added(tree))
+    Ok(warn_added(tree))
 }
 
-fn added(tree: &Tree<'_>) -> Option<Box<Fault>> {
+fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
     let end = tree.source.trim_end().len();
     let last = tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
     (!tree.open.is_empty()).then(|| Fault::new(end - last..end, messages::closed_at_end(tree.open.len())))
@@ -95,18 +95,18 @@ pub(super) fn lacks_code(
     let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
         // If several functions are faulty, the fault of the first unclosed one is returned.
-        let faults = written.walk_helpers().filter_map(|walked| match walked {
+        let faults = written.walk_helpers().filter_map(|result| match result {
             Err(Stop::Fault(fault)) => Some(fault),
-            Err(Stop::Unknown) | Ok(_) => None,
+            Err(Stop::Unsupported) | Ok(_) => None,
         });
         if let Some(fault) = faults.take(MAX_FAULTS).find(|fault| fault.message.is_unclosed()) {
             return Err(fault);
         }
     }
     match written.walk_program() {
-        Ok(end) => Ok(end == End::LacksCode),
+        Ok(end) => Ok(end == End::MissingCode),
         Err(Stop::Fault(fault)) if fault.message.is_unclosed() && !tree.open.is_empty() => Err(fault),
-        Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
+        Err(Stop::Fault(_) | Stop::Unsupported) => Ok(false),
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) fn first_fault(
     host: &Signatures,
 ) -> Result<(), Box<Fault>> {
     let written = ParsedModule::read(tree, module, host)?;
-    let fault = |walked| match walked {
+    let fault = |result| match result {
         Err(Stop::Fault(fault)) => Some(fault),
-        Err(Stop::Unknown) | Ok(_) => None,
+        Err(Stop::Unsupported) | Ok(_) => None,
     };
     // The functions are in the order of the text, except for the program, which comes last. After
     // the first faulty function, no other function is checked.

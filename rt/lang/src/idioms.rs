@@ -110,8 +110,8 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     let name = tree.atom(first);
     let span = name.map_or(tree.span(node), |_| tree.span(first));
     let change = match name {
-        Some(_) => list(tree, node, host),
-        None => infix(tree, &items(tree, node)),
+        Some(_) => rewrite_list(tree, node, host),
+        None => rewrite_infix(tree, &items(tree, node)),
     };
     let message = messages::foreign_head(name.unwrap_or_else(|| tree.text(first)));
     match (change, name.and_then(hint)) {
@@ -122,17 +122,17 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
 }
 
 /// Rewrites a list whose head is neither an instruction nor a form, if it has one possible meaning.
-pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
+pub(super) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
     let name = tree.atom(first)?;
-    if let Some(change) = infix(tree, &items) {
+    if let Some(change) = rewrite_infix(tree, &items) {
         return Some(change);
     }
-    if let Some(change) = update(tree, &items, name) {
+    if let Some(change) = rewrite_update(tree, &items, name) {
         return Some(change);
     }
-    if let Some(change) = function(tree, list, &items, name) {
+    if let Some(change) = rewrite_function(tree, list, &items, name) {
         return Some(change);
     }
     let operand = items.get(1).and_then(|node| tree.atom(*node));
@@ -140,7 +140,7 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
     let meant = match (name, items.len()) {
         // A program that exits without a code, or with 0, succeeded.
         ("exit", 1) => "ret",
-        ("exit", 2) if operand == Some("0") => return Some(whole(tree, list, "(ret)")),
+        ("exit", 2) if operand == Some("0") => return Some(replace_list(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
         ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) => "let",
@@ -150,7 +150,7 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
 }
 
 /// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function that takes and returns i32.
-fn function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
+fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
     }
@@ -176,13 +176,13 @@ fn function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Opti
     Some(Change::Edits(vec![(tree.span(head).start..end, header)]))
 }
 
-fn whole(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
+fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
 /// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
 /// number of operands.
-fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
+fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),
         "-" => Some("-"),
@@ -223,7 +223,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
 }
 
 /// Rewrites `(+= $x 1)` and `(inc $x)` as a `set`.
-fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
+fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     let [first, target, rest @ ..] = items else { return None };
     let target_name = tree.name(*target)?;
     let operator = match (name, rest.len()) {
@@ -249,7 +249,7 @@ fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
 
 /// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
 /// …)`, `(each ($x $arr) …)`.
-pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
+pub(super) fn rewrite_bindings(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
     if tree.node(target).kind != NodeKind::List {
         return None;
     }
@@ -282,7 +282,7 @@ pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<C
 }
 
 /// Adds `then` and `else` to `(if C A B)`.
-pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+pub(super) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
         return None;
@@ -311,7 +311,7 @@ pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 }
 
 /// Removes `in` or `of` between the name and the range of a loop.
-pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+pub(super) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     let [head, _, word, over, ..] = all.as_slice() else { return None };
     if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
@@ -326,7 +326,7 @@ pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 }
 
 /// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
-pub(super) fn not_a_value_fault(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
+pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
         return Some(crate::rewrite::remove(tree, node));
@@ -381,7 +381,7 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
 }
 
 /// Turns prose between forms into a comment.
-pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+pub(super) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let start = tree.span(atom).start;
     let line = tree.source.get(start..)?.lines().next()?;
     let outside = tree.node(atom).starts_line && parent(tree, atom).is_none();
@@ -391,7 +391,7 @@ pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 }
 
 /// Moves an `else` into the `if` or `when` that is closed before it.
-pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
+pub(super) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let before = crate::rewrite::before(tree, other)?;
     let all = items(tree, before);
     let (close, end) = (tree.span(before).end, tree.span(other).end);
@@ -410,7 +410,7 @@ pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
 }
 
 /// Adds parentheses to a form that is alone on its line.
-pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
         return None;
     }
@@ -426,12 +426,12 @@ pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 
 /// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
 /// nothing is removed, `return` returns 0, and optional arguments are 0.
-pub(super) fn lacking(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
+pub(super) fn supply_operands(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
     let items = items(tree, at);
     let is_list = tree.node(at).kind == NodeKind::List;
     match name {
         "drop" if items.len() <= 1 => Some(crate::rewrite::remove(tree, at)),
-        "return" if is_list && items.len() == 1 => Some(whole(tree, at, "(return (i32.const 0))")),
+        "return" if is_list && items.len() == 1 => Some(replace_list(tree, at, "(return (i32.const 0))")),
         "call" if is_list => {
             let called = called?;
             let missing = called.params.get(items.len().checked_sub(2)?..)?;

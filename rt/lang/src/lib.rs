@@ -224,12 +224,12 @@ struct Built<'s> {
 /// Builds the module. If `marked` is true, records source positions.
 fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
-    let mended = ending::closed_at_end(&tree)?;
+    let added = ending::closed_at_end(&tree)?;
     if let Some(fault) = idioms::call_syntax(&tree, host) {
         return Err(fault);
     }
     let mut program = program::read(&mut tree, host)?;
-    program.warnings.extend(mended.map(|fault| *fault));
+    program.warnings.extend(added.map(|fault| *fault));
     let mut module = module::write(&tree, &program, host, marked || !tree.open.is_empty())?;
     if ending::lacks_code(&tree, &program, &module, host)? {
         module.end_with_success();

@@ -139,17 +139,17 @@ fn unicode(rest: &str) -> Option<(char, usize)> {
         }
         return Some((char::from_u32(u32::from_str_radix(&plain, 16).ok()?)?, digits.len() + 3));
     }
-    let high = four(rest.get(1..)?)?;
+    let high = four_digits(rest.get(1..)?)?;
     if let Some(c) = char::from_u32(high) {
         return Some((c, 5));
     }
-    let low = four(rest.get(5..)?.strip_prefix("\\u")?)?;
+    let low = four_digits(rest.get(5..)?.strip_prefix("\\u")?)?;
     let pair = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
     Some((char::decode_utf16(pair).next()?.ok()?, 11))
 }
 
 /// Parses four hexadecimal digits.
-fn four(text: &str) -> Option<u32> {
+fn four_digits(text: &str) -> Option<u32> {
     let digits = text.get(..4)?;
     digits.bytes().try_fold(0, |value, digit| Some(value * 16 + hex(digit)?))
 }

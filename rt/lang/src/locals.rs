@@ -70,7 +70,8 @@ impl<'s> Locals<'s> {
             }
             let ty = tree.text(node);
             if !is_type(tree, node) {
-                let message = messages::unknown_type(ty).maybe_safe(initial(tree, list, node).filter(|_| !param));
+                let message =
+                    messages::unknown_type(ty).maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
                 return Err(Fault::new(tree.span(node), message));
             }
             if pending.is_empty() {
@@ -88,7 +89,7 @@ impl<'s> Locals<'s> {
 }
 
 /// Rewrites a declaration with an initial value as a declaration and a `local.set`.
-fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
+fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = rewrite::items(tree, list);
     let [_, name, ty, last] = items.as_slice() else { return None };
     let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);

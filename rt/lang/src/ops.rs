@@ -48,7 +48,7 @@ impl Val {
         self == wanted || self == Val::Any || wanted == Val::Any
     }
 
-    const fn one(self) -> &'static [Val] {
+    const fn single(self) -> &'static [Val] {
         match self {
             Val::I32 => &[Val::I32],
             Val::I64 => &[Val::I64],
@@ -58,7 +58,7 @@ impl Val {
         }
     }
 
-    const fn two(self) -> &'static [Val] {
+    const fn pair(self) -> &'static [Val] {
         match self {
             Val::I32 => &[Val::I32, Val::I32],
             Val::I64 => &[Val::I64, Val::I64],
@@ -69,7 +69,7 @@ impl Val {
     }
 
     /// Returns the operands of a store of this type: the address and the value.
-    const fn stored(self) -> &'static [Val] {
+    const fn store_operands(self) -> &'static [Val] {
         match self {
             Val::I32 => &[Val::I32, Val::I32],
             Val::I64 => &[Val::I32, Val::I64],
@@ -203,28 +203,28 @@ pub(super) fn op(name: &str) -> Option<Op> {
     }
     if let Some((_, from, to)) = CONVERSIONS.iter().find(|(known, ..)| *known == name) {
         let immediate = if name.contains("load") { Immediate::Memory } else { Immediate::None };
-        return Some(Op { pops: from.one(), pushes: to.one(), immediate });
+        return Some(Op { pops: from.single(), pushes: to.single(), immediate });
     }
     let (ty, rest) = name.split_once('.')?;
     let ty = Val::from_wat(ty)?;
     let plain = |pops, pushes| Some(Op { pops, pushes, immediate: Immediate::None });
     let memory = |pops, pushes| Some(Op { pops, pushes, immediate: Immediate::Memory });
     match ty {
-        _ if rest == "const" && !ty.one().is_empty() => {
-            Some(Op { pops: &[], pushes: ty.one(), immediate: Immediate::Number(ty) })
+        _ if rest == "const" && !ty.single().is_empty() => {
+            Some(Op { pops: &[], pushes: ty.single(), immediate: Immediate::Number(ty) })
         }
-        Val::I32 | Val::I64 if rest == "eqz" => plain(ty.one(), Val::I32.one()),
-        Val::I32 | Val::I64 if INT_UNARY.contains(&rest) => plain(ty.one(), ty.one()),
-        Val::I32 | Val::I64 if INT_BINARY.contains(&rest) => plain(ty.two(), ty.one()),
-        Val::I32 | Val::I64 if INT_COMPARE.contains(&rest) => plain(ty.two(), Val::I32.one()),
-        Val::I32 | Val::I64 if INT_LOAD.contains(&rest) => memory(Val::I32.one(), ty.one()),
-        Val::I32 | Val::I64 if INT_STORE.contains(&rest) => memory(ty.stored(), &[]),
-        Val::I64 if rest == "store32" => memory(ty.stored(), &[]),
-        Val::F32 | Val::F64 if FLOAT_UNARY.contains(&rest) => plain(ty.one(), ty.one()),
-        Val::F32 | Val::F64 if FLOAT_BINARY.contains(&rest) => plain(ty.two(), ty.one()),
-        Val::F32 | Val::F64 if FLOAT_COMPARE.contains(&rest) => plain(ty.two(), Val::I32.one()),
-        Val::F32 | Val::F64 if rest == "load" => memory(Val::I32.one(), ty.one()),
-        Val::F32 | Val::F64 if rest == "store" => memory(ty.stored(), &[]),
+        Val::I32 | Val::I64 if rest == "eqz" => plain(ty.single(), Val::I32.single()),
+        Val::I32 | Val::I64 if INT_UNARY.contains(&rest) => plain(ty.single(), ty.single()),
+        Val::I32 | Val::I64 if INT_BINARY.contains(&rest) => plain(ty.pair(), ty.single()),
+        Val::I32 | Val::I64 if INT_COMPARE.contains(&rest) => plain(ty.pair(), Val::I32.single()),
+        Val::I32 | Val::I64 if INT_LOAD.contains(&rest) => memory(Val::I32.single(), ty.single()),
+        Val::I32 | Val::I64 if INT_STORE.contains(&rest) => memory(ty.store_operands(), &[]),
+        Val::I64 if rest == "store32" => memory(ty.store_operands(), &[]),
+        Val::F32 | Val::F64 if FLOAT_UNARY.contains(&rest) => plain(ty.single(), ty.single()),
+        Val::F32 | Val::F64 if FLOAT_BINARY.contains(&rest) => plain(ty.pair(), ty.single()),
+        Val::F32 | Val::F64 if FLOAT_COMPARE.contains(&rest) => plain(ty.pair(), Val::I32.single()),
+        Val::F32 | Val::F64 if rest == "load" => memory(Val::I32.single(), ty.single()),
+        Val::F32 | Val::F64 if rest == "store" => memory(ty.store_operands(), &[]),
         _ => None,
     }
 }

@@ -45,14 +45,14 @@ impl Diagnostic {
     /// ```
     /// use wattle_lang::{Signatures, explain};
     /// let source = "(resv “x”)";
-    /// let said = explain(source, &Signatures::default()).ok_or("no fault")?;
+    /// let diagnostic = explain(source, &Signatures::default()).ok_or("no fault")?;
     /// assert_eq!(
-    ///     said.render(source, |_, piece| piece.to_owned()),
+    ///     diagnostic.render(source, |_, piece| piece.to_owned()),
     ///     "error[bad-character]: unexpected character `“`\n \
     ///      --> line 1, column 7\n  \
     ///      1 | (resv “x”)\n    \
     ///        |       ^\n\
-    ///      hint: a text is written between plain quotes: \"…\"\n\
+    ///      hint: write a string in plain quotes: \"…\"\n\
     ///      fix: `“x”` → `\"x\"`\n  \
     ///      1 - (resv “x”)\n  \
     ///      1 + (resv \"x\")\n"

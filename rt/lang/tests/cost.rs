@@ -41,8 +41,8 @@ fn diagnosing_takes_time_in_proportion_to_the_text() {
         let started = Instant::now();
         assert!(wattle_lang::explain(&text, &host).is_some(), "{name}");
         assert!(!wattle_lang::check(&text, &host, 4).is_empty(), "{name}");
-        let mended = wattle_lang::fix(&text, &host);
-        assert!(mended.rest.is_some() || mended.source != text, "{name}");
+        let fixed = wattle_lang::fix(&text, &host);
+        assert!(fixed.rest.is_some() || fixed.source != text, "{name}");
         assert!(started.elapsed() < Duration::from_secs(60), "{name} took {:?}", started.elapsed());
     }
 }

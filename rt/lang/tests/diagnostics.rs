@@ -35,60 +35,60 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
         let mut found = String::new();
         for Case { title, input, .. } in wattle_cases::split(&text).1 {
             let source = input.trim_end_matches('\n');
-            let Some(said) = tell(source, &host) else {
+            let Some(finding) = diagnose(source, &host) else {
                 panic!("{}: nothing is wrong with: {title}\n{source}", path.display());
             };
-            write!(found, "=== {title}\n{source}\n---\n{}", said.text).unwrap();
-            if let Some(mended) = &said.mended {
-                write!(found, "--- fixed\n{mended}\n").unwrap();
+            write!(found, "=== {title}\n{source}\n---\n{}", finding.text).unwrap();
+            if let Some(repaired) = &finding.repaired {
+                write!(found, "--- fixed\n{repaired}\n").unwrap();
             }
             found.push('\n');
-            broken += usize::from(said.is_error);
-            fixed += usize::from(said.mended.is_some());
+            broken += usize::from(finding.is_error);
+            fixed += usize::from(finding.repaired.is_some());
         }
         comparison.add(&path, &format!("{}\n", found.trim_end()));
     }
     comparison.finish();
     assert!(broken >= 200, "{broken} broken programs");
-    assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are mended");
+    assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are fixed");
 }
 
 /// The diagnostics of a program.
-struct Said {
+struct Finding {
     text: String,
     is_error: bool,
-    mended: Option<String>,
+    repaired: Option<String>,
 }
 
 /// Returns the diagnostics of a program, or `None` for a valid one without warnings.
-fn tell(source: &str, host: &Signatures) -> Option<Said> {
-    let said = explain(source, host);
+fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
+    let finding = explain(source, host);
     let assembled = assemble(source, host);
     if let Err(diagnostic) = &assembled {
-        assert_eq!(Some(diagnostic), said.as_ref());
+        assert_eq!(Some(diagnostic), finding.as_ref());
     }
-    let Some(said) = said else {
-        assert!(valid(source, host).is_ok(), "nothing is said of a text that is no program: {source}");
+    let Some(finding) = finding else {
+        assert!(valid(source, host).is_ok(), "no diagnostic for an invalid program: {source}");
         let warnings: Vec<String> = assembled.unwrap().warnings.iter().map(ToString::to_string).collect();
         let text = warnings.join("\n");
-        return (!warnings.is_empty()).then_some(Said { text, is_error: false, mended: None });
+        return (!warnings.is_empty()).then_some(Finding { text, is_error: false, repaired: None });
     };
-    assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {said}");
+    assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {finding}");
     let all = check(source, host, 10);
-    assert!(all.iter().any(|fault| fault.message == said.message), "{source}");
-    let mut text = said.to_string();
-    if let Some(fix) = &said.fix {
+    assert!(all.iter().any(|fault| fault.message == finding.message), "{source}");
+    let mut text = finding.to_string();
+    if let Some(fix) = &finding.fix {
         let certainty = if fix.certainty == Certainty::Safe { "safe" } else { "likely" };
         writeln!(text, "{certainty}: {}", fix.description).unwrap();
     }
-    let Fixed { source: mended, applied, rest } = fix(source, host);
+    let Fixed { source: repaired, applied, rest } = fix(source, host);
     if rest.is_some() {
-        return Some(Said { text, is_error: true, mended: None });
+        return Some(Finding { text, is_error: true, repaired: None });
     }
     assert!(!applied.is_empty());
-    assert_eq!(mended.matches('\n').count(), source.matches('\n').count(), "lines stay where they are");
-    valid(&mended, host).unwrap_or_else(|error| panic!("{error}\n{mended}"));
-    Some(Said { text, is_error: true, mended: Some(mended) })
+    assert_eq!(repaired.matches('\n').count(), source.matches('\n').count(), "lines stay where they are");
+    valid(&repaired, host).unwrap_or_else(|error| panic!("{error}\n{repaired}"));
+    Some(Finding { text, is_error: true, repaired: Some(repaired) })
 }
 
 /// Validates the module of a program.
@@ -117,7 +117,7 @@ fn shown(diagnostic: &Diagnostic, source: &str) -> String {
 }
 
 #[test]
-fn people_see_the_place() {
+fn a_rendered_diagnostic_underlines_its_range() {
     let host = common::host();
     let source = "\t(call $dbg.lgo \"日本\")\n(i32.const 0)";
     assert_eq!(

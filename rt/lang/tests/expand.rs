@@ -8,7 +8,7 @@ mod common;
 use std::fmt::Write;
 
 #[test]
-fn programs_become_their_modules() {
+fn every_program_expands_to_its_module() {
     let host = common::host();
     let mut comparison = wattle_cases::Comparison::new();
     for path in wattle_cases::files("tests/expand", "wat") {

@@ -40,7 +40,7 @@ fn checked(source: &str) -> Option<String> {
 }
 
 #[test]
-fn texts_get_their_layout() {
+fn every_text_is_formatted_as_expected() {
     let mut comparison = Comparison::new();
     for path in files("tests/format", "txt") {
         let text = wattle_cases::read(&path);
@@ -56,13 +56,13 @@ fn texts_get_their_layout() {
 }
 
 #[test]
-fn every_text_of_the_tree_keeps_its_module() {
+fn formatting_keeps_the_module_of_every_program() {
     let formatted = corpus().iter().filter_map(|source| checked(source)).count();
     assert!(formatted > 60, "{formatted}");
 }
 
 #[test]
-fn deep_and_long_texts_take_no_time_to_speak_of() {
+fn deep_and_long_texts_are_formatted_quickly() {
     let deep = format!("{}(i32.const 0){}", "(block ".repeat(254), ")".repeat(254));
     checked(&deep).unwrap();
     let wide = format!("(i32.add {})", "\"a\nb\" ".repeat(150_000));
@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_arrangement_changes_the_module((text, other) in rearranged()) {
+    fn whitespace_and_comments_do_not_change_the_module((text, other) in rearranged()) {
         let formatted = checked(&other).unwrap_or_else(|| panic!("{other}\n{}", wattle_lang::format(&other).unwrap_err()));
         prop_assert_eq!(bytes(&text), bytes(&formatted));
         let notes = |text: &str| ["a note", "within", "over", "closes"].map(|note| text.matches(note).count());
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it(text in "[()\";a$\\\\\n` \\[]{0,40}") {
+    fn any_text_can_be_formatted(text in "[()\";a$\\\\\n` \\[]{0,40}") {
         checked(&text);
     }
 }

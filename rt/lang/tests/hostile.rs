@@ -9,26 +9,26 @@ use wattle_lang::{Fixed, Signatures, assemble, check, explain, fix, locate};
 
 /// Takes a text through all stages. The walk and the validator must agree on whether it is valid.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
-    let said = explain(source, host);
+    let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {
-        mended(source, host, said.is_none());
+        check_fixing(source, host, diagnostic.is_none());
     }
     let Ok(program) = assemble(source, host) else {
-        assert!(said.is_some(), "{source}");
-        return Err(said.unwrap().code.to_owned());
+        assert!(diagnostic.is_some(), "{source}");
+        return Err(diagnostic.unwrap().code.to_owned());
     };
     let valid = program.encode().is_ok_and(|binary| wasmparser::Validator::new().validate_all(&binary).is_ok());
     // A module that is too large to compile is still valid.
-    if said.as_ref().is_none_or(|said| said.code != "too-large") {
-        assert_eq!(valid, said.is_none(), "{source}\n{said:?}\n{}", program.module);
+    if diagnostic.as_ref().is_none_or(|diagnostic| diagnostic.code != "too-large") {
+        assert_eq!(valid, diagnostic.is_none(), "{source}\n{diagnostic:?}\n{}", program.module);
     }
     let _ = locate(source, host, program.module.len() / 2);
-    said.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
+    diagnostic.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
 }
 
 /// Checks that fixing a program ends, leaves valid programs unchanged, makes programs valid if it
 /// says so, and keeps the number of lines.
-fn mended(source: &str, host: &Signatures, good: bool) {
+fn check_fixing(source: &str, host: &Signatures, good: bool) {
     let Fixed { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
     assert_eq!(text == source, applied.is_empty(), "{source}");
@@ -44,7 +44,7 @@ fn mended(source: &str, host: &Signatures, good: bool) {
 }
 
 #[test]
-fn giants_end_clearly() {
+fn giant_programs_end_in_a_diagnostic() {
     let host = common::host();
     let code = |source: String| take(&source, &host).err().unwrap_or_default();
     assert_eq!(code("x".repeat((1 << 20) + 1)), "too-long");
@@ -77,11 +77,11 @@ fn giants_end_clearly() {
     assert_eq!(code("(export \"x\" (func $f))".repeat(40_000) + "(func $f)"), "");
     assert_eq!(code("call $str.length ".repeat(50_000)), "unknown-function");
     assert_eq!(code("```".repeat(300_000)), "empty");
-    mended(&"(resv “a”)".repeat(60_000), &host, false);
+    check_fixing(&"(resv “a”)".repeat(60_000), &host, false);
 }
 
 #[test]
-fn unusual_characters_end_clearly() {
+fn unusual_characters_end_in_a_diagnostic() {
     let host = common::host();
     for (source, code) in [
         ("\0", "bad-character"),
@@ -229,18 +229,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_ends(source in any::<String>()) {
+    fn any_text_ends_in_a_module_or_a_diagnostic(source in any::<String>()) {
         let _ = take(&source, &common::host());
     }
 
     #[test]
-    fn any_pieces_end(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..40)) {
+    fn any_pieces_end_in_a_module_or_a_diagnostic(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..40)) {
         let _ = take(&pieces.join(" "), &common::host());
     }
 
     /// A program with one token left out, doubled, or swapped with the next one.
     #[test]
-    fn damaged_programs_end(at in 0_usize..200, kind in 0_usize..3) {
+    fn damaged_programs_end_in_a_module_or_a_diagnostic(at in 0_usize..200, kind in 0_usize..3) {
         let source = include_str!("expand/helpers.wat");
         let mut tokens: Vec<&str> = source.split_inclusive([' ', '\n', '(', ')']).collect();
         let at = at % (tokens.len() - 1);

@@ -26,7 +26,7 @@ fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
 }
 
 #[test]
-fn instructions_come_from_their_lines() {
+fn instructions_are_located_at_their_lines() {
     let source = "(argv 0 $p)\n\n(resv\n  (call $str.from_int\n    (i32.div_s (i32.const 1)\n      (i32.const 0))))\nunreachable\n";
     assert_eq!(lines(source, |op| matches!(op, Operator::I32DivS)), [5]);
     assert_eq!(lines(source, |op| matches!(op, Operator::Unreachable)), [7]);
@@ -34,7 +34,7 @@ fn instructions_come_from_their_lines() {
 }
 
 #[test]
-fn macros_and_helpers_come_from_their_lines() {
+fn macros_and_helpers_are_located_at_their_lines() {
     let source = "\
 ;; a comment
 (func $half (param $n i32) (result i32)
@@ -58,7 +58,7 @@ drop
 }
 
 #[test]
-fn places_outside_of_code_are_none() {
+fn offsets_outside_code_have_no_position() {
     let (source, host) = ("(i32.const 0)", common::host());
     assert_eq!(locate(source, &host, 0), None);
     assert_eq!(locate(source, &host, 1 << 40), None);

@@ -1,35 +1,37 @@
-//! Arithmetic: whole numbers of 64 bits that wrap round, with the operators of C and `**`.
+//! Arithmetic on 64-bit integers that wrap around, with the operators of C and `**`.
 //!
-//! The text has been expanded before. Names in it are variables, whose values are read as arithmetic again.
+//! The text is already expanded. Names in it are variables; their values are evaluated as arithmetic
+//! in turn.
 
-/// How deep parentheses and values of values may go.
-const DEPTH: u32 = 40;
+/// Maximum nesting depth of parentheses and of variables that refer to variables.
+const MAX_DEPTH: u32 = 40;
 
-/// What arithmetic reads and sets.
+/// The variables of an expression.
 pub(crate) trait Names {
-    /// A variable's text; nothing where it is unset.
+    /// Returns the text of a variable, or `None` if it is unset.
     fn get(&mut self, name: &str, index: Option<&str>, depth: u32) -> Result<Option<String>, String>;
     /// Sets a variable.
     fn set(&mut self, name: &str, index: Option<&str>, value: i64, depth: u32) -> Result<(), String>;
 }
 
-/// The value of an expression; an empty one is 0.
+/// Evaluates an expression. An empty one is 0.
 pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<i64, String> {
-    let mut evaluator = Evaluator { chars: text.chars().collect(), at: 0, depth, idle: 0, names };
-    evaluator.blanks();
+    let mut evaluator = Evaluator { chars: text.chars().collect(), at: 0, depth, skipping: 0, names };
+    evaluator.skip_spaces();
     if evaluator.at == evaluator.chars.len() {
         return Ok(0);
     }
     let value = evaluator.comma()?;
-    evaluator.blanks();
+    evaluator.skip_spaces();
     if evaluator.at < evaluator.chars.len() {
         let rest: String = evaluator.chars.iter().skip(evaluator.at).take(40).collect();
-        return Err(format!("{}: syntax error in expression (error token is \"{rest}\")", shown(text)));
+        return Err(format!("{}: syntax error in expression (error token is \"{rest}\")", excerpt(text)));
     }
     Ok(value)
 }
 
-fn shown(text: &str) -> String {
+/// Shortens an expression for a message.
+fn excerpt(text: &str) -> String {
     wattle_rt::truncate(text.trim(), 80).into_owned()
 }
 
@@ -37,18 +39,19 @@ struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
     depth: u32,
-    /// Above 0 where a value does not count, as behind `0 &&`: nothing is set or read.
-    idle: u32,
+    /// Number of enclosing operands that are not evaluated, as after `0 &&`. Above 0, no variable is
+    /// read or set.
+    skipping: u32,
     names: &'a mut dyn Names,
 }
 
-/// A place that can be assigned to.
-struct Place {
+/// A variable or array element that can be assigned to.
+struct Lvalue {
     name: String,
     index: Option<String>,
 }
 
-/// The binary operators, each with how strongly it binds; longer ones before their beginnings.
+/// The binary operators with their precedence. An operator comes before its own prefixes.
 const BINARY: [(&str, u8); 20] = [
     ("||", 1),
     ("&&", 2),
@@ -72,6 +75,7 @@ const BINARY: [(&str, u8); 20] = [
     ("=", 0),
 ];
 
+/// The assignment operators. An operator comes before its own prefixes.
 const ASSIGNS: [&str; 11] = ["<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "="];
 
 impl Evaluator<'_> {
@@ -79,7 +83,7 @@ impl Evaluator<'_> {
         self.chars.get(self.at + ahead).copied()
     }
 
-    fn blanks(&mut self) {
+    fn skip_spaces(&mut self) {
         while self.peek(0).is_some_and(char::is_whitespace) {
             self.at += 1;
         }
@@ -90,24 +94,26 @@ impl Evaluator<'_> {
     }
 
     fn take(&mut self, text: &str) -> bool {
-        self.blanks();
-        let there = self.looking_at(text);
-        if there {
+        self.skip_spaces();
+        let found = self.looking_at(text);
+        if found {
             self.at += text.len();
         }
-        there
+        found
     }
 
-    fn wrong(&self, expected: &str) -> String {
+    /// Returns the message of a syntax error at the current position.
+    fn syntax_error(&self, expected: &str) -> String {
         let all: String = self.chars.iter().collect();
         let rest: String = self.chars.iter().skip(self.at).take(40).collect();
-        let rest = if rest.is_empty() { shown(&all) } else { rest };
-        format!("{}: syntax error: {expected} expected (error token is \"{rest}\")", shown(&all))
+        let rest = if rest.is_empty() { excerpt(&all) } else { rest };
+        format!("{}: syntax error: {expected} expected (error token is \"{rest}\")", excerpt(&all))
     }
 
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        if self.depth >= DEPTH {
-            return Err(format!("arithmetic nested deeper than {DEPTH} levels"));
+    /// Runs `inner` one nesting level deeper.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        if self.depth >= MAX_DEPTH {
+            return Err(format!("arithmetic nested deeper than {MAX_DEPTH} levels"));
         }
         self.depth += 1;
         let result = inner(self);
@@ -124,59 +130,65 @@ impl Evaluator<'_> {
     }
 
     fn assignment(&mut self) -> Result<i64, String> {
-        self.blanks();
+        self.skip_spaces();
         let start = self.at;
-        if let Some(place) = self.place()? {
-            self.blanks();
+        if let Some(lvalue) = self.lvalue()? {
+            self.skip_spaces();
             let operator = ASSIGNS
                 .into_iter()
                 .find(|operator| self.looking_at(operator) && !(*operator == "=" && self.peek(1) == Some('=')));
             if let Some(operator) = operator {
                 self.at += operator.len();
-                let right = self.deeper(Self::assignment)?;
+                let right = self.nested(Self::assignment)?;
                 let value = match operator.strip_suffix('=').unwrap_or_default() {
                     "" => right,
                     operator => {
-                        let left = self.read(&place)?;
+                        let left = self.read(&lvalue)?;
                         self.apply(operator, left, right)?
                     }
                 };
-                self.write(&place, value)?;
+                self.write(&lvalue, value)?;
                 return Ok(value);
             }
         }
         self.at = start;
-        self.choice()
+        self.ternary()
     }
 
-    fn choice(&mut self) -> Result<i64, String> {
+    fn ternary(&mut self) -> Result<i64, String> {
         let test = self.binary(1)?;
         if !self.take("?") {
             return Ok(test);
         }
-        let yes = self.when(test != 0, Self::assignment)?;
+        let then = self.operand_if(test != 0, Self::assignment)?;
         if !self.take(":") {
-            return Err(self.wrong("`:`"));
+            return Err(self.syntax_error("`:`"));
         }
-        let no = self.when(test == 0, Self::assignment)?;
-        Ok(if test != 0 { yes } else { no })
+        let otherwise = self.operand_if(test == 0, Self::assignment)?;
+        Ok(if test != 0 { then } else { otherwise })
     }
 
-    /// Reads an operand, which counts only if `active`.
-    fn when(&mut self, active: bool, inner: impl FnOnce(&mut Self) -> Result<i64, String>) -> Result<i64, String> {
-        let idle = u32::from(!active);
-        self.idle += idle;
-        let result = self.deeper(inner);
-        self.idle -= idle;
+    /// Reads an operand. Evaluates it only if `active` is set.
+    fn operand_if(
+        &mut self,
+        active: bool,
+        inner: impl FnOnce(&mut Self) -> Result<i64, String>,
+    ) -> Result<i64, String> {
+        let skipped = u32::from(!active);
+        self.skipping += skipped;
+        let result = self.nested(inner);
+        self.skipping -= skipped;
         result
     }
 
-    fn binary(&mut self, least: u8) -> Result<i64, String> {
+    fn binary(&mut self, min_precedence: u8) -> Result<i64, String> {
         let mut left = self.unary()?;
         loop {
-            self.blanks();
+            self.skip_spaces();
             let found = BINARY.into_iter().find(|(operator, _)| self.looking_at(operator));
-            let Some((operator, strength)) = found.filter(|(_, strength)| *strength >= least && *strength > 0) else {
+            let Some((operator, precedence)) =
+                found.filter(|(_, precedence)| *precedence >= min_precedence && *precedence > 0)
+            else {
                 return Ok(left);
             };
             let assigns = self.peek(operator.len()) == Some('=')
@@ -184,26 +196,26 @@ impl Evaluator<'_> {
             if assigns {
                 return Err(format!(
                     "{}: attempted assignment to non-variable",
-                    shown(&self.chars.iter().collect::<String>())
+                    excerpt(&self.chars.iter().collect::<String>())
                 ));
             }
             self.at += operator.len();
             left = match operator {
-                // An operand that does not count is 0.
+                // An operand that is not evaluated is 0.
                 "||" => {
-                    let right = self.when(left == 0, |inner| inner.binary(strength + 1))?;
+                    let right = self.operand_if(left == 0, |inner| inner.binary(precedence + 1))?;
                     i64::from(left != 0 || right != 0)
                 }
                 "&&" => {
-                    let right = self.when(left != 0, |inner| inner.binary(strength + 1))?;
+                    let right = self.operand_if(left != 0, |inner| inner.binary(precedence + 1))?;
                     i64::from(left != 0 && right != 0)
                 }
                 "**" => {
-                    let right = self.deeper(|inner| inner.binary(strength))?;
+                    let right = self.nested(|inner| inner.binary(precedence))?;
                     self.apply(operator, left, right)?
                 }
                 _ => {
-                    let right = self.deeper(|inner| inner.binary(strength + 1))?;
+                    let right = self.nested(|inner| inner.binary(precedence + 1))?;
                     self.apply(operator, left, right)?
                 }
             };
@@ -216,16 +228,16 @@ impl Evaluator<'_> {
             "+" => left.wrapping_add(right),
             "-" => left.wrapping_sub(right),
             "*" => left.wrapping_mul(right),
-            "/" | "%" if right == 0 && self.idle > 0 => 0,
+            "/" | "%" if right == 0 && self.skipping > 0 => 0,
             "/" | "%" if right == 0 => {
                 return Err(format!(
                     "{}: division by 0 (error token is \"{right}\")",
-                    shown(&self.chars.iter().collect::<String>())
+                    excerpt(&self.chars.iter().collect::<String>())
                 ));
             }
             "/" => left.wrapping_div(right),
             "%" => left.wrapping_rem(right),
-            "**" if right < 0 && self.idle == 0 => return Err("exponent less than 0".into()),
+            "**" if right < 0 && self.skipping == 0 => return Err("exponent less than 0".into()),
             "**" => power(left, right),
             "<<" => left.wrapping_shl(shift),
             ">>" => left.wrapping_shr(shift),
@@ -242,15 +254,15 @@ impl Evaluator<'_> {
     }
 
     fn unary(&mut self) -> Result<i64, String> {
-        self.blanks();
+        self.skip_spaces();
         for step in ["++", "--"] {
             if self.looking_at(step) {
                 let start = self.at;
                 self.at += 2;
-                self.blanks();
-                if let Some(place) = self.place()? {
-                    let value = self.read(&place)?.wrapping_add(if step == "++" { 1 } else { -1 });
-                    self.write(&place, value)?;
+                self.skip_spaces();
+                if let Some(lvalue) = self.lvalue()? {
+                    let value = self.read(&lvalue)?.wrapping_add(if step == "++" { 1 } else { -1 });
+                    self.write(&lvalue, value)?;
                     return Ok(value);
                 }
                 self.at = start;
@@ -259,34 +271,34 @@ impl Evaluator<'_> {
         match self.peek(0) {
             Some('!') if self.peek(1) != Some('=') => {
                 self.at += 1;
-                Ok(i64::from(self.deeper(Self::unary)? == 0))
+                Ok(i64::from(self.nested(Self::unary)? == 0))
             }
             Some('~') => {
                 self.at += 1;
-                Ok(!self.deeper(Self::unary)?)
+                Ok(!self.nested(Self::unary)?)
             }
             Some('-') => {
                 self.at += 1;
-                Ok(self.deeper(Self::unary)?.wrapping_neg())
+                Ok(self.nested(Self::unary)?.wrapping_neg())
             }
             Some('+') => {
                 self.at += 1;
-                self.deeper(Self::unary)
+                self.nested(Self::unary)
             }
             Some('(') => {
                 self.at += 1;
-                let value = self.deeper(Self::comma)?;
-                if self.take(")") { Ok(value) } else { Err(self.wrong("`)`")) }
+                let value = self.nested(Self::comma)?;
+                if self.take(")") { Ok(value) } else { Err(self.syntax_error("`)`")) }
             }
             Some(c) if c.is_ascii_digit() => self.number(),
             _ => {
-                let Some(place) = self.place()? else { return Err(self.wrong("operand")) };
-                self.blanks();
-                let value = self.read(&place)?;
+                let Some(lvalue) = self.lvalue()? else { return Err(self.syntax_error("operand")) };
+                self.skip_spaces();
+                let value = self.read(&lvalue)?;
                 for (step, by) in [("++", 1), ("--", -1)] {
                     if self.looking_at(step) {
                         self.at += 2;
-                        self.write(&place, value.wrapping_add(by))?;
+                        self.write(&lvalue, value.wrapping_add(by))?;
                         break;
                     }
                 }
@@ -304,7 +316,7 @@ impl Evaluator<'_> {
         number(&text).ok_or_else(|| format!("{text}: not a number (bases are written as 0x1f, 017, 2#101)"))
     }
 
-    fn place(&mut self) -> Result<Option<Place>, String> {
+    fn lvalue(&mut self) -> Result<Option<Lvalue>, String> {
         let start = self.at;
         if !self.peek(0).is_some_and(|c| c.is_ascii_alphabetic() || c == '_') {
             return Ok(None);
@@ -314,7 +326,7 @@ impl Evaluator<'_> {
         }
         let name = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
         if self.peek(0) != Some('[') {
-            return Ok(Some(Place { name, index: None }));
+            return Ok(Some(Lvalue { name, index: None }));
         }
         let from = self.at + 1;
         let mut depth = 0_u32;
@@ -327,29 +339,33 @@ impl Evaluator<'_> {
             }
             if depth == 0 {
                 let index = self.chars.get(from..self.at - 1).unwrap_or_default().iter().collect();
-                return Ok(Some(Place { name, index: Some(index) }));
+                return Ok(Some(Lvalue { name, index: Some(index) }));
             }
         }
-        Err(self.wrong("`]`"))
+        Err(self.syntax_error("`]`"))
     }
 
-    fn read(&mut self, place: &Place) -> Result<i64, String> {
-        if self.idle > 0 {
+    fn read(&mut self, lvalue: &Lvalue) -> Result<i64, String> {
+        if self.skipping > 0 {
             return Ok(0);
         }
-        let Some(text) = self.names.get(&place.name, place.index.as_deref(), self.depth + 1)? else { return Ok(0) };
+        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.depth + 1)? else { return Ok(0) };
         let text = text.trim();
         if let Some(value) = number(text) {
             return Ok(value);
         }
-        if self.depth >= DEPTH {
-            return Err(format!("{}: expression recursion level exceeded", place.name));
+        if self.depth >= MAX_DEPTH {
+            return Err(format!("{}: expression recursion level exceeded", lvalue.name));
         }
         evaluate(text, self.names, self.depth + 1)
     }
 
-    fn write(&mut self, place: &Place, value: i64) -> Result<(), String> {
-        if self.idle > 0 { Ok(()) } else { self.names.set(&place.name, place.index.as_deref(), value, self.depth + 1) }
+    fn write(&mut self, lvalue: &Lvalue, value: i64) -> Result<(), String> {
+        if self.skipping > 0 {
+            Ok(())
+        } else {
+            self.names.set(&lvalue.name, lvalue.index.as_deref(), value, self.depth + 1)
+        }
     }
 }
 
@@ -365,7 +381,7 @@ fn power(base: i64, exponent: i64) -> i64 {
     result
 }
 
-/// A number as arithmetic writes it: decimal, `0x…`, `0…`, `base#digits`.
+/// Parses a number: decimal, `0x…`, `0…`, or `base#digits`.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let (base, digits) = if let Some((base, digits)) = text.split_once('#') {
         (base.parse().ok().filter(|base| (2..=64).contains(base))?, digits)

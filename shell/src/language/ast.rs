@@ -1,11 +1,12 @@
-//! What a script says: the tree that the parser makes of it and the interpreter walks.
+//! The syntax tree of a script. The parser builds it and the interpreter walks it.
 //!
-//! Words are kept as parts, each with how it was quoted, because quoting decides what is split, globbed and matched later on. What runs in a
-//! shell of its own (subshells, substitutions, stages, functions) stands behind an [`Arc`], so that a task can hold it.
+//! A word is a list of parts with their quoting, because quoting decides how expansion splits, globs
+//! and matches them. Nodes that run in a shell of their own (subshells, substitutions, stages,
+//! functions) are behind an [`Arc`], so that a task can own them.
 
 use std::sync::{Arc, OnceLock};
 
-/// Commands one after another.
+/// A sequence of commands.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) items: Vec<Item>,
@@ -15,7 +16,7 @@ pub(crate) struct List {
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
-    /// It was ended by `&`; with its text, as `jobs` shows it.
+    /// Text of a job, as `jobs` shows it, if the entry ends with `&`.
     pub(crate) background: Option<String>,
 }
 
@@ -23,12 +24,12 @@ pub(crate) struct Item {
 #[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) first: Pipeline,
-    pub(crate) rest: Vec<(Joint, Pipeline)>,
+    pub(crate) rest: Vec<(Connector, Pipeline)>,
 }
 
-/// What stands between two pipelines.
+/// The operator between two pipelines: `&&` or `||`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Joint {
+pub(crate) enum Connector {
     And,
     Or,
 }
@@ -41,14 +42,14 @@ pub(crate) struct Pipeline {
     pub(crate) stages: Vec<Arc<Command>>,
 }
 
-/// How the keyword `time` was given.
+/// The form of the keyword `time`: `time`, or `time -p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timed {
     Plain,
     Posix,
 }
 
-/// One command with its redirections.
+/// A command with its redirections.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) kind: Kind,
@@ -56,7 +57,7 @@ pub(crate) struct Command {
     pub(crate) line: u32,
 }
 
-/// The kinds of commands.
+/// The kind of a command.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Simple(Simple),
@@ -73,21 +74,21 @@ pub(crate) enum Kind {
     Arithmetic(Word),
 }
 
-/// Assignments and words.
+/// A simple command: assignments and words.
 #[derive(Debug, Default)]
 pub(crate) struct Simple {
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) words: Vec<Argument>,
 }
 
-/// A word of a simple command. Those of `declare` and its like may be assignments.
+/// A word of a simple command. Arguments of `declare` and similar builtins may be assignments.
 #[derive(Debug)]
 pub(crate) enum Argument {
     Word(Word),
     Assignment(Assignment),
 }
 
-/// `NAME=value`, `NAME[index]+=value`, `NAME=(…)`.
+/// An assignment: `NAME=value`, `NAME[index]+=value`, or `NAME=(…)`.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) name: String,
@@ -103,7 +104,7 @@ pub(crate) enum Assigned {
     Array(Vec<Element>),
 }
 
-/// One element between the parentheses of an array.
+/// An element of an array literal.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) index: Option<Word>,
@@ -111,23 +112,23 @@ pub(crate) struct Element {
     pub(crate) value: Word,
 }
 
-/// One arm of a `case`.
+/// A clause of a `case`.
 #[derive(Debug)]
 pub(crate) struct Arm {
     pub(crate) patterns: Vec<Word>,
     pub(crate) body: List,
-    pub(crate) then: Then,
+    pub(crate) then: CaseEnd,
 }
 
-/// What follows an arm of a `case`.
+/// The terminator of a `case` clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum CaseEnd {
     /// `;;`
-    Leave,
-    /// `;&`: the next body is run as well.
-    Fall,
-    /// `;;&`: the next patterns are tried as well.
-    Test,
+    Break,
+    /// `;&`: runs the next body as well.
+    FallThrough,
+    /// `;;&`: tests the next patterns as well.
+    TestNext,
 }
 
 /// A redirection.
@@ -137,17 +138,17 @@ pub(crate) struct Redirect {
     pub(crate) to: Target,
 }
 
-/// Which descriptor a redirection is about.
+/// The descriptor that a redirection sets.
 #[derive(Debug)]
 pub(crate) enum Descriptor {
     Number(u32),
-    /// `{name}>file`: a free one, whose number goes into the variable.
+    /// `{name}>file`: a free descriptor, whose number is stored in the variable.
     Named(String),
-    /// `&>`: both 1 and 2.
+    /// `&>`: descriptors 1 and 2.
     Both,
 }
 
-/// Where a redirection leads.
+/// The target of a redirection.
 #[derive(Debug)]
 pub(crate) enum Target {
     Read(Word),
@@ -157,48 +158,48 @@ pub(crate) enum Target {
     },
     Append(Word),
     ReadWrite(Word),
-    /// `n>&word`, `n<&word`: a number, a number and `-`, or `-`.
-    Same {
+    /// `n>&word` or `n<&word`. The word is a number, a number and `-`, or `-`.
+    Duplicate {
         word: Word,
         input: bool,
     },
-    /// The body comes after the line that has the redirection.
+    /// A here-document. Its body is set when the parser reaches it, after the current line.
     Here(Arc<OnceLock<Word>>),
     HereString(Word),
 }
 
-/// A word: its parts in order.
+/// A word: a sequence of parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
     pub(crate) parts: Vec<Part>,
-    /// It has an unquoted `{`, so braces are looked for.
+    /// If true, the word contains an unquoted `{` and is subject to brace expansion.
     pub(crate) braces: bool,
-    /// It has an extended pattern such as `!(a|b)` written out.
+    /// If true, the word contains an extended pattern such as `!(a|b)`.
     pub(crate) extended: bool,
 }
 
 /// A part of a word.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// Plain text: what is special in patterns is special.
+    /// Unquoted text. Pattern characters are special in it.
     Literal(String),
-    /// Text that stands for itself.
+    /// Quoted text.
     Quoted(String),
-    /// What stands between double quotes.
+    /// The contents of double quotes.
     Double(Vec<Part>),
     Parameter(Box<Parameter>),
     Command(Arc<List>),
     Arithmetic(Box<Word>),
-    /// `<( )`, or `>( )`.
+    /// A process substitution: `<( )` if `input` is set, `>( )` otherwise.
     Process {
         input: bool,
         list: Arc<List>,
     },
-    /// `~`, `~+`, `~name`: what follows the tilde.
+    /// A tilde prefix such as `~`, `~+` or `~name`, without the tilde.
     Tilde(String),
 }
 
-/// `$name`, `${name…}`.
+/// A parameter expansion: `$name` or `${name…}`.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
@@ -207,17 +208,17 @@ pub(crate) struct Parameter {
     pub(crate) action: Action,
 }
 
-/// Which elements of an array.
+/// The index of an array expansion.
 #[derive(Clone, Debug)]
 pub(crate) enum Index {
     /// `[@]`
-    Each,
+    All,
     /// `[*]`
     Joined,
     At(Word),
 }
 
-/// What is done with a parameter's value.
+/// The operation of a parameter expansion.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Value,
@@ -244,13 +245,13 @@ pub(crate) enum Action {
         colon: bool,
         word: Word,
     },
-    Cut {
+    Trim {
         suffix: bool,
         longest: bool,
         pattern: Word,
     },
     Replace {
-        place: Place,
+        scope: ReplaceScope,
         pattern: Word,
         with: Word,
     },
@@ -267,12 +268,16 @@ pub(crate) enum Action {
     Transform(char),
 }
 
-/// Where a pattern is looked for.
+/// The matches that `${name/pattern/text}` replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ReplaceScope {
+    /// `/`: the first match.
     First,
+    /// `//`: all matches.
     All,
+    /// `/#`: a match at the start.
     Start,
+    /// `/%`: a match at the end.
     End,
 }
 
@@ -288,12 +293,12 @@ pub(crate) enum Test {
 }
 
 impl Word {
-    /// A word of one part.
+    /// Creates a word of one part.
     pub(crate) fn of(part: Part) -> Word {
         Word { parts: vec![part], ..Word::default() }
     }
 
-    /// The text of a word in which nothing is quoted or expanded.
+    /// Returns the text of a word that contains no quotes and no expansions.
     pub(crate) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Literal(text)] => Some(text),

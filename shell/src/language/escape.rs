@@ -1,40 +1,40 @@
-//! Backslash escapes: of `$'…'`, of `echo -e`, of `printf`; and the quoting that reads back as the same text.
+//! Backslash escapes of `$'…'`, `echo -e` and `printf`, and quoting a text for the shell.
 
-/// The text of `$'…'`.
+/// Returns the text of `$'…'`.
 pub(crate) fn ansi(text: &str) -> String {
     let (bytes, _) = unescape(text, Dialect::Quote);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whose escapes are meant.
+/// The syntax of escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// `$'…'`: octal without a zero in front, `\c` is a control character.
+    /// `$'…'`: octal numbers without a leading zero; `\cX` is a control character.
     Quote,
-    /// `echo -e` and `%b`: octal with a zero in front, `\c` ends all output.
+    /// `echo -e` and `%b`: octal numbers with a leading zero; `\c` ends all output.
     Echo,
-    /// A format of `printf`: octal without a zero in front.
+    /// A format of `printf`: octal numbers without a leading zero.
     Format,
 }
 
-/// Text with its escapes carried out; true where `\c` said that output ends here.
+/// Replaces the escapes of a text. Returns true if `\c` ended it.
 pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.chars().peekable();
-    let mut sign = [0; 4];
+    let mut utf8 = [0; 4];
     while let Some(c) = rest.next() {
         if c != '\\' {
-            out.extend_from_slice(c.encode_utf8(&mut sign).as_bytes());
+            out.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes());
             continue;
         }
         let Some(kind) = rest.next() else {
             out.push(b'\\');
             break;
         };
-        let mut number = |radix: u32, most: usize, first: u32| {
+        let mut number = |radix: u32, max_digits: usize, first: u32| {
             let mut value = first;
             let mut count = 0;
-            while count < most
+            while count < max_digits
                 && let Some(digit) = rest.peek().and_then(|c| c.to_digit(radix))
             {
                 value = value * radix + digit;
@@ -54,7 +54,7 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
             'v' => out.push(11),
             '\\' => out.push(b'\\'),
             '\'' | '"' | '?' if dialect != Dialect::Echo => {
-                out.extend_from_slice(kind.encode_utf8(&mut sign).as_bytes())
+                out.extend_from_slice(kind.encode_utf8(&mut utf8).as_bytes())
             }
             'c' if dialect == Dialect::Echo => return (out, true),
             'c' if dialect == Dialect::Quote => out.extend(rest.next().map(|c| (c as u32 & 0x1f) as u8)),
@@ -67,19 +67,19 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
             'u' | 'U' => match number(16, if kind == 'u' { 4 } else { 8 }, 0) {
                 (_, 0) => out.extend([b'\\', kind as u8]),
                 (value, _) => out.extend_from_slice(
-                    char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut sign).as_bytes(),
+                    char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut utf8).as_bytes(),
                 ),
             },
             other => {
                 out.push(b'\\');
-                out.extend_from_slice(other.encode_utf8(&mut sign).as_bytes());
+                out.extend_from_slice(other.encode_utf8(&mut utf8).as_bytes());
             }
         }
     }
     (out, false)
 }
 
-/// A word that reads back as `text`, as `printf %q` writes it.
+/// Quotes a text as `printf %q` does.
 pub(crate) fn backslashed(text: &str) -> String {
     if text.is_empty() {
         return "''".into();
@@ -88,7 +88,7 @@ pub(crate) fn backslashed(text: &str) -> String {
         return dollar_quoted(text);
     }
     let mut out = String::new();
-    for (place, c) in text.chars().enumerate() {
+    for (index, c) in text.chars().enumerate() {
         let special = matches!(
             c,
             ' ' | '\''
@@ -113,7 +113,7 @@ pub(crate) fn backslashed(text: &str) -> String {
                 | '`'
                 | ','
         );
-        if special || (place == 0 && matches!(c, '#' | '~')) {
+        if special || (index == 0 && matches!(c, '#' | '~')) {
             out.push('\\');
         }
         out.push(c);
@@ -121,12 +121,12 @@ pub(crate) fn backslashed(text: &str) -> String {
     out
 }
 
-/// A word that reads back as `text`, between single quotes.
+/// Quotes a text with single quotes.
 pub(crate) fn quoted(text: &str) -> String {
     if text.chars().any(char::is_control) { dollar_quoted(text) } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// A value as `declare -p` writes it.
+/// Quotes a value as `declare -p` does.
 pub(crate) fn double_quoted(text: &str) -> String {
     if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return dollar_quoted(text);

@@ -1,7 +1,7 @@
-//! Paths in the run's tree.
+//! Paths in the run's files.
 
-/// The absolute path that `path` names in the folder `cwd`: without `.`, `..` and doubled slashes. What climbs above the top keeps its `..`, which
-/// the run's files refuse.
+/// Resolves a path against the folder `cwd` and removes `.`, `..` and repeated slashes. A path above
+/// the root keeps its `..`; the run's files refuse it.
 pub(crate) fn absolute(cwd: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
     let mut names: Vec<&str> = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn absolute(cwd: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_path_is_made_absolute() {
+    fn paths_are_resolved_against_the_working_folder() {
         for (cwd, path, expected) in [
             ("/", "a", "/a"),
             ("/a/b", "c", "/a/b/c"),

@@ -1,47 +1,44 @@
-//! What the shells of one session share: commands, files, bounds, and what was used of them.
+//! The state that all shells of one session share: commands, files, limits and their counters.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use wattle_capability::files::Files;
 
-use super::exec::jobs::Task;
-use super::interpreter::Interpreter;
 use super::pattern::Cache;
+use super::task::Task;
 use super::variables::Ledger;
 use crate::bounds::Bounds;
-use crate::command::{Command, Spawn, Status};
-use crate::commands::Commands;
+use crate::command::Commands;
 
-/// What the shells of one session share.
+/// State that all shells of one session share.
 pub(crate) struct Run {
     pub(crate) commands: Arc<dyn Commands>,
     pub(crate) files: Arc<Files>,
     pub(crate) bounds: Bounds,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) patterns: Cache,
-    /// Counts the steps of the interpreter.
+    /// Number of steps of the interpreter.
     pub(crate) steps: AtomicU64,
     pids: AtomicU32,
+    /// Number of commands started by the current script.
     started: AtomicU64,
-    at_once: AtomicUsize,
-    /// Why the line ends before its end.
-    ended: Mutex<Option<String>>,
-    told: Notify,
-    /// Jobs whose shell has ended before them.
+    /// Number of stages, jobs and process substitutions that run now.
+    running: AtomicUsize,
+    /// Reason for ending the script early, if it was ended.
+    end_reason: Mutex<Option<String>>,
+    end_signal: Notify,
+    /// Jobs that outlive the shell that started them.
     orphans: Mutex<Vec<Task>>,
 }
 
-/// A place among what runs at once.
-pub(crate) struct Place(Arc<Run>);
+/// A slot of the limit on parallel tasks. Dropping it frees the slot.
+pub(crate) struct Slot(Arc<Run>);
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.at_once.fetch_sub(1, Ordering::Relaxed);
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -57,41 +54,42 @@ impl Run {
             steps: AtomicU64::new(0),
             pids: AtomicU32::new(100),
             started: AtomicU64::new(0),
-            at_once: AtomicUsize::new(0),
-            ended: Mutex::new(None),
-            told: Notify::new(),
+            running: AtomicUsize::new(0),
+            end_reason: Mutex::new(None),
+            end_signal: Notify::new(),
             orphans: Mutex::new(Vec::new()),
         }
     }
 
-    /// Begins a line: counts from the beginning.
+    /// Resets the counters for a new script.
     pub(crate) fn begin(&self) {
         self.started.store(0, Ordering::Relaxed);
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.end_reason.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Ends the whole line; the first reason counts.
-    pub(crate) fn end(&self, words: String) {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(words);
-        self.told.notify_one();
+    /// Ends the whole script. The first reason is kept.
+    pub(crate) fn end(&self, reason: String) {
+        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.end_signal.notify_one();
     }
 
+    /// Returns true if the script was ended.
     pub(crate) fn is_ended(&self) -> bool {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Why the line was ended, if it was.
+    /// Returns the reason for ending the script, if it was ended.
     pub(crate) fn reason(&self) -> Option<String> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the line is ended, and gives the reason.
-    pub(crate) async fn ending(&self) -> String {
+    /// Waits until the script is ended, and returns the reason.
+    pub(crate) async fn wait_for_end(&self) -> String {
         loop {
-            if let Some(words) = self.reason() {
-                return words;
+            if let Some(reason) = self.reason() {
+                return reason;
             }
-            self.told.notified().await;
+            self.end_signal.notified().await;
         }
     }
 
@@ -99,68 +97,42 @@ impl Run {
         self.pids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a command that is started.
-    pub(crate) fn count(&self) -> Result<(), String> {
+    /// Counts the start of a command.
+    ///
+    /// # Errors
+    /// Fails with a message if the script has started its maximum number of commands.
+    pub(crate) fn count_command(&self) -> Result<(), String> {
         if self.started.fetch_add(1, Ordering::Relaxed) >= self.bounds.commands {
             return Err(format!("the line started more than {} commands", self.bounds.commands));
         }
         Ok(())
     }
 
-    /// Takes a place among what runs at once.
-    pub(crate) fn place(self: &Arc<Run>) -> Result<Place, String> {
-        self.count()?;
-        if self.at_once.fetch_add(1, Ordering::Relaxed) >= self.bounds.at_once {
-            self.at_once.fetch_sub(1, Ordering::Relaxed);
-            return Err(format!("more than {} commands would run at once", self.bounds.at_once));
+    /// Counts a command that runs in parallel, and takes a slot for it.
+    ///
+    /// # Errors
+    /// Fails with a message if the maximum number of commands was started or is running.
+    pub(crate) fn take_slot(self: &Arc<Run>) -> Result<Slot, String> {
+        self.count_command()?;
+        if self.running.fetch_add(1, Ordering::Relaxed) >= self.bounds.parallel {
+            self.running.fetch_sub(1, Ordering::Relaxed);
+            return Err(format!("more than {} commands would run at once", self.bounds.parallel));
         }
-        Ok(Place(Arc::clone(self)))
+        Ok(Slot(Arc::clone(self)))
     }
 
-    /// Whether it is time for a shell to wait before it starts another job.
+    /// Returns true if half of the slots are taken: a shell then waits before it starts another job.
     pub(crate) fn is_busy(&self) -> bool {
-        self.at_once.load(Ordering::Relaxed) * 2 >= self.bounds.at_once
+        self.running.load(Ordering::Relaxed) * 2 >= self.bounds.parallel
     }
 
-    /// Keeps jobs whose shell has ended.
+    /// Takes over the jobs of a shell that has ended.
     pub(crate) fn adopt(&self, tasks: Vec<Task>) {
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
     }
 
-    /// The jobs whose shells have ended; they are ended when this is dropped.
+    /// Removes and returns the jobs of shells that have ended. Dropping them ends them.
     pub(crate) fn orphans(&self) -> Vec<Task> {
         std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Commands that start commands: each is run by a shell of its own.
-pub(crate) struct Spawner {
-    pub(crate) run: Arc<Run>,
-    pub(crate) depth: u32,
-}
-
-impl Spawn for Spawner {
-    fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status> {
-        async move {
-            let mut shell = Interpreter::new(Arc::clone(&self.run), command.fds.iter().cloned().collect());
-            shell.depth = self.depth;
-            shell.subshell = true;
-            shell.cwd = command.cwd.clone();
-            for (name, value) in &command.env {
-                shell.preset(name, value, true);
-            }
-            let ran = async {
-                if shell.descend().is_ok() {
-                    let ended = shell.external(command.argv, command.env).await;
-                    shell.status = ended.map_or(shell.status, |ended| ended.status().0);
-                }
-                Status(shell.status)
-            };
-            match timeout {
-                Some(timeout) => tokio::time::timeout(timeout, ran).await.unwrap_or(Status::TIMED_OUT),
-                None => ran.await,
-            }
-        }
-        .boxed()
     }
 }

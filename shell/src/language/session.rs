@@ -1,4 +1,4 @@
-//! The shell as the host sees it: sessions that keep their variables, and single lines whose output is kept.
+//! The shell's interface to the host: sessions, and scripts whose output is captured.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::builtins;
+use super::ast::List;
 use super::interpreter::Interpreter;
 use super::parse;
 use super::run::Run;
-use crate::Commands;
+use super::{builtin_table, builtins};
+use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
-use crate::command::Status;
+use crate::command::{Commands, Status};
 use crate::stream::{Captured, Stream};
-use crate::toolbox::StageBounds;
 
-/// The shell: commands and bounds, of which sessions are made.
+/// A shell: a set of commands and the limits of a script. It creates sessions.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Shell {
     bounds: Bounds,
 }
 
-/// The three streams of a line.
+/// The standard streams of a script.
 #[derive(Clone, Debug)]
 pub struct Stdio {
     /// Descriptor 0.
@@ -51,50 +51,52 @@ pub struct Stdio {
     pub stderr: Stream,
 }
 
-/// What a line gave.
+/// Result of a captured script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// What it wrote to standard output; of much, the beginning and the end, with a line between that says how much is left out.
+    /// Standard output. A long output is truncated to its start and end, with a line between them that
+    /// says how many bytes are left out.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error, likewise.
+    /// Standard error, truncated likewise.
     pub stderr: Vec<u8>,
-    /// How it ended.
+    /// Exit status.
     pub status: Status,
-    /// Whether something was left out.
-    pub cut: bool,
+    /// If true, one of the outputs is truncated.
+    pub truncated: bool,
 }
 
-/// A shell that keeps its variables, functions, options and folder from line to line.
+/// A shell session. It keeps variables, functions, options and the working folder from line to line.
 pub struct Session {
     interpreter: Interpreter,
-    /// How it was before the line that is being run, or that was dropped before its end.
-    before: Option<Box<Interpreter>>,
+    /// State before the current line. It is restored if the line fails or its future is dropped.
+    saved: Option<Box<Interpreter>>,
     exited: bool,
 }
 
 impl Shell {
-    /// Makes a shell of its commands and bounds.
+    /// Creates a shell.
     #[must_use]
     pub fn new(commands: Arc<dyn Commands>, bounds: Bounds) -> Shell {
         Shell { commands, bounds }
     }
 
-    /// Makes the same shell with commands that are charged to an account.
+    /// Returns a shell whose commands are charged to an account.
     pub(crate) fn charged_to(&self, account: Account) -> Shell {
         let stage = StageBounds { account: Some(account), ..self.bounds.stage.clone() };
         Shell { commands: Arc::clone(&self.commands), bounds: Bounds { stage, ..self.bounds.clone() } }
     }
 
-    /// Begins a session over the files of a run.
+    /// Starts a session over the files of a run.
     #[must_use]
     pub fn session(&self, files: Arc<Files>) -> Session {
         let run = Run::new(Arc::clone(&self.commands), files, self.bounds.clone());
         let mut interpreter = Interpreter::new(Arc::new(run), BTreeMap::new());
-        interpreter.log_in();
-        Session { interpreter, before: None, exited: false }
+        interpreter.set_login_environment();
+        Session { interpreter, saved: None, exited: false }
     }
 
-    /// Runs a script in a session of its own, and keeps what it writes. Without a deadline the bounds' own counts.
+    /// Runs a script in a session of its own and captures its output. The time limit is `deadline`, or
+    /// that of the bounds if it is `None`.
     pub async fn capture(
         &self,
         files: &Arc<Files>,
@@ -106,20 +108,20 @@ impl Shell {
         let (stderr, err) = Stream::capture_ends(self.bounds.output);
         let stdio = Stdio { stdin: Stream::bytes(stdin), stdout, stderr };
         let status = self.session(Arc::clone(files)).run_script(script, stdio, deadline).await;
-        let cut = out.overflowed() || err.overflowed();
-        Output { stdout: joined(&out), stderr: joined(&err), status, cut }
+        let truncated = out.overflowed() || err.overflowed();
+        Output { stdout: joined(&out), stderr: joined(&err), status, truncated }
     }
 
-    /// The names of all builtins and commands, sorted.
+    /// Returns the names of all builtins and commands, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtins::names().map(str::to_owned).chain(self.commands.names()).collect();
+        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).chain(self.commands.names()).collect();
         names.sort_unstable();
         names.dedup();
         names
     }
 
-    /// What `help` writes.
+    /// Returns the output of `help`.
     #[must_use]
     pub fn help(&self) -> String {
         builtins::help_text(self.commands.names())
@@ -127,123 +129,128 @@ impl Shell {
 }
 
 impl Session {
-    /// Runs a line. A text that is no script is told on standard error and runs nothing; a line that reaches its deadline or another bound is
-    /// ended, which is told likewise, and leaves the session as it was before the line. So does a line whose future is dropped.
+    /// Runs a line. A syntax error is reported on standard error, and nothing runs. A line that exceeds
+    /// its deadline or another limit is ended with a message, and the session's state is restored to
+    /// that before the line. Dropping the future restores it, too.
     pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
-        self.carry_out(line, stdio, deadline, false).await
+        self.run_text(line, stdio, deadline, false).await
     }
 
-    /// Runs a whole script: at its end its `EXIT` trap is run, and its jobs are waited for, as a caller who reads to the end would.
+    /// Runs a whole script. At its end, runs its `EXIT` trap and waits for its jobs.
     pub async fn run_script(&mut self, script: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
-        self.carry_out(script, stdio, deadline, true).await
+        self.run_text(script, stdio, deadline, true).await
     }
 
-    async fn carry_out(&mut self, text: &str, stdio: Stdio, deadline: Option<Duration>, whole: bool) -> Status {
-        if let Some(before) = self.before.take() {
-            self.interpreter = *before;
+    async fn run_text(&mut self, text: &str, stdio: Stdio, deadline: Option<Duration>, whole: bool) -> Status {
+        if let Some(saved) = self.saved.take() {
+            self.interpreter = *saved;
         }
         let run = Arc::clone(&self.interpreter.run);
         let stderr = stdio.stderr.clone();
-        let tell = async |words: String| {
-            // Whoever closed the place for messages does not want them.
-            let _ = stderr.write(format!("{words}\n").as_bytes()).await;
+        let report = async |message: String| {
+            // Without a reader there is nobody to report the failure to.
+            let _ = stderr.write(format!("{message}\n").as_bytes()).await;
         };
         if text.len() > run.bounds.script {
-            tell(format!("the script is longer than {}", amount(run.bounds.script))).await;
-            return self.ended(2);
+            report(format!("the script is longer than {}", amount(run.bounds.script))).await;
+            return self.end_with(2);
         }
         let list = match parse::parse(text, 1) {
             Ok(list) => list,
             Err(error) => {
-                tell(error.to_string()).await;
-                return self.ended(2);
+                report(error.to_string()).await;
+                return self.end_with(2);
             }
         };
         run.begin();
-        self.before = Some(Box::new(self.interpreter.clone()));
-        self.interpreter.fds = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
+        self.saved = Some(Box::new(self.interpreter.clone()));
+        self.interpreter.descriptors.open = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
         let limit = deadline.unwrap_or(run.bounds.deadline);
-        let interpreter = &mut self.interpreter;
-        let line = async {
-            // Whatever jumped, the status is set.
-            let _ = interpreter.list(&list).await;
-            if whole || interpreter.left {
-                interpreter.finish().await;
-            }
-            interpreter.fds.clear();
-            if whole {
-                for job in run.orphans() {
-                    job.finish().await;
-                }
-            }
-        };
         let reason = tokio::select! {
             biased;
-            words = run.ending() => Some((words, 125)),
-            ran = tokio::time::timeout(limit, line) => ran.err().map(|_| (format!("the line took longer than its {} s", limit.as_secs_f64()), 124)),
+            reason = run.wait_for_end() => Some((reason, 125)),
+            ran = tokio::time::timeout(limit, run_list(&mut self.interpreter, &list, whole)) => {
+                ran.err().map(|_| (format!("the line took longer than its {} s", limit.as_secs_f64()), 124))
+            }
         };
         drop(run.orphans());
-        let before = self.before.take();
-        let reason = reason.or_else(|| run.reason().map(|words| (words, 125)));
-        let Some((words, status)) = reason else {
-            self.exited = self.interpreter.left;
-            self.interpreter.substitutions.clear();
-            self.interpreter.kept.clear();
-            return Status(self.interpreter.status);
+        let saved = self.saved.take();
+        let reason = reason.or_else(|| run.reason().map(|reason| (reason, 125)));
+        let Some((reason, status)) = reason else {
+            self.exited = self.interpreter.lifecycle.exited;
+            self.interpreter.descriptors.substitutions.clear();
+            self.interpreter.descriptors.persistent.clear();
+            return Status(self.interpreter.last.status);
         };
-        if let Some(before) = before {
-            self.interpreter = *before;
+        if let Some(saved) = saved {
+            self.interpreter = *saved;
         }
-        tell(format!("ended: {words}")).await;
-        self.ended(status)
+        report(format!("ended: {reason}")).await;
+        self.end_with(status)
     }
 
-    fn ended(&mut self, status: u8) -> Status {
-        self.interpreter.status = status;
+    /// Sets `$?` to a status and returns it.
+    fn end_with(&mut self, status: u8) -> Status {
+        self.interpreter.last.status = status;
         Status(status)
     }
 
-    /// The interpreter as it was after the last line that came to its end.
+    /// Returns the interpreter's state after the last line that ran to its end.
     fn settled(&self) -> &Interpreter {
-        self.before.as_deref().unwrap_or(&self.interpreter)
+        self.saved.as_deref().unwrap_or(&self.interpreter)
     }
 
-    /// Whether a line has ended the session, as `exit` does.
+    /// Returns true if a line has ended the session with `exit`.
     #[must_use]
     pub fn has_exited(&self) -> bool {
         self.exited
     }
 
-    /// Sets the words of `$0`, and of `$1`, `$2`, ….
+    /// Sets `$0`, and the positional parameters `$1`, `$2`, ….
     pub fn set_arguments(&mut self, name: impl Into<String>, arguments: impl IntoIterator<Item = String>) {
-        self.interpreter.name = name.into();
-        self.interpreter.arguments = arguments.into_iter().collect();
+        self.interpreter.parameters.name = name.into();
+        self.interpreter.parameters.arguments = arguments.into_iter().collect();
     }
 
-    /// A variable's text, such as that of `PS1`.
+    /// Returns the text of a variable, such as `PS1`, if it is set.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         self.settled().variable(name).map(|text| text.to_string())
     }
 
-    /// The working folder.
+    /// Returns the working folder.
     #[must_use]
     pub fn folder(&self) -> &str {
-        &self.settled().cwd
+        &self.settled().folders.current
     }
 
-    /// Whether a text breaks off in the middle of something, so that a further line could complete it.
+    /// Returns true if a text is an incomplete script that further lines could complete.
     #[must_use]
     pub fn is_incomplete(text: &str) -> bool {
         parse::parse(text, 1).is_err_and(|error| error.incomplete)
     }
 }
 
-/// What was kept of an output, as one text.
+/// Runs a list, then the traps and jobs at the end of a shell.
+async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
+    // The status is set, whatever jump ended the list.
+    let _ = interpreter.list(list).await;
+    if whole || interpreter.lifecycle.exited {
+        interpreter.finish().await;
+    }
+    interpreter.descriptors.open.clear();
+    if whole {
+        for job in interpreter.run.orphans() {
+            job.finish().await;
+        }
+    }
+}
+
+/// Returns a captured output as one text, with a note where bytes are left out.
 fn joined(captured: &Captured) -> Vec<u8> {
-    let (mut head, between, tail) = captured.ends();
-    if between > 0 {
-        head.extend_from_slice(format!("\n… {between} bytes are left out …\n").as_bytes());
+    let (mut head, dropped, tail) = captured.ends();
+    if dropped > 0 {
+        head.extend_from_slice(format!("\n… {dropped} bytes are left out …\n").as_bytes());
     }
     head.extend_from_slice(&tail);
     head

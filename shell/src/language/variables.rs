@@ -1,4 +1,5 @@
-//! Variables: texts, indexed and associative arrays, their attributes, and what `local` and assignments before a command put aside.
+//! Variables: texts, indexed and associative arrays, their attributes, and the frames that restore
+//! them after a function or a command.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,10 +11,10 @@ use indexmap::IndexMap;
 
 use crate::bounds::amount;
 
-/// What a kept text counts for beside its bytes.
+/// Number of bytes that a stored text counts for in addition to its own.
 const OVERHEAD: u64 = 64;
 
-/// Counts the bytes that the variables of a session and all its subshells hold.
+/// Number of bytes that the variables of a session and its subshells hold, with its limit.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,
@@ -25,7 +26,7 @@ impl Ledger {
         Arc::new(Ledger { held: AtomicU64::new(0), limit })
     }
 
-    /// Whether so many bytes would still have room.
+    /// Returns true if this many more bytes fit.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.held.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
@@ -34,28 +35,31 @@ impl Ledger {
         self.limit
     }
 
-    /// Keeps a text, if there is room.
-    pub(crate) fn keep(self: &Arc<Ledger>, text: String) -> Result<Text, Refused> {
+    /// Stores a text.
+    ///
+    /// # Errors
+    /// Fails with [`AssignError::Full`] if it exceeds the limit.
+    pub(crate) fn store(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
         let cost = text.len() as u64 + OVERHEAD;
         if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {
             self.held.fetch_sub(cost, Ordering::Relaxed);
-            return Err(Refused::Full(self.limit));
+            return Err(AssignError::Full(self.limit));
         }
-        Ok(Text(Arc::new(Held { text, ledger: self.clone() })))
+        Ok(Text(Arc::new(StoredText { text, ledger: self.clone() })))
     }
 }
 
-/// A text that a variable holds; copies share it.
+/// The text of a variable. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Text(Arc<Held>);
+pub(crate) struct Text(Arc<StoredText>);
 
 #[derive(Debug)]
-struct Held {
+struct StoredText {
     text: String,
     ledger: Arc<Ledger>,
 }
 
-impl Drop for Held {
+impl Drop for StoredText {
     fn drop(&mut self) {
         self.ledger.held.fetch_sub(self.text.len() as u64 + OVERHEAD, Ordering::Relaxed);
     }
@@ -68,27 +72,29 @@ impl Deref for Text {
     }
 }
 
-/// Why a variable was not set.
+/// Failure of setting a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum AssignError {
     ReadOnly(String),
     Full(u64),
     Index(String),
     Name(String),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for AssignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::ReadOnly(name) => write!(f, "{name}: readonly variable"),
-            Refused::Full(limit) => write!(f, "variables hold more than {}: write to a file instead", amount(*limit)),
-            Refused::Index(index) => write!(f, "[{index}]: bad array subscript"),
-            Refused::Name(name) => write!(f, "`{name}': not a valid identifier"),
+            AssignError::ReadOnly(name) => write!(f, "{name}: readonly variable"),
+            AssignError::Full(limit) => {
+                write!(f, "variables hold more than {}: write to a file instead", amount(*limit))
+            }
+            AssignError::Index(index) => write!(f, "[{index}]: bad array subscript"),
+            AssignError::Name(name) => write!(f, "`{name}': not a valid identifier"),
         }
     }
 }
 
-/// What a variable holds.
+/// The value of a variable.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Unset,
@@ -97,9 +103,9 @@ pub(crate) enum Value {
     Map(Arc<IndexMap<String, Text>>),
 }
 
-/// Upper or lower case, as `declare -u` and `-l` ask for.
+/// Case conversion of `declare -u` and `declare -l`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fold {
+pub(crate) enum CaseFold {
     Upper,
     Lower,
 }
@@ -112,7 +118,7 @@ pub(crate) struct Variable {
     pub(crate) readonly: bool,
     pub(crate) integer: bool,
     pub(crate) reference: bool,
-    pub(crate) fold: Option<Fold>,
+    pub(crate) fold: Option<CaseFold>,
 }
 
 impl Default for Variable {
@@ -122,7 +128,7 @@ impl Default for Variable {
 }
 
 impl Variable {
-    /// The value where no index is given: of an array the element 0.
+    /// Returns the value without an index: of an array, element 0.
     pub(crate) fn text(&self) -> Option<&Text> {
         match &self.value {
             Value::Unset => None,
@@ -132,7 +138,7 @@ impl Variable {
         }
     }
 
-    /// All values in order.
+    /// Returns all values in order.
     pub(crate) fn texts(&self) -> Vec<Text> {
         match &self.value {
             Value::Unset => Vec::new(),
@@ -142,7 +148,7 @@ impl Variable {
         }
     }
 
-    /// All indices or keys in order.
+    /// Returns all indices or keys in order.
     pub(crate) fn keys(&self) -> Vec<String> {
         match &self.value {
             Value::Unset => Vec::new(),
@@ -153,7 +159,7 @@ impl Variable {
     }
 }
 
-/// What a frame puts back when it ends.
+/// Variables that a frame restores when it ends. `None` means that the variable did not exist.
 type Saved = Vec<(String, Option<Variable>)>;
 
 /// The variables of one shell.
@@ -164,7 +170,7 @@ pub(crate) struct Variables {
     pub(crate) ledger: Arc<Ledger>,
 }
 
-/// Whether a text can be a variable's name.
+/// Returns true if a text is a valid variable name.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -176,7 +182,7 @@ impl Variables {
         Variables { all: HashMap::new(), frames: Vec::new(), ledger }
     }
 
-    /// The name that a name leads to where it is a reference (`declare -n`).
+    /// Resolves references (`declare -n`) and returns the name of the variable.
     pub(crate) fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         let mut name = name;
         for _ in 0..8 {
@@ -195,7 +201,7 @@ impl Variables {
         self.all.get(self.resolve(name))
     }
 
-    /// A variable itself, where it is a reference.
+    /// Returns a variable without resolving references.
     pub(crate) fn get_itself(&self, name: &str) -> Option<&Variable> {
         self.all.get(name)
     }
@@ -210,7 +216,7 @@ impl Variables {
         names
     }
 
-    /// Names and texts of what is exported, by name.
+    /// Returns the names and texts of exported variables, sorted by name.
     pub(crate) fn exported(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<_> = self
             .all
@@ -222,34 +228,34 @@ impl Variables {
         pairs
     }
 
-    /// The variable to be changed; made where it is not there.
-    pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    /// Returns a variable to change. Creates it if it is missing.
+    pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         let name = self.resolve(name).to_owned();
         self.entry_itself(&name)
     }
 
-    /// As [`Variables::entry`], of a reference itself.
-    pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    /// Returns a variable to change, like [`Variables::entry`], without resolving references.
+    pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
-            return Err(Refused::Name(name.into()));
+            return Err(AssignError::Name(name.into()));
         }
         let variable = self.all.entry(name.to_owned()).or_default();
-        if variable.readonly { Err(Refused::ReadOnly(name.into())) } else { Ok(variable) }
+        if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
-    /// Attributes are set on readonly variables as well.
-    pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    /// Returns a variable to change its attributes, which works on readonly variables as well.
+    pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
-            return Err(Refused::Name(name.into()));
+            return Err(AssignError::Name(name.into()));
         }
         Ok(self.all.entry(name.to_owned()).or_default())
     }
 
-    /// Sets a text; of an array the element 0.
-    pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), Refused> {
+    /// Sets a variable's text: of an array, element 0.
+    pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
-        let text = ledger.keep(folded(variable.fold, text.into()))?;
+        let text = ledger.store(folded(variable.fold, text.into()))?;
         match &mut variable.value {
             Value::List(list) => {
                 Arc::make_mut(list).insert(0, text);
@@ -262,50 +268,50 @@ impl Variables {
         Ok(())
     }
 
-    /// Sets one element of an indexed array; an index below 0 counts from behind.
-    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), Refused> {
+    /// Sets an element of an indexed array. A negative index counts from the end.
+    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
-        let text = ledger.keep(folded(variable.fold, text))?;
+        let text = ledger.store(folded(variable.fold, text))?;
         variable.edit_list(|list| {
-            let place = if index < 0 { past(list).saturating_add(index) } else { index };
-            if place < 0 {
-                return Err(Refused::Index(index.to_string()));
+            let position = if index < 0 { past(list).saturating_add(index) } else { index };
+            if position < 0 {
+                return Err(AssignError::Index(index.to_string()));
             }
-            list.insert(place, text);
+            list.insert(position, text);
             Ok(())
         })
     }
 
-    /// Sets one element of an associative array.
-    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), Refused> {
+    /// Sets an element of an associative array.
+    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         if !ledger.has_room(key.len() as u64) {
-            return Err(Refused::Full(ledger.limit()));
+            return Err(AssignError::Full(ledger.limit()));
         }
-        let text = ledger.keep(folded(variable.fold, text))?;
+        let text = ledger.store(folded(variable.fold, text))?;
         variable.edit_map(|map| map.insert(key, text));
         Ok(())
     }
 
-    /// Replaces a variable's value by a list.
-    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), Refused> {
+    /// Replaces a variable's value with an indexed array.
+    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let fold = variable.fold;
         let mut list = BTreeMap::new();
         for (index, text) in (0_i64..).zip(texts) {
-            list.insert(index, ledger.keep(folded(fold, text))?);
+            list.insert(index, ledger.store(folded(fold, text))?);
         }
         self.entry(name)?.value = Value::List(Arc::new(list));
         Ok(())
     }
 
-    pub(crate) fn unset(&mut self, name: &str) -> Result<(), Refused> {
+    pub(crate) fn unset(&mut self, name: &str) -> Result<(), AssignError> {
         let name = self.resolve(name).to_owned();
         match self.all.get(&name) {
-            Some(variable) if variable.readonly => Err(Refused::ReadOnly(name)),
+            Some(variable) if variable.readonly => Err(AssignError::ReadOnly(name)),
             _ => {
                 self.all.remove(&name);
                 Ok(())
@@ -313,12 +319,12 @@ impl Variables {
         }
     }
 
-    /// Begins a frame: what is put aside from now on comes back when it ends.
+    /// Starts a frame. Variables saved in it are restored when it ends.
     pub(crate) fn push_frame(&mut self) {
         self.frames.push(Vec::new());
     }
 
-    /// Ends the innermost frame.
+    /// Ends the innermost frame and restores its variables.
     pub(crate) fn pop_frame(&mut self) {
         for (name, saved) in self.frames.pop().unwrap_or_default().into_iter().rev() {
             match saved {
@@ -328,8 +334,8 @@ impl Variables {
         }
     }
 
-    /// Puts a variable aside until the innermost frame ends, and leaves none of that name; false if it was put aside in this frame before.
-    pub(crate) fn put_aside(&mut self, name: &str) -> bool {
+    /// Saves a variable in the innermost frame and removes it. Returns false if it is saved already.
+    pub(crate) fn shadow(&mut self, name: &str) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.iter().any(|(saved, _)| saved == name) {
             return false;
@@ -339,8 +345,8 @@ impl Variables {
         true
     }
 
-    /// Puts a copy aside until the innermost frame ends, and keeps the variable as it is.
-    pub(crate) fn remember(&mut self, name: &str) {
+    /// Saves a copy of a variable in the innermost frame.
+    pub(crate) fn save(&mut self, name: &str) {
         let old = self.all.get(name).cloned();
         if let Some(frame) = self.frames.last_mut() {
             frame.push((name.to_owned(), old));
@@ -349,12 +355,12 @@ impl Variables {
 }
 
 impl Variable {
-    /// Makes the value an indexed array; a text becomes its element 0.
+    /// Converts the value to an indexed array. A text becomes element 0.
     pub(crate) fn make_list(&mut self) {
         self.edit_list(|_| ());
     }
 
-    /// Changes the value as an indexed array.
+    /// Edits the value as an indexed array.
     pub(crate) fn edit_list<T>(&mut self, edit: impl FnOnce(&mut BTreeMap<i64, Text>) -> T) -> T {
         let mut list = match std::mem::replace(&mut self.value, Value::Unset) {
             Value::List(list) => list,
@@ -367,7 +373,7 @@ impl Variable {
         result
     }
 
-    /// Changes the value as an associative array.
+    /// Edits the value as an associative array.
     pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<String, Text>) -> T) -> T {
         let mut map = match std::mem::replace(&mut self.value, Value::Unset) {
             Value::Map(map) => map,
@@ -379,15 +385,16 @@ impl Variable {
     }
 }
 
-/// The index after the last one of a list.
+/// Returns the index after the last element of an indexed array.
 pub(crate) fn past(list: &BTreeMap<i64, Text>) -> i64 {
     list.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
 }
 
-fn folded(fold: Option<Fold>, text: String) -> String {
+/// Applies a case conversion.
+fn folded(fold: Option<CaseFold>, text: String) -> String {
     match fold {
         None => text,
-        Some(Fold::Upper) => text.to_uppercase(),
-        Some(Fold::Lower) => text.to_lowercase(),
+        Some(CaseFold::Upper) => text.to_uppercase(),
+        Some(CaseFold::Lower) => text.to_lowercase(),
     }
 }

@@ -1,15 +1,15 @@
-//! Keeping what is written: the result of a substitution, the output of a line.
+//! Capturing output: that of a substitution, or that of a whole script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use super::lock;
+use super::lock::lock;
 use crate::errno::Errno;
 
-/// Where the bytes go; the other side of [`Captured`].
+/// The writing side of a capture.
 pub(super) struct Capture(Arc<Mutex<State>>);
 
-/// What was written to a stream that keeps it.
+/// The reading side of a capture: the bytes written to its stream.
 #[derive(Clone, Debug)]
 pub struct Captured(Arc<Mutex<State>>);
 
@@ -17,26 +17,29 @@ pub struct Captured(Arc<Mutex<State>>);
 struct State {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    room: Room,
+    retention: Retention,
     total: u64,
 }
 
+/// Bytes that a capture retains, with their maximum number.
 #[derive(Clone, Copy, Debug)]
-enum Room {
-    Whole(usize),
+enum Retention {
+    /// The first bytes. Writing more fails.
+    Head(usize),
+    /// The first and the last bytes, half of the maximum each.
     Ends(usize),
 }
 
-pub(super) fn whole(limit: usize) -> (Capture, Captured) {
-    capture(Room::Whole(limit))
+pub(super) fn head(limit: usize) -> (Capture, Captured) {
+    capture(Retention::Head(limit))
 }
 
 pub(super) fn ends(limit: usize) -> (Capture, Captured) {
-    capture(Room::Ends(limit))
+    capture(Retention::Ends(limit))
 }
 
-fn capture(room: Room) -> (Capture, Captured) {
-    let state = Arc::new(Mutex::new(State { head: Vec::new(), tail: VecDeque::new(), room, total: 0 }));
+fn capture(retention: Retention) -> (Capture, Captured) {
+    let state = Arc::new(Mutex::new(State { head: Vec::new(), tail: VecDeque::new(), retention, total: 0 }));
     (Capture(Arc::clone(&state)), Captured(state))
 }
 
@@ -44,16 +47,16 @@ impl Capture {
     pub(super) fn write(&self, data: &[u8]) -> Result<(), Errno> {
         let mut state = lock(&self.0);
         state.total = state.total.saturating_add(data.len() as u64);
-        let (head, tail) = match state.room {
-            Room::Whole(limit) => (limit, 0),
-            Room::Ends(limit) => (limit / 2, limit - limit / 2),
+        let (head, tail) = match state.retention {
+            Retention::Head(limit) => (limit, 0),
+            Retention::Ends(limit) => (limit / 2, limit - limit / 2),
         };
         let (first, rest) = data.split_at(data.len().min(head.saturating_sub(state.head.len())));
         state.head.extend_from_slice(first);
         if rest.is_empty() {
             return Ok(());
         }
-        if let Room::Whole(_) = state.room {
+        if let Retention::Head(_) = state.retention {
             return Err(Errno::PIPE);
         }
         let last = rest.get(rest.len().saturating_sub(tail)..).unwrap_or_default();
@@ -65,7 +68,7 @@ impl Capture {
 }
 
 impl Captured {
-    /// Takes what is kept; what lies between its ends and was not kept is left out.
+    /// Takes the retained bytes. Dropped bytes between the two ends leave no mark.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         let mut state = lock(&self.0);
@@ -74,21 +77,21 @@ impl Captured {
         all
     }
 
-    /// The bytes at the beginning and at the end that are kept, and how many in between are not.
+    /// Returns the retained start, the number of dropped bytes, and the retained end.
     #[must_use]
     pub fn ends(&self) -> (Vec<u8>, u64, Vec<u8>) {
         let state = lock(&self.0);
-        let kept = (state.head.len() + state.tail.len()) as u64;
-        (state.head.clone(), state.total.saturating_sub(kept), state.tail.iter().copied().collect())
+        let retained = (state.head.len() + state.tail.len()) as u64;
+        (state.head.clone(), state.total.saturating_sub(retained), state.tail.iter().copied().collect())
     }
 
-    /// The bytes that were written in all, kept or not.
+    /// Returns the number of bytes written, retained or not.
     #[must_use]
     pub fn total(&self) -> u64 {
         lock(&self.0).total
     }
 
-    /// Whether more was written than is kept.
+    /// Returns true if more was written than is retained.
     #[must_use]
     pub fn overflowed(&self) -> bool {
         let state = lock(&self.0);

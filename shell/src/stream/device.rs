@@ -1,35 +1,34 @@
-//! Devices: no path below `/dev` ever reaches the host's own.
+//! Devices. No path below `/dev` reaches a device of the host.
 
 use bytes::{Bytes, BytesMut};
-
 use wattle_capability::files::Files;
 
 use super::Stream;
 use crate::errno::Errno;
 
-/// What a path below `/dev` stands for.
+/// The device that a path below `/dev` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// Empty, and takes anything.
+    /// `/dev/null`: reads as empty, and accepts all writes.
     Null,
-    /// Zeros without end.
+    /// `/dev/zero`: reads as endless zeros.
     Zero,
-    /// Takes nothing.
+    /// `/dev/full`: reads as endless zeros, and fails all writes.
     Full,
-    /// Random bytes without end.
+    /// `/dev/random` and `/dev/urandom`: read as endless random bytes.
     Random,
-    /// The terminal: what is read comes from descriptor 0, what is written goes to descriptor 2.
+    /// `/dev/tty` and `/dev/console`: reads come from descriptor 0, writes go to descriptor 2.
     Terminal,
-    /// One of the caller's own descriptors.
+    /// `/dev/stdin`, `/dev/fd/3` and the like: a descriptor of the caller.
     Descriptor(u32),
-    /// No device that is known. It is as `/dev/null`, unless the run's files have a folder `dev` of their own.
+    /// An unknown device. It behaves like `/dev/null`, unless the run's files contain a folder `dev`.
     Other,
 }
 
 impl Device {
-    /// The device of an absolute path; `None` where it does not lie below `/dev`.
+    /// Returns the device that an absolute path names, or `None` if the path is not below `/dev`.
     #[must_use]
-    pub fn named(path: &str) -> Option<Device> {
+    pub fn from_path(path: &str) -> Option<Device> {
         let mut names = Vec::new();
         for name in path.split('/') {
             match name {
@@ -53,8 +52,8 @@ impl Device {
         })
     }
 
-    /// The stream to read the device by, or to `write` to it. `fd` gives the caller's own descriptors; one that is not open is as
-    /// `/dev/null`.
+    /// Returns a stream that reads from the device, or writes to it if `write` is set. `fd` returns
+    /// the caller's descriptors. A descriptor that is not open behaves like `/dev/null`.
     #[must_use]
     pub fn stream(self, write: bool, fd: impl FnOnce(u32) -> Option<Stream>) -> Stream {
         match self {
@@ -67,36 +66,37 @@ impl Device {
         }
     }
 
-    /// The device that `path` names in a run with those files, where a folder `dev` of theirs comes before a name that is none.
+    /// Returns the device that `path` names in a run. A folder `dev` in the run's files takes
+    /// precedence over unknown devices.
     #[must_use]
-    pub fn in_run(path: &str, files: &Files) -> Option<Device> {
-        let device = Device::named(path)?;
+    pub fn resolve(path: &str, files: &Files) -> Option<Device> {
+        let device = Device::from_path(path)?;
         (device != Device::Other || files.stat("/dev").is_err()).then_some(device)
     }
 }
 
-/// A device with a content of its own.
+/// A device that produces its own bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Endless {
+pub(super) enum ByteDevice {
     Null,
     Zero,
     Full,
     Random,
 }
 
-/// The most bytes that a device gives at once.
-const PIECE: usize = 64 << 10;
+/// Maximum number of bytes that one read of a device returns.
+const CHUNK: usize = 64 << 10;
 
-impl Endless {
+impl ByteDevice {
     pub(super) fn read(self, max: usize) -> Result<Bytes, Errno> {
-        let max = max.min(PIECE);
+        let max = max.min(CHUNK);
         match self {
-            Endless::Null => Ok(Bytes::new()),
-            Endless::Zero | Endless::Full => {
-                static ZEROS: [u8; PIECE] = [0; PIECE];
+            ByteDevice::Null => Ok(Bytes::new()),
+            ByteDevice::Zero | ByteDevice::Full => {
+                static ZEROS: [u8; CHUNK] = [0; CHUNK];
                 Ok(Bytes::from_static(&ZEROS).slice(..max))
             }
-            Endless::Random => {
+            ByteDevice::Random => {
                 let mut data = BytesMut::zeroed(max);
                 fastrand::fill(&mut data);
                 Ok(data.freeze())
@@ -105,7 +105,7 @@ impl Endless {
     }
 
     pub(super) fn write(self) -> Result<(), Errno> {
-        if self == Endless::Full { Err(Errno::NOSPC) } else { Ok(()) }
+        if self == ByteDevice::Full { Err(Errno::NOSPC) } else { Ok(()) }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             ("/../dev/null", None),
             ("/dev/..", None),
         ] {
-            assert_eq!(Device::named(path), expected, "{path}");
+            assert_eq!(Device::from_path(path), expected, "{path}");
         }
     }
 }

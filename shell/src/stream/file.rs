@@ -1,4 +1,4 @@
-//! An open file of the run: what it reads, where it writes, and the place in it that its descriptors share.
+//! An open file of the run, with the position that its descriptors share.
 
 use std::io::SeekFrom;
 use std::sync::{Arc, Mutex};
@@ -6,48 +6,48 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use wattle_capability::files::{EntryKind, ErrorKind, Files, Reader, Stat, Writer};
 
-use super::lock;
+use super::lock::lock;
 use crate::errno::{Errno, Fault};
 
-/// The bytes that are read ahead of a caller that must not wait for a disk.
-const AHEAD: usize = 64 << 10;
+/// Number of bytes that are read ahead for callers that must not wait for a disk.
+const READ_AHEAD: usize = 64 << 10;
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpenHow {
-    /// It is read.
+pub struct OpenMode {
+    /// If true, the file is opened for reading.
     pub read: bool,
-    /// It is written.
+    /// If true, the file is opened for writing.
     pub write: bool,
-    /// What is written goes to its end.
+    /// If true, all writes go to the end of the file.
     pub append: bool,
-    /// It is made where it is not there.
+    /// If true, a missing file is created.
     pub create: bool,
-    /// It is emptied.
+    /// If true, an existing file is emptied.
     pub truncate: bool,
-    /// It must not be there.
+    /// If true, opening an existing file fails.
     pub exclusive: bool,
 }
 
-impl OpenHow {
-    /// For `< file`.
-    pub const READ: OpenHow =
-        OpenHow { read: true, write: false, append: false, create: false, truncate: false, exclusive: false };
-    /// For `> file`.
-    pub const WRITE: OpenHow =
-        OpenHow { read: false, write: true, append: false, create: true, truncate: true, exclusive: false };
-    /// For `>> file`.
-    pub const APPEND: OpenHow =
-        OpenHow { read: false, write: true, append: true, create: true, truncate: false, exclusive: false };
-    /// For `<> file`.
-    pub const BOTH: OpenHow =
-        OpenHow { read: true, write: true, append: false, create: true, truncate: false, exclusive: false };
-    /// For `> file` under `set -C`.
-    pub const NEW: OpenHow =
-        OpenHow { read: false, write: true, append: false, create: true, truncate: false, exclusive: true };
+impl OpenMode {
+    /// Options of `< file`.
+    pub const READ: OpenMode =
+        OpenMode { read: true, write: false, append: false, create: false, truncate: false, exclusive: false };
+    /// Options of `> file`.
+    pub const WRITE: OpenMode =
+        OpenMode { read: false, write: true, append: false, create: true, truncate: true, exclusive: false };
+    /// Options of `>> file`.
+    pub const APPEND: OpenMode =
+        OpenMode { read: false, write: true, append: true, create: true, truncate: false, exclusive: false };
+    /// Options of `<> file`.
+    pub const READ_WRITE: OpenMode =
+        OpenMode { read: true, write: true, append: false, create: true, truncate: false, exclusive: false };
+    /// Options of `> file` under `set -C`.
+    pub const CREATE_NEW: OpenMode =
+        OpenMode { read: false, write: true, append: false, create: true, truncate: false, exclusive: true };
 }
 
-/// A file that is open.
+/// An open file.
 pub(crate) struct OpenFile {
     files: Arc<Files>,
     path: String,
@@ -59,38 +59,39 @@ pub(crate) struct OpenFile {
 
 struct State {
     append: bool,
-    place: u64,
-    /// What it is read by. Not kept over a write: a reader holds the content as it was, which the overlay would have to copy.
+    position: u64,
+    /// A snapshot to read from. Dropped at each write: the overlay would have to copy the contents
+    /// that a reader still holds.
     reader: Option<Reader>,
-    /// What was read ahead of the place, and where it begins.
+    /// Offset and contents of the bytes that were read ahead.
     ahead: (u64, Bytes),
 }
 
 impl OpenFile {
-    pub(super) fn open(files: &Arc<Files>, path: &str, how: OpenHow) -> Result<OpenFile, Fault> {
-        let there = match present(files, path) {
-            // What is refused to a writer is told as that.
-            Err(_) if how.write => return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into())),
-            there => there?,
+    pub(super) fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<OpenFile, Fault> {
+        let stat = match stat(files, path) {
+            // Opens a writer for its error, which names the refused write.
+            Err(_) if mode.write => return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into())),
+            other => other?,
         };
-        match there.as_ref().map(|stat| stat.kind) {
-            Some(_) if how.create && how.exclusive => return Err(Errno::EXIST.into()),
-            Some(EntryKind::Folder) if how.write || how.create => return Err(Errno::ISDIR.into()),
+        match stat.as_ref().map(|stat| stat.kind) {
+            Some(_) if mode.create && mode.exclusive => return Err(Errno::EXIST.into()),
+            Some(EntryKind::Folder) if mode.write || mode.create => return Err(Errno::ISDIR.into()),
             Some(EntryKind::File) if path.ends_with('/') => return Err(Errno::NOTDIR.into()),
-            None if !how.create => return Err(Errno::NOENT.into()),
-            None => make(files, path, how)?,
-            Some(_) if how.truncate => files.truncate(path, 0)?,
+            None if !mode.create => return Err(Errno::NOENT.into()),
+            None => create(files, path, mode)?,
+            Some(_) if mode.truncate => files.truncate(path, 0)?,
             Some(_) => {}
         }
-        let writer = if how.write { Some(files.writer(path)?) } else { None };
-        let reader = if how.read { Some(files.open(path)?) } else { None };
+        let writer = if mode.write { Some(files.writer(path)?) } else { None };
+        let reader = if mode.read { Some(files.open(path)?) } else { None };
         Ok(OpenFile {
             files: Arc::clone(files),
             path: path.to_owned(),
             memory: files.is_memory(),
-            can_read: how.read,
+            can_read: mode.read,
             writer,
-            state: Mutex::new(State { append: how.append, place: 0, reader, ahead: (0, Bytes::new()) }),
+            state: Mutex::new(State { append: mode.append, position: 0, reader, ahead: (0, Bytes::new()) }),
         })
     }
 
@@ -102,10 +103,10 @@ impl OpenFile {
         self.memory
     }
 
-    /// What `stat` says of it now; where it was removed, of a file of no bytes.
+    /// Returns the current metadata. A removed file is reported as an empty file.
     pub(crate) fn stat(&self) -> Stat {
-        let gone = Stat { kind: EntryKind::File, size: 0, modified: None };
-        self.files.stat(&self.path).unwrap_or(gone)
+        let removed = Stat { kind: EntryKind::File, size: 0, modified: None };
+        self.files.stat(&self.path).unwrap_or(removed)
     }
 
     pub(crate) fn can_read(&self) -> bool {
@@ -116,7 +117,7 @@ impl OpenFile {
         self.writer.is_some()
     }
 
-    /// Whether what is written goes to its end.
+    /// Returns true if all writes go to the end of the file.
     pub(crate) fn appends(&self) -> bool {
         lock(&self.state).append
     }
@@ -125,120 +126,120 @@ impl OpenFile {
         lock(&self.state).append = append;
     }
 
-    /// Reads at the shared place, and moves it on.
+    /// Reads at the shared position and advances it.
     pub(super) fn read(&self, max: usize) -> Result<Bytes, Errno> {
         let mut state = lock(&self.state);
-        let place = state.place;
-        let data = self.read_in(&mut state, place, max)?;
-        state.place = place.saturating_add(data.len() as u64);
+        let position = state.position;
+        let data = self.read_in(&mut state, position, max)?;
+        state.position = position.saturating_add(data.len() as u64);
         Ok(data)
     }
 
-    /// Reads at another place, which leaves the shared one as it is.
-    pub(crate) fn read_at(&self, place: u64, max: usize) -> Result<Bytes, Errno> {
-        self.read_in(&mut lock(&self.state), place, max)
+    /// Reads at an offset. The shared position does not change.
+    pub(crate) fn read_at(&self, offset: u64, max: usize) -> Result<Bytes, Errno> {
+        self.read_in(&mut lock(&self.state), offset, max)
     }
 
-    /// As [`OpenFile::read`], where that needs no disk.
-    pub(super) fn read_ready(&self, max: usize) -> Option<Result<Bytes, Errno>> {
+    /// Reads like [`OpenFile::read`]. Returns `None` if that needs a disk.
+    pub(super) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         if self.memory {
             return Some(self.read(max));
         }
         let mut state = lock(&self.state);
-        let data = state.ahead_at(state.place, max)?;
-        state.place = state.place.saturating_add(data.len() as u64);
+        let data = state.ahead_at(state.position, max)?;
+        state.position = state.position.saturating_add(data.len() as u64);
         Some(Ok(data))
     }
 
-    /// As [`OpenFile::read`], and reads further for what comes next.
+    /// Reads like [`OpenFile::read`], and reads ahead for the next call.
     pub(super) fn read_ahead(&self, max: usize) -> Result<Bytes, Errno> {
         let mut state = lock(&self.state);
-        let place = state.place;
-        let data = self.read_in(&mut state, place, max.max(AHEAD))?;
+        let position = state.position;
+        let data = self.read_in(&mut state, position, max.max(READ_AHEAD))?;
         let now = data.slice(..max.min(data.len()));
-        state.ahead = (place, data);
-        state.place = place.saturating_add(now.len() as u64);
+        state.ahead = (position, data);
+        state.position = position.saturating_add(now.len() as u64);
         Ok(now)
     }
 
-    fn read_in(&self, state: &mut State, place: u64, max: usize) -> Result<Bytes, Errno> {
+    fn read_in(&self, state: &mut State, offset: u64, max: usize) -> Result<Bytes, Errno> {
         if !self.can_read {
             return Err(Errno::BADF);
         }
-        if let Some(data) = state.ahead_at(place, max) {
+        if let Some(data) = state.ahead_at(offset, max) {
             return Ok(data);
         }
         if let Some(reader) = &state.reader {
-            let data = reader.read_at(place, max as u64).map_err(|error| Errno::from(&error))?;
+            let data = reader.read_at(offset, max as u64).map_err(|error| Errno::from(&error))?;
             if !data.is_empty() || max == 0 {
                 return Ok(data);
             }
         }
-        // The file may have grown since it was opened for reading, by another hand or by this one's.
+        // The file may have grown since the snapshot was taken.
         let Ok(now) = self.files.open(&self.path) else { return Ok(Bytes::new()) };
-        let data = now.read_at(place, max as u64).map_err(|error| Errno::from(&error))?;
+        let data = now.read_at(offset, max as u64).map_err(|error| Errno::from(&error))?;
         state.reader = Some(now);
         Ok(data)
     }
 
-    /// Writes at the shared place, or to the end, and moves it on.
+    /// Writes at the shared position and advances it; writes to the end in append mode.
     pub(super) fn write(&self, data: &[u8]) -> Result<(), Fault> {
         let writer = self.writer.as_ref().ok_or(Errno::BADF)?;
         let mut state = lock(&self.state);
         if state.append {
-            state.place = writer.append(data)?;
+            state.position = writer.append(data)?;
         } else {
-            writer.write_at(state.place, data)?;
-            state.place = state.place.saturating_add(data.len() as u64);
+            writer.write_at(state.position, data)?;
+            state.position = state.position.saturating_add(data.len() as u64);
         }
-        state.renew();
+        state.invalidate();
         Ok(())
     }
 
-    /// Writes at another place, which leaves the shared one as it is.
-    pub(crate) fn write_at(&self, place: u64, data: &[u8]) -> Result<(), Fault> {
-        self.writer.as_ref().ok_or(Errno::BADF)?.write_at(place, data)?;
-        lock(&self.state).renew();
+    /// Writes at an offset. The shared position does not change.
+    pub(crate) fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), Fault> {
+        self.writer.as_ref().ok_or(Errno::BADF)?.write_at(offset, data)?;
+        lock(&self.state).invalidate();
         Ok(())
     }
 
-    /// Cuts it, or fills it up with zeros.
+    /// Truncates the file, or extends it with zeros.
     pub(crate) fn resize(&self, size: u64) -> Result<(), Fault> {
         self.writer.as_ref().ok_or(Errno::BADF)?.truncate(size)?;
-        lock(&self.state).renew();
+        lock(&self.state).invalidate();
         Ok(())
     }
 
     pub(super) fn seek(&self, to: SeekFrom) -> Result<u64, Errno> {
         let mut state = lock(&self.state);
         let (from, by) = match to {
-            SeekFrom::Start(place) => (place, 0),
-            SeekFrom::Current(by) => (state.place, by),
+            SeekFrom::Start(position) => (position, 0),
+            SeekFrom::Current(by) => (state.position, by),
             SeekFrom::End(by) => (self.stat().size, by),
         };
-        let place = from.checked_add_signed(by).filter(|place| i64::try_from(*place).is_ok()).ok_or(Errno::INVAL)?;
-        state.place = place;
-        Ok(place)
+        let position = from.checked_add_signed(by).filter(|position| i64::try_from(*position).is_ok());
+        state.position = position.ok_or(Errno::INVAL)?;
+        Ok(state.position)
     }
 }
 
 impl State {
-    /// A descriptor that reads as well sees what was written by it.
-    fn renew(&mut self) {
+    /// Drops all cached contents, so that the next read sees the write.
+    fn invalidate(&mut self) {
         self.ahead = (0, Bytes::new());
         self.reader = None;
     }
 
-    /// What was read ahead at a place; `None` where nothing was.
-    fn ahead_at(&self, place: u64, max: usize) -> Option<Bytes> {
+    /// Returns bytes at an offset that were read ahead, if there are any.
+    fn ahead_at(&self, offset: u64, max: usize) -> Option<Bytes> {
         let (start, data) = &self.ahead;
-        let skip = usize::try_from(place.checked_sub(*start)?).ok()?;
+        let skip = usize::try_from(offset.checked_sub(*start)?).ok()?;
         (skip < data.len()).then(|| data.slice(skip..skip.saturating_add(max).min(data.len())))
     }
 }
 
-/// What is there, links followed.
-fn present(files: &Files, path: &str) -> Result<Option<Stat>, Fault> {
+/// Returns the metadata at a path, following links, or `None` if there is no entry.
+fn stat(files: &Files, path: &str) -> Result<Option<Stat>, Fault> {
     match files.stat(path) {
         Ok(stat) => Ok(Some(stat)),
         Err(error) if error.is_not_found() => Ok(None),
@@ -246,15 +247,15 @@ fn present(files: &Files, path: &str) -> Result<Option<Stat>, Fault> {
     }
 }
 
-/// Makes an empty file in a folder that is there.
-fn make(files: &Files, path: &str, how: OpenHow) -> Result<(), Fault> {
+/// Creates an empty file in an existing folder.
+fn create(files: &Files, path: &str, mode: OpenMode) -> Result<(), Fault> {
     if path.ends_with('/') {
         return Err(Errno::ISDIR.into());
     }
-    // Through a link that leads nowhere a file is made where it leads, but no new one.
-    let place = if how.exclusive { path.to_owned() } else { files.real_path(path)? };
-    match files.create_new(&place) {
-        Err(error) if error.kind() == ErrorKind::Exists && !how.exclusive => Ok(()),
+    // A dangling link: the file is created at its target, unless it must not exist.
+    let target = if mode.exclusive { path.to_owned() } else { files.real_path(path)? };
+    match files.create_new(&target) {
+        Err(error) if error.kind() == ErrorKind::Exists && !mode.exclusive => Ok(()),
         made => Ok(made?),
     }
 }

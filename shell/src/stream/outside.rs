@@ -1,4 +1,4 @@
-//! Streams that come from outside of the run and go there: the terminal, a request's body.
+//! Streams from and to the outside of a run, such as the terminal or a request's body.
 
 use std::pin::Pin;
 
@@ -8,49 +8,49 @@ use tokio::sync::Mutex;
 
 use crate::errno::Errno;
 
-/// The bytes that are asked for at once.
-const PIECE: usize = 64 << 10;
+/// Number of bytes that one read of the source requests.
+const CHUNK: usize = 64 << 10;
 
-/// A source outside.
+/// An input stream from outside the run.
 pub(super) struct Input(Mutex<Source>);
 
 struct Source {
     from: Pin<Box<dyn AsyncRead + Send>>,
-    held: BytesMut,
+    buffer: BytesMut,
     ended: bool,
 }
 
 impl Input {
     pub(super) fn new(source: impl AsyncRead + Send + 'static) -> Input {
-        Input(Mutex::new(Source { from: Box::pin(source), held: BytesMut::new(), ended: false }))
+        Input(Mutex::new(Source { from: Box::pin(source), buffer: BytesMut::new(), ended: false }))
     }
 
     pub(super) async fn read(&self, max: usize) -> Result<Bytes, Errno> {
         let mut source = self.0.lock().await;
         source.fill().await?;
-        let most = max.min(source.held.len());
-        Ok(source.held.split_to(most).freeze())
+        let len = max.min(source.buffer.len());
+        Ok(source.buffer.split_to(len).freeze())
     }
 
     pub(super) async fn wait(&self) {
-        // What went wrong is told to whoever reads.
+        // The next read returns the error.
         let _ = self.0.lock().await.fill().await;
     }
 }
 
 impl Source {
-    /// Makes sure that something is held, but at the end.
+    /// Fills an empty buffer, except at the end of the source.
     async fn fill(&mut self) -> Result<(), Errno> {
-        if self.held.is_empty() && !self.ended {
-            self.held.reserve(PIECE);
-            let read = self.from.read_buf(&mut self.held).await.map_err(|_| Errno::IO)?;
+        if self.buffer.is_empty() && !self.ended {
+            self.buffer.reserve(CHUNK);
+            let read = self.from.read_buf(&mut self.buffer).await.map_err(|_| Errno::IO)?;
             self.ended = read == 0;
         }
         Ok(())
     }
 }
 
-/// A sink outside.
+/// An output stream to outside the run.
 pub(super) struct Output(Mutex<Pin<Box<dyn AsyncWrite + Send>>>);
 
 impl Output {
@@ -60,11 +60,11 @@ impl Output {
 
     pub(super) async fn write(&self, data: &[u8]) -> Result<(), Errno> {
         let mut sink = self.0.lock().await;
-        let told = |cause: std::io::Error| match cause.kind() {
+        let errno = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::BrokenPipe => Errno::PIPE,
             _ => Errno::IO,
         };
-        sink.write_all(data).await.map_err(told)?;
-        sink.flush().await.map_err(told)
+        sink.write_all(data).await.map_err(errno)?;
+        sink.flush().await.map_err(errno)
     }
 }

@@ -5,52 +5,52 @@ use std::sync::{Arc, Mutex};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
-use super::lock;
+use super::lock::lock;
 use crate::errno::Errno;
 
-/// The bytes that a pipe holds.
-const ROOM: usize = 64 << 10;
-/// The bytes that are written as a whole, never mixed with what another writes.
+/// Capacity of a pipe, in bytes.
+const CAPACITY: usize = 64 << 10;
+/// Maximum size of an atomic write, in bytes: it is never interleaved with other writes.
 const ATOMIC: usize = 4096;
 
-/// The end to read from; the pipe has no reader any more when it is dropped.
-pub(super) struct ReadEnd(Arc<Pipe>);
+/// The reading end of a pipe. Dropping it breaks the pipe.
+pub(super) struct PipeReader(Arc<Pipe>);
 
-/// The end to write to; the pipe is at its end when it is dropped and what it holds is read.
-pub(super) struct WriteEnd(Arc<Pipe>);
+/// The writing end of a pipe. After it is dropped, the reader gets the rest and then the end.
+pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
     state: Mutex<State>,
-    /// Told when there is something to read, or the end.
+    /// Notified when there is data to read, or the writer is gone.
     readable: Notify,
-    /// Told when there is room, or no reader.
+    /// Notified when there is room to write, or the reader is gone.
     writable: Notify,
 }
 
 struct State {
-    held: BytesMut,
-    written: bool,
-    read: bool,
+    buffer: BytesMut,
+    writer_gone: bool,
+    reader_gone: bool,
 }
 
-pub(super) fn pipe() -> (ReadEnd, WriteEnd) {
+pub(super) fn pipe() -> (PipeReader, PipeWriter) {
     let pipe = Arc::new(Pipe {
-        state: Mutex::new(State { held: BytesMut::new(), written: false, read: false }),
+        state: Mutex::new(State { buffer: BytesMut::new(), writer_gone: false, reader_gone: false }),
         readable: Notify::new(),
         writable: Notify::new(),
     });
-    (ReadEnd(Arc::clone(&pipe)), WriteEnd(pipe))
+    (PipeReader(Arc::clone(&pipe)), PipeWriter(pipe))
 }
 
-impl ReadEnd {
-    /// What is there, or the end; `None` where it is to be waited for.
-    pub(super) fn read_ready(&self, max: usize) -> Option<Bytes> {
+impl PipeReader {
+    /// Reads the available bytes, or the end. Returns `None` if there is neither yet.
+    pub(super) fn try_read(&self, max: usize) -> Option<Bytes> {
         let mut state = lock(&self.0.state);
-        if state.held.is_empty() {
-            return (state.written || max == 0).then(Bytes::new);
+        if state.buffer.is_empty() {
+            return (state.writer_gone || max == 0).then(Bytes::new);
         }
-        let most = max.min(state.held.len());
-        let data = state.held.split_to(most).freeze();
+        let len = max.min(state.buffer.len());
+        let data = state.buffer.split_to(len).freeze();
         drop(state);
         self.0.writable.notify_waiters();
         Some(data)
@@ -58,48 +58,48 @@ impl ReadEnd {
 
     pub(super) async fn read(&self, max: usize) -> Bytes {
         loop {
-            if let Some(data) = self.read_ready(max) {
+            if let Some(data) = self.try_read(max) {
                 return data;
             }
             self.wait().await;
         }
     }
 
-    /// The bytes that are there; `None` before the end where there are none.
+    /// Returns the number of available bytes, or `None` if a read would have to wait.
     pub(super) fn ready(&self) -> Option<usize> {
         let state = lock(&self.0.state);
-        (state.written || !state.held.is_empty()).then_some(state.held.len())
+        (state.writer_gone || !state.buffer.is_empty()).then_some(state.buffer.len())
     }
 
-    /// Waits until there is something to read, or the end.
+    /// Waits until there is data to read, or the end.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.readable, || self.ready().is_some()).await;
     }
 }
 
-impl WriteEnd {
-    /// Writes all of it where there is room for it at once; nothing, else.
-    pub(super) fn write_ready(&self, data: &[u8]) -> Option<Result<(), Errno>> {
+impl PipeWriter {
+    /// Writes all data if there is room for it. Otherwise writes nothing and returns `None`.
+    pub(super) fn try_write(&self, data: &[u8]) -> Option<Result<(), Errno>> {
         let mut state = lock(&self.0.state);
-        if state.read {
+        if state.reader_gone {
             return Some(Err(Errno::PIPE));
         }
-        if state.held.len() + data.len() > ROOM {
+        if state.buffer.len() + data.len() > CAPACITY {
             return None;
         }
-        state.held.extend_from_slice(data);
+        state.buffer.extend_from_slice(data);
         drop(state);
         self.0.readable.notify_waiters();
         Some(Ok(()))
     }
 
     pub(super) async fn write(&self, mut data: &[u8]) -> Result<(), Errno> {
-        let whole = data.len() <= ATOMIC;
+        let atomic = data.len() <= ATOMIC;
         while !data.is_empty() {
-            let room = ROOM - lock(&self.0.state).held.len().min(ROOM);
-            let most = if whole { data.len() } else { data.len().min(room.max(ATOMIC)) };
-            let (part, rest) = data.split_at(most);
-            match self.write_ready(part) {
+            let room = CAPACITY - lock(&self.0.state).buffer.len().min(CAPACITY);
+            let len = if atomic { data.len() } else { data.len().min(room.max(ATOMIC)) };
+            let (part, rest) = data.split_at(len);
+            match self.try_write(part) {
                 Some(written) => {
                     written?;
                     data = rest;
@@ -112,47 +112,47 @@ impl WriteEnd {
 
     fn has_room(&self, size: usize) -> bool {
         let state = lock(&self.0.state);
-        state.read || state.held.len() + size <= ROOM
+        state.reader_gone || state.buffer.len() + size <= CAPACITY
     }
 
-    /// Whether a write finds room, or no reader.
+    /// Returns true if a write does not have to wait: there is room, or no reader.
     pub(super) fn is_ready(&self) -> bool {
         self.has_room(ATOMIC)
     }
 
-    /// Waits until there is room, or no reader.
+    /// Waits until there is room to write, or no reader.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.writable, || self.is_ready()).await;
     }
 }
 
-/// Waits to be told that a thing may have become so, until it is.
-async fn wait_until(told: &Notify, so: impl Fn() -> bool) {
+/// Waits until a condition is true. Checks it again at each notification.
+async fn wait_until(notify: &Notify, condition: impl Fn() -> bool) {
     loop {
-        let next = told.notified();
+        let next = notify.notified();
         tokio::pin!(next);
-        // From here on nothing that is told is missed.
+        // From here on no notification is missed.
         next.as_mut().enable();
-        if so() {
+        if condition() {
             return;
         }
         next.await;
     }
 }
 
-impl Drop for ReadEnd {
+impl Drop for PipeReader {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
-        state.read = true;
-        state.held = BytesMut::new();
+        state.reader_gone = true;
+        state.buffer = BytesMut::new();
         drop(state);
         self.0.writable.notify_waiters();
     }
 }
 
-impl Drop for WriteEnd {
+impl Drop for PipeWriter {
     fn drop(&mut self) {
-        lock(&self.0.state).written = true;
+        lock(&self.0.state).writer_gone = true;
         self.0.readable.notify_waiters();
     }
 }

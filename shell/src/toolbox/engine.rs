@@ -1,4 +1,5 @@
-//! The engine of the commands, and the module compiled for it: once per process, and kept on disk for the next one.
+//! The wasmtime engine of the commands, and their compiled module. It is compiled once per process
+//! and cached on disk for further processes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,34 +9,35 @@ use wasmtime::{
 };
 use wattle_rt::CompiledFolder;
 
-use super::ended::ToolboxError;
-use super::wasi::{self, Stage};
+use super::error::ToolboxError;
+use super::wasi::{self, Guest};
 
-/// How often the epoch advances: the grain of what a stage is held to.
+/// Interval at which the epoch advances: the precision of a stage's time limit and cancellation.
 const TICK: Duration = Duration::from_millis(5);
-/// The stages that run at once in the process.
+/// Maximum number of stages that run in the process at the same time.
 const STAGES: u32 = 1000;
-/// The most memory that any stage may have.
-pub(super) const MEMORY_MOST: usize = 1 << 30;
-/// The stack of a stage's own calls.
+/// Maximum memory of any stage, in bytes.
+pub(super) const MAX_MEMORY: usize = 1 << 30;
+/// Stack of a stage's WebAssembly calls, in bytes.
 const STACK: usize = 1 << 20;
-/// The stack of the thread that a stage runs on: its own calls, and those of the host functions above them.
+/// Stack of a stage's thread, in bytes: the WebAssembly calls and the host functions that they call.
 pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
 
-/// The module, ready to be started.
+/// The commands' module, compiled and linked.
 pub(super) struct Compiled {
     pub(super) engine: Engine,
-    pub(super) instance: InstancePre<Stage>,
+    pub(super) instance: InstancePre<Guest>,
 }
 
 impl Compiled {
-    /// Compiles the module, or takes it from the cache: some seconds, or some milliseconds, on the thread that calls.
+    /// Compiles the module, or loads it from the cache. Blocks the calling thread for some seconds,
+    /// or some milliseconds if it is cached.
     pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<Compiled, ToolboxError> {
         let failed = |error: wasmtime::Error| ToolboxError(format!("{error:#}"));
-        let held = cache.and_then(|folder| CompiledFolder::lock(folder, "commands").ok());
-        let engine = Engine::new(&config(held.as_ref()).map_err(failed)?).map_err(failed)?;
+        let folder = cache.and_then(|folder| CompiledFolder::lock(folder, "commands").ok());
+        let engine = Engine::new(&config(folder.as_ref()).map_err(failed)?).map_err(failed)?;
         let module = Module::new(&engine, wasm).map_err(failed)?;
-        drop(held);
+        drop(folder);
         let mut linker = Linker::new(&engine);
         wasi::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
@@ -53,7 +55,7 @@ fn config(cache: Option<&CompiledFolder>) -> wasmtime::Result<Config> {
         .max_tables_per_module(1)
         .table_elements(100_000)
         .max_core_instance_size(8 << 20)
-        .max_memory_size(MEMORY_MOST)
+        .max_memory_size(MAX_MEMORY)
         .linear_memory_keep_resident(64 << 10)
         .table_keep_resident(64 << 10);
     let mut config = Config::new();
@@ -72,7 +74,7 @@ fn config(cache: Option<&CompiledFolder>) -> wasmtime::Result<Config> {
     Ok(config)
 }
 
-/// Advances the epoch for as long as the engine lives.
+/// Starts a thread that advances the epoch until the engine is dropped.
 fn start_clock(engine: &Engine) -> Result<(), ToolboxError> {
     let engine = engine.weak();
     let tick = move || {
@@ -83,5 +85,5 @@ fn start_clock(engine: &Engine) -> Result<(), ToolboxError> {
         }
     };
     let started = std::thread::Builder::new().name("wattle-commands".to_owned()).spawn(tick);
-    started.map(drop).map_err(|cause| ToolboxError(format!("no thread for the clock: {cause}")))
+    started.map(drop).map_err(|cause| ToolboxError(format!("failed to start the clock thread: {cause}")))
 }

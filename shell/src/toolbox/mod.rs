@@ -1,10 +1,10 @@
-//! The toolbox: one module with all commands, of which each stage of a pipeline is an instance.
+//! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance of it.
 //!
-//! A stage runs on a thread of its own, so that it may wait for a disk, a pipe or another command without holding up anything else, and
-//! so that the stages of a pipeline share the processors as processes do.
+//! A stage runs on a thread of its own: it may block on a disk, a pipe or another command, and the
+//! stages of a pipeline run in parallel, as processes do.
 
-mod ended;
 mod engine;
+mod error;
 mod stage;
 mod wait;
 mod wasi;
@@ -17,21 +17,20 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 
-pub use ended::{Ended, Killed, StageBounds, ToolboxError};
-pub(crate) use wait::{Waited, Waiter};
+pub use error::ToolboxError;
 
-use crate::command::{Command, Spawn};
-use crate::commands::Commands;
+use crate::bounds::StageBounds;
+use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
 use engine::Compiled;
 
-/// The module, built from `shell/toolbox/commands`.
+/// The compressed module, built from `shell/toolbox/commands`.
 const MODULE: &[u8] = include_bytes!("commands.wasm.zst");
-/// What it was built from, and the names of its commands.
+/// The manifest of the module: the hash of its sources, and the names of its commands.
 const MANIFEST: &str = include_str!("commands.txt");
-/// The most bytes of a module.
-const MODULE_MOST: usize = 64 << 20;
+/// Maximum size of the uncompressed module, in bytes.
+const MAX_MODULE: usize = 64 << 20;
 
-/// The commands that come with the shell. A clone is the same toolbox.
+/// The bundled commands of the shell. Clones share the compiled module.
 #[derive(Clone)]
 pub struct Toolbox(Arc<Inner>);
 
@@ -40,7 +39,7 @@ struct Inner {
     names: Vec<Cow<'static, str>>,
     cache: Option<PathBuf>,
     compiled: OnceLock<Arc<Compiled>>,
-    /// Held by whoever compiles.
+    /// Lock of the thread that compiles.
     compiling: Mutex<()>,
 }
 
@@ -50,11 +49,12 @@ enum Module {
 }
 
 impl Toolbox {
-    /// Makes the toolbox. Nothing is compiled before the first command is run; what is compiled then is kept in the folder `cache`,
-    /// which is made where it is missing and is the owner's alone, for other processes.
+    /// Creates the toolbox. The module is compiled when the first command runs, and cached in the
+    /// folder `cache` for other processes. The folder is created if it is missing, with access for
+    /// its owner only.
     ///
     /// # Errors
-    /// Where the list of the commands is broken.
+    /// Fails if the manifest lists no commands.
     pub fn new(cache: Option<&Path>) -> Result<Toolbox, ToolboxError> {
         let listed = MANIFEST.lines().find_map(|line| line.strip_prefix("commands:"));
         let listed = listed.ok_or_else(|| ToolboxError("the manifest lists no commands".to_owned()))?;
@@ -62,7 +62,8 @@ impl Toolbox {
         Ok(Toolbox::of(Module::Packed, names, cache))
     }
 
-    /// Makes a toolbox of another module: a WASI preview 1 command that tells by its first argument which of `names` it is.
+    /// Creates a toolbox from another module: a WASI preview 1 command that takes the name of the
+    /// command to run, one of `names`, as its first argument.
     #[must_use]
     pub fn with_module(wasm: Vec<u8>, names: &[&str], cache: Option<&Path>) -> Toolbox {
         let names = names.iter().map(|name| Cow::Owned((*name).to_owned())).collect();
@@ -75,43 +76,44 @@ impl Toolbox {
         Toolbox(Arc::new(Inner { module, names, cache, compiled: OnceLock::new(), compiling: Mutex::new(()) }))
     }
 
-    /// The names of the commands, sorted.
+    /// Returns the names of the commands, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names.iter().map(AsRef::as_ref)
     }
 
-    /// Whether there is a command of that name.
+    /// Returns true if there is a command of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.names.binary_search_by(|held| held.as_ref().cmp(name)).is_ok()
+        self.0.names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()
     }
 
-    /// Runs a command to its end. What keeps it from running, or ends it, is told on its standard error. Its streams are closed when this
-    /// gives its end. Dropping the future ends the command within some milliseconds.
+    /// Runs a command to its end. If it cannot run, or the host ends it, the reason is written to its
+    /// standard error. Its streams are closed when this returns. Dropping the future ends the command
+    /// within some milliseconds.
     pub async fn run(
         &self,
         command: Command,
         files: &Arc<Files>,
         spawn: Arc<dyn Spawn>,
         bounds: &StageBounds,
-    ) -> Ended {
+    ) -> CommandOutcome {
         match self.compiled().await {
             Ok(compiled) => stage::run(compiled, command, Arc::clone(files), spawn, bounds.clone()).await,
             Err(error) => {
-                let killed = Killed::Start(error.to_string());
+                let killed = KillReason::Start(error.to_string());
                 if let Some(stderr) = command.fd(2) {
-                    // Where nobody listens there is nobody to be told.
+                    // A stream without a reader drops the message.
                     let _ = stderr.write(format!("{}: {killed}\n", command.name()).as_bytes()).await;
                 }
-                Ended::Killed(killed)
+                CommandOutcome::Killed(killed)
             }
         }
     }
 
-    /// Compiles the module, where that has not been done yet: for whoever has time before the first command.
+    /// Compiles the module now, if it is not compiled yet, so that the first command starts faster.
     ///
     /// # Errors
-    /// Where it cannot be compiled.
+    /// Fails if the module cannot be compiled.
     pub async fn prepare(&self) -> Result<(), ToolboxError> {
         self.compiled().await.map(drop)
     }
@@ -120,7 +122,7 @@ impl Toolbox {
         if let Some(compiled) = self.0.compiled.get() {
             return Ok(Arc::clone(compiled));
         }
-        // It goes on where this is given up, so that the next one finds it done.
+        // The compilation continues if this future is dropped, so the next call finds it done.
         let inner = Arc::clone(&self.0);
         let compiled = tokio::task::spawn_blocking(move || inner.compiled()).await;
         compiled.unwrap_or_else(|stopped| Err(ToolboxError(stopped.to_string())))
@@ -142,14 +144,14 @@ impl Commands for Toolbox {
         files: &'a Arc<Files>,
         spawn: Arc<dyn Spawn>,
         bounds: &'a StageBounds,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, CommandOutcome> {
         Toolbox::run(self, command, files, spawn, bounds).boxed()
     }
 }
 
 impl Inner {
     fn compiled(&self) -> Result<Arc<Compiled>, ToolboxError> {
-        let _held = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = self.compiled.get() {
             return Ok(Arc::clone(compiled));
         }
@@ -162,8 +164,8 @@ impl Inner {
         match &self.module {
             Module::Plain(wasm) => Compiled::new(wasm, cache),
             Module::Packed => {
-                let wasm = zstd::bulk::decompress(MODULE, MODULE_MOST);
-                let wasm = wasm.map_err(|cause| ToolboxError(format!("the module cannot be unpacked: {cause}")))?;
+                let wasm = zstd::bulk::decompress(MODULE, MAX_MODULE);
+                let wasm = wasm.map_err(|cause| ToolboxError(format!("failed to decompress the module: {cause}")))?;
                 Compiled::new(&wasm, cache)
             }
         }

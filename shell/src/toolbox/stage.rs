@@ -1,4 +1,4 @@
-//! One stage: an instance on a thread of its own, from its start to its end.
+//! One stage of a pipeline: a command's instance on a thread of its own, from its start to its end.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::ended::{Ended, Killed, StageBounds};
-use super::engine::{Compiled, MEMORY_MOST, THREAD_STACK};
-use super::wait::{Waiter, lifeline};
-use super::wasi::{Exit, Stage};
-use crate::command::{Command, Spawn, Status};
+use super::engine::{Compiled, MAX_MEMORY, THREAD_STACK};
+use super::wait::{Waiter, cancellable};
+use super::wasi::{Exit, Guest};
+use crate::bounds::StageBounds;
+use crate::command::{Command, CommandOutcome, KillReason, Spawn, Status};
 use crate::stream::Stream;
 
-/// The most bytes of arguments and environment together.
-const WORDS_MOST: usize = 2 << 20;
+/// Maximum size of the arguments and the environment together, in bytes.
+const MAX_ARGUMENTS: usize = 2 << 20;
 
 /// Runs a command in an instance of its own.
 pub(super) async fn run(
@@ -24,105 +24,109 @@ pub(super) async fn run(
     files: Arc<Files>,
     spawn: Arc<dyn Spawn>,
     bounds: StageBounds,
-) -> Ended {
-    let (waiter, lifeline) = lifeline();
-    let (tell, told) = oneshot::channel();
-    let host = tokio::runtime::Handle::current();
+) -> CommandOutcome {
+    let (waiter, cancel_guard) = cancellable();
+    let (sender, receiver) = oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
     let name = command.name().to_owned();
     let stderr = command.fd(2).cloned();
     let work = move || {
-        waiter.settle();
-        let _entered = host.enter();
-        let (ended, notes) = stage(&compiled, command, files, spawn, bounds, waiter);
-        let _ = tell.send((ended, notes));
+        waiter.bind_thread();
+        let _entered = runtime.enter();
+        // The receiver is gone if the caller dropped the future.
+        let _ = sender.send(run_instance(&compiled, command, files, spawn, bounds, waiter));
     };
     let thread = std::thread::Builder::new().name("wattle-stage".to_owned()).stack_size(THREAD_STACK);
-    let (ended, note) = match thread.spawn(work) {
-        Ok(_) => told.await.unwrap_or_else(|_| (Ended::Killed(Killed::Crash("the host failed".to_owned())), None)),
-        Err(cause) => (Ended::Killed(Killed::Start(format!("no thread for it: {cause}"))), None),
+    let killed = |reason| (CommandOutcome::Killed(reason), None);
+    let (outcome, refusal) = match thread.spawn(work) {
+        Ok(_) => receiver.await.unwrap_or_else(|_| killed(KillReason::Crash("the host failed".to_owned()))),
+        Err(cause) => killed(KillReason::Start(format!("failed to start its thread: {cause}"))),
     };
-    drop(lifeline);
-    tell_end(&name, stderr, &ended, note).await;
-    ended
+    drop(cancel_guard);
+    report_end(&name, stderr, &outcome, refusal).await;
+    outcome
 }
 
-/// Says on a command's standard error what it could not say itself.
-async fn tell_end(name: &str, stderr: Option<Stream>, ended: &Ended, note: Option<String>) {
+/// Writes to the command's standard error why the host ended it, or the refusal that made it fail.
+async fn report_end(name: &str, stderr: Option<Stream>, outcome: &CommandOutcome, refusal: Option<String>) {
     let Some(stderr) = stderr else { return };
-    let words = match ended {
-        Ended::Exited(Status::SUCCESS) => None,
-        Ended::Exited(_) => note,
-        Ended::Killed(killed) => Some(killed.to_string()).filter(|words| !words.is_empty()),
+    let message = match outcome {
+        CommandOutcome::Exited(Status::SUCCESS) => None,
+        CommandOutcome::Exited(_) => refusal,
+        CommandOutcome::Killed(reason) => Some(reason.to_string()).filter(|message| !message.is_empty()),
     };
-    if let Some(words) = words {
-        // Where nobody listens there is nobody to be told.
-        let _ = stderr.write(format!("{name}: {words}\n").as_bytes()).await;
+    if let Some(message) = message {
+        // A stream without a reader drops the message.
+        let _ = stderr.write(format!("{name}: {message}\n").as_bytes()).await;
     }
 }
 
-/// Runs the instance, and drops all that it held; gives what a refusal said, too.
-fn stage(
+/// Runs the instance and drops all that it holds. Returns its outcome, and the message of the first
+/// operation that the run's files refused.
+fn run_instance(
     compiled: &Compiled,
     command: Command,
     files: Arc<Files>,
     spawn: Arc<dyn Spawn>,
     bounds: StageBounds,
     waiter: Waiter,
-) -> (Ended, Option<String>) {
+) -> (CommandOutcome, Option<String>) {
     let sizes = command.argv.iter().map(|word| word.len() + 1);
     let sizes = sizes.chain(command.env.iter().map(|(name, value)| name.len() + value.len() + 2));
-    if sizes.sum::<usize>() > WORDS_MOST {
-        let why = "its arguments and variables have more than 2 MiB; pass them by a pipe or a file".to_owned();
-        return (Ended::Killed(Killed::Start(why)), None);
+    if sizes.sum::<usize>() > MAX_ARGUMENTS {
+        let reason = "its arguments and variables exceed 2 MiB; pass them through a pipe or a file".to_owned();
+        return (CommandOutcome::Killed(KillReason::Start(reason)), None);
     }
-    let bounds = StageBounds { memory: bounds.memory.min(MEMORY_MOST), ..bounds };
-    let mut store = Store::new(&compiled.engine, Stage::new(command, files, spawn, bounds, waiter));
-    store.limiter(|stage| &mut stage.limit);
+    let bounds = StageBounds { memory: bounds.memory.min(MAX_MEMORY), ..bounds };
+    let mut store = Store::new(&compiled.engine, Guest::new(command, files, spawn, bounds, waiter));
+    store.limiter(|guest| &mut guest.limiter);
     store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|store| match store.data().over() {
+    store.epoch_deadline_callback(|store| match store.data().exit_reason() {
         Some(exit) => Err(exit.into()),
         None => Ok(UpdateDeadline::Continue(1)),
     });
-    let ended = match start(compiled, &mut store) {
-        Ok(()) => Ended::Exited(Status::SUCCESS),
-        Err(error) => ended(store.data(), &error),
+    let outcome = match start(compiled, &mut store) {
+        Ok(()) => CommandOutcome::Exited(Status::SUCCESS),
+        Err(error) => outcome_of(store.data(), &error),
     };
+    // The command has ended, so an exhausted account stops the next one.
     let _ = store.data().charge();
-    let note = store.data_mut().refusal.take();
-    (ended, note)
+    let refusal = store.data_mut().refusal.take();
+    (outcome, refusal)
 }
 
-fn start(compiled: &Compiled, store: &mut Store<Stage>) -> wasmtime::Result<()> {
+fn start(compiled: &Compiled, store: &mut Store<Guest>) -> wasmtime::Result<()> {
     let instance = compiled.instance.instantiate(&mut *store)?;
     store.data_mut().memory = instance.get_memory(&mut *store, "memory");
     instance.get_typed_func::<(), ()>(&mut *store, "_start")?.call(store, ())
 }
 
-fn ended(stage: &Stage, error: &wasmtime::Error) -> Ended {
+/// Returns the outcome of an instance that ended with an error.
+fn outcome_of(guest: &Guest, error: &wasmtime::Error) -> CommandOutcome {
     if let Some(exit) = error.downcast_ref::<Exit>() {
         return match exit {
-            Exit::Status(status) => Ended::Exited(*status),
-            Exit::Pipe => Ended::Killed(Killed::Pipe),
-            Exit::Time => Ended::Killed(Killed::Time(stage.bounds.time)),
-            Exit::Account => Ended::Killed(Killed::Account(
-                stage.bounds.account.as_ref().map(Account::out_of_cpu).unwrap_or_default(),
+            Exit::Status(status) => CommandOutcome::Exited(*status),
+            Exit::Pipe => CommandOutcome::Killed(KillReason::Pipe),
+            Exit::Time => CommandOutcome::Killed(KillReason::Time(guest.bounds.time)),
+            Exit::Account => CommandOutcome::Killed(KillReason::Account(
+                guest.bounds.account.as_ref().map(Account::out_of_cpu).unwrap_or_default(),
             )),
-            Exit::Cut => Ended::Killed(Killed::Cut),
+            Exit::Cancelled => CommandOutcome::Killed(KillReason::Cancelled),
         };
     }
     if error.is::<PoolConcurrencyLimitError>() {
-        return Ended::Killed(Killed::Start("too many commands run at once".to_owned()));
+        return CommandOutcome::Killed(KillReason::Start("too many commands run at once".to_owned()));
     }
-    if let Some(full) = &stage.limit.full {
-        return Ended::Killed(Killed::Account(full.reason.clone()));
+    if let Some(full) = &guest.limiter.account_failure {
+        return CommandOutcome::Killed(KillReason::Account(full.reason.clone()));
     }
-    if stage.limit.refused {
-        return Ended::Killed(Killed::Memory(stage.bounds.memory));
+    if guest.limiter.refused {
+        return CommandOutcome::Killed(KillReason::Memory(guest.bounds.memory));
     }
-    Ended::Killed(match error.downcast_ref::<Trap>() {
-        Some(Trap::StackOverflow) => Killed::Crash("its calls are nested too deep".to_owned()),
-        Some(Trap::UnreachableCodeReached) => Killed::Crash("it gave up".to_owned()),
-        Some(trap) => Killed::Crash(trap.to_string()),
-        None => Killed::Start(format!("{error:#}")),
+    CommandOutcome::Killed(match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => KillReason::Crash("its calls are nested too deep".to_owned()),
+        Some(Trap::UnreachableCodeReached) => KillReason::Crash("it aborted".to_owned()),
+        Some(trap) => KillReason::Crash(trap.to_string()),
+        None => KillReason::Start(format!("{error:#}")),
     })
 }

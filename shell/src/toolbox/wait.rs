@@ -1,4 +1,4 @@
-//! Waiting on the thread of a stage: for a pipe, for a while, for a command that it started; and being ended from outside.
+//! Waiting on the thread of a stage, and cancelling the stage from another thread.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,30 +7,31 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// What a stage waits by. It belongs to one thread.
+/// Blocks a stage's thread on futures. It belongs to one thread.
 pub(crate) struct Waiter {
     shared: Arc<Shared>,
     waker: Waker,
 }
 
-/// Ends the stage when it is dropped: at its next tick, or where it waits.
-pub(super) struct Lifeline(Arc<Shared>);
+/// A guard that cancels the stage when it is dropped. A running stage ends at its next tick, a
+/// waiting one at once.
+pub(super) struct CancelGuard(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    cut: AtomicBool,
+    cancelled: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
-/// How a wait ended.
+/// Result of waiting for a future.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Waited<T> {
-    /// With what was waited for.
+pub(crate) enum WaitResult<T> {
+    /// The future's output.
     Done(T),
-    /// The time was up.
-    Late,
-    /// The stage is to end.
-    Cut,
+    /// The deadline passed first.
+    TimedOut,
+    /// The stage was cancelled.
+    Cancelled,
 }
 
 impl Wake for Shared {
@@ -45,46 +46,46 @@ impl Wake for Shared {
     }
 }
 
-/// The two sides of a stage's life: what it waits by, and what ends it.
-pub(super) fn lifeline() -> (Waiter, Lifeline) {
+/// Creates the waiter of a stage, and the guard that cancels the stage.
+pub(super) fn cancellable() -> (Waiter, CancelGuard) {
     let shared = Arc::new(Shared::default());
     let waker = Waker::from(Arc::clone(&shared));
-    (Waiter { shared: Arc::clone(&shared), waker }, Lifeline(shared))
+    (Waiter { shared: Arc::clone(&shared), waker }, CancelGuard(shared))
 }
 
-impl Drop for Lifeline {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
-        self.0.cut.store(true, Ordering::Release);
+        self.0.cancelled.store(true, Ordering::Release);
         self.0.wake_by_ref();
     }
 }
 
 impl Waiter {
-    /// Takes the calling thread for the one that waits.
-    pub(super) fn settle(&self) {
-        // A second call changes nothing: a waiter is settled once, where its stage begins.
+    /// Binds the waiter to the calling thread.
+    pub(super) fn bind_thread(&self) {
+        // A second call changes nothing: a stage binds its waiter once, when it starts.
         let _ = self.shared.thread.set(std::thread::current());
     }
 
-    /// Whether the stage is to end.
-    pub(crate) fn is_truncated(&self) -> bool {
-        self.shared.cut.load(Ordering::Acquire)
+    /// Returns true if the stage was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits for a future, until a time where one is given.
-    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>, until: Option<Instant>) -> Waited<T> {
+    /// Waits for a future, at most until `deadline`.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>, deadline: Option<Instant>) -> WaitResult<T> {
         let mut future = pin!(future);
         let mut context = Context::from_waker(&self.waker);
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                return Waited::Done(output);
+                return WaitResult::Done(output);
             }
-            if self.is_truncated() {
-                return Waited::Cut;
+            if self.is_cancelled() {
+                return WaitResult::Cancelled;
             }
-            match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                Some(left) if left.is_zero() => return Waited::Late,
-                Some(left) => std::thread::park_timeout(left),
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(remaining) if remaining.is_zero() => return WaitResult::TimedOut,
+                Some(remaining) => std::thread::park_timeout(remaining),
                 None => std::thread::park(),
             }
         }

@@ -1,11 +1,11 @@
-//! What the functions of preview 1 do, each by a guest that calls them.
+//! The host functions of preview 1, called by a guest.
 
 use std::sync::Arc;
 
 use wattle_capability::files::{EntryKind, Files, OVERLAY_LIMIT};
-use wattle_shell::{Ended, Errno, Status, Stream};
+use wattle_shell::{CommandOutcome, Errno, Status, Stream};
 
-use crate::guest::{Script, Told};
+use crate::guest::{GuestResult, Script};
 
 const READ: u64 = 1 << 1;
 const WRITE: u64 = 1 << 6;
@@ -22,22 +22,22 @@ fn files() -> Arc<Files> {
     Arc::new(files)
 }
 
-fn fails(told: &Told, errnos: &[Option<Errno>]) {
+fn fails(result: &GuestResult, errnos: &[Option<Errno>]) {
     let expected: Vec<u32> = errnos.iter().map(|errno| errno.map_or(0, |errno| errno.number().into())).collect();
-    assert_eq!(told.answers, expected, "{told:?}");
-    assert_eq!(told.ended, Ended::Exited(Status(0)));
+    assert_eq!(result.answers, expected, "{result:?}");
+    assert_eq!(result.outcome, CommandOutcome::Exited(Status(0)));
 }
 
-fn word(told: &Told, at: usize) -> u32 {
-    u32::from_le_bytes(told.image[at..at + 4].try_into().unwrap())
+fn word(result: &GuestResult, at: usize) -> u32 {
+    u32::from_le_bytes(result.image[at..at + 4].try_into().unwrap())
 }
 
-fn long(told: &Told, at: usize) -> u64 {
-    u64::from_le_bytes(told.image[at..at + 8].try_into().unwrap())
+fn long(result: &GuestResult, at: usize) -> u64 {
+    u64::from_le_bytes(result.image[at..at + 8].try_into().unwrap())
 }
 
 #[tokio::test]
-async fn files_are_opened_as_posix_says() {
+async fn files_are_opened_as_in_posix() {
     let files = files();
     let cases: [(&str, u64, u64, Option<Errno>); 16] = [
         ("c.txt", 0, READ, None),
@@ -61,14 +61,14 @@ async fn files_are_opened_as_posix_says() {
     for (path, how, rights, _) in cases {
         script.open(path, how, rights, 0);
     }
-    let told = script.run(&files).await;
-    fails(&told, &cases.map(|(.., errno)| errno));
+    let result = script.run(&files).await;
+    fails(&result, &cases.map(|(.., errno)| errno));
     assert_eq!(files.read("new").unwrap(), "");
     assert_eq!(files.read("c.txt").unwrap(), "0123456789");
 }
 
 #[tokio::test]
-async fn what_is_written_is_there_at_once_and_in_its_place() {
+async fn writes_are_visible_at_once_and_at_their_offset() {
     let files = files();
     let mut script = Script::new();
     script.open("c.txt", 0, READ | WRITE, 0);
@@ -86,14 +86,14 @@ async fn what_is_written_is_there_at_once_and_in_its_place() {
     script.call("fd_seek", &[6, -9i64 as u64, 1, 32]);
     script.read(6, 200, 3);
     script.write(4, b"");
-    let told = script.run(&files).await;
+    let result = script.run(&files).await;
     let mut errnos = [None; 15];
     errnos[12] = Some(Errno::INVAL);
     errnos[13] = Some(Errno::BADF);
-    fails(&told, &errnos);
-    assert_eq!(&told.image[100..103], b"234");
-    assert_eq!(long(&told, 16), 8);
-    assert_eq!(long(&told, 24), 14);
+    fails(&result, &errnos);
+    assert_eq!(&result.image[100..103], b"234");
+    assert_eq!(long(&result, 16), 8);
+    assert_eq!(long(&result, 24), 14);
     assert_eq!(files.read("c.txt").unwrap(), "\0\0\0ga".as_bytes());
 }
 
@@ -110,14 +110,14 @@ async fn a_file_that_moves_while_it_is_open_is_followed() {
     script.open("a/moved", CREATE, WRITE, 0);
     script.write(4, b"gone");
     script.write(5, b"new");
-    let told = script.run(&files).await;
-    fails(&told, &[None; 8]);
+    let result = script.run(&files).await;
+    fails(&result, &[None; 8]);
     assert_eq!(files.read("a/moved").unwrap(), "new");
     assert!(files.stat("c.txt").is_err());
 }
 
 #[tokio::test]
-async fn entries_are_made_moved_and_removed_as_posix_says() {
+async fn entries_are_created_moved_and_removed_as_in_posix() {
     let files = files();
     let mut script = Script::new();
     let name = |script: &mut Script, name: &str| script.text(name.as_bytes());
@@ -142,14 +142,14 @@ async fn entries_are_made_moved_and_removed_as_posix_says() {
     case("path_remove_directory", &[3, a.0, a.1], Some(Errno::NOENT));
     case("path_link", &[3, 0, file.0, file.1, 3, a.0, a.1], Some(Errno::NOTSUP));
     case("path_unlink_file", &[3, file.0, file.1], None);
-    let told = script.run(&files).await;
-    fails(&told, &expected);
+    let result = script.run(&files).await;
+    fails(&result, &expected);
     assert_eq!(files.read("new/b.txt").unwrap(), "hello");
     assert!(files.stat("c.txt").is_err());
 }
 
 #[tokio::test]
-async fn links_lead_from_the_runs_top() {
+async fn links_resolve_from_the_root_of_the_run() {
     let files = files();
     let mut script = Script::new();
     let link = script.text(b"a/link");
@@ -166,16 +166,16 @@ async fn links_lead_from_the_runs_top() {
     script.call("path_filestat_get", &[3, 0, link.0, link.1, 400]);
     script.call("path_filestat_get", &[3, 1, link.0, link.1, 500]);
     script.call("path_open", &[3, 0, link.0, link.1, 0, READ, 0, 0, 16]);
-    let told = script.run(&files).await;
+    let result = script.run(&files).await;
     let mut errnos = [None; 10];
     for (at, errno) in [(1, Errno::EXIST), (2, Errno::ACCES), (9, Errno::LOOP)] {
         errnos[at] = Some(errno);
     }
-    fails(&told, &errnos);
-    assert_eq!(&told.image[100..100 + word(&told, 20) as usize], b"../c.txt");
-    assert_eq!((&told.image[200..203], word(&told, 24)), (&b"../"[..], 3));
-    assert_eq!(&told.image[300..304], b"0123");
-    assert_eq!((told.image[416], told.image[516]), (7, 4));
+    fails(&result, &errnos);
+    assert_eq!(&result.image[100..100 + word(&result, 20) as usize], b"../c.txt");
+    assert_eq!((&result.image[200..203], word(&result, 24)), (&b"../"[..], 3));
+    assert_eq!(&result.image[300..304], b"0123");
+    assert_eq!((result.image[416], result.image[516]), (7, 4));
     assert_eq!(files.stat_link("a/link").unwrap().kind, EntryKind::Link);
 }
 
@@ -187,23 +187,23 @@ async fn folders_are_read_in_parts() {
     }
     let mut script = Script::new();
     script.open("many", FOLDER, READ, 0);
-    // An entry here has 26 bytes, the first 25: three fit, and a part of the fourth.
+    // An entry has 26 bytes here, the first one 25: three fit, and a part of the fourth.
     script.call("fd_readdir", &[4, 1024, 100, 0, 8]);
     script.call("fd_readdir", &[4, 2048, 4000, 3, 12]);
     script.call("fd_readdir", &[4, 8192, 100, 22, 16]);
     script.call("fd_readdir", &[4, 8192, 100, u64::MAX, 20]);
     script.call("fd_readdir", &[4, u64::from(u32::MAX), 100, 0, 20]);
-    let told = script.run(&files).await;
-    fails(&told, &[None, None, None, None, None, Some(Errno::FAULT)]);
-    assert_eq!(word(&told, 8), 100);
-    assert_eq!((&told.image[1048..1049], &told.image[1073..1075]), (&b"."[..], &b".."[..]));
-    assert_eq!(word(&told, 12), 26 * 19);
-    assert_eq!(&told.image[2048 + 24..2048 + 26], b"01");
-    assert_eq!((word(&told, 16), word(&told, 20)), (0, 0));
+    let result = script.run(&files).await;
+    fails(&result, &[None, None, None, None, None, Some(Errno::FAULT)]);
+    assert_eq!(word(&result, 8), 100);
+    assert_eq!((&result.image[1048..1049], &result.image[1073..1075]), (&b"."[..], &b".."[..]));
+    assert_eq!(word(&result, 12), 26 * 19);
+    assert_eq!(&result.image[2048 + 24..2048 + 26], b"01");
+    assert_eq!((word(&result, 16), word(&result, 20)), (0, 0));
 }
 
 #[tokio::test]
-async fn devices_do_what_is_meant() {
+async fn devices_behave_like_those_of_linux() {
     let files = files();
     let mut script = Script::new();
     script.fds = vec![(63, Stream::bytes("substituted"))];
@@ -220,20 +220,20 @@ async fn devices_do_what_is_meant() {
     let (null, dev) = (script.text(b"dev/null"), script.text(b"dev/full"));
     script.call("path_unlink_file", &[3, null.0, null.1]);
     script.call("path_filestat_get", &[3, 1, dev.0, dev.1, 400]);
-    let told = script.run(&files).await;
+    let result = script.run(&files).await;
     let mut errnos = [None; 16];
     errnos[9] = Some(Errno::NOSPC);
     errnos[14] = Some(Errno::PERM);
-    fails(&told, &errnos);
-    assert_eq!(&told.image[200..211], b"substituted");
-    assert_ne!(&told.image[300..364], &[0; 64]);
-    assert_eq!(told.image[416], 4);
-    assert_eq!(told.stderr, "told\n");
+    fails(&result, &errnos);
+    assert_eq!(&result.image[200..211], b"substituted");
+    assert_ne!(&result.image[300..364], &[0; 64]);
+    assert_eq!(result.image[416], 4);
+    assert_eq!(result.stderr, "told\n");
     assert_eq!(files.list("/").unwrap().len(), 2, "no device became a file");
 }
 
 #[tokio::test]
-async fn a_folder_of_the_runs_own_comes_before_unknown_devices() {
+async fn a_folder_dev_of_the_run_takes_precedence_over_unknown_devices() {
     let files = files();
     files.write("dev/notes", b"mine").unwrap();
     let mut script = Script::new();
@@ -242,13 +242,13 @@ async fn a_folder_of_the_runs_own_comes_before_unknown_devices() {
     script.open("dev/more", CREATE, WRITE, 0);
     script.open("dev/null", CREATE, WRITE, 0);
     script.write(6, b"gone");
-    let told = script.run(&files).await;
-    fails(&told, &[None; 5]);
+    let result = script.run(&files).await;
+    fails(&result, &[None; 5]);
     assert_eq!(files.list("dev").unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn arguments_variables_and_descriptors_are_told() {
+async fn a_guest_sees_its_arguments_variables_and_descriptors() {
     let mut script = Script::new();
     script.call("args_sizes_get", &[240, 244]);
     script.call("args_get", &[16, 64]);
@@ -265,39 +265,39 @@ async fn arguments_variables_and_descriptors_are_told() {
     script.call("fd_close", &[5]);
     script.read(4, 400, 9);
     script.call("fd_renumber", &[4, 9]);
-    let told = script.run(&files()).await;
+    let result = script.run(&files()).await;
     let bad = Some(Errno::BADF);
-    fails(&told, &[None, None, None, None, None, None, bad, None, bad, None, None, None, bad, None, bad]);
-    assert_eq!((word(&told, 240), word(&told, 244)), (2, 10));
-    assert_eq!(&told.image[64..74], b"guest\0one\0");
-    assert_eq!((word(&told, 16), word(&told, 20)), (64, 70));
-    assert_eq!((word(&told, 248), word(&told, 252)), (2, 10));
-    assert_eq!(&told.image[128..138], b"A=b\0PWD=/\0");
-    assert_eq!((told.image[200], word(&told, 204), told.image[208]), (0, 1, b'/'));
-    assert_eq!(told.image[300], 0, "a capture is no terminal");
-    assert_eq!(&told.image[400..405], b"hello");
+    fails(&result, &[None, None, None, None, None, None, bad, None, bad, None, None, None, bad, None, bad]);
+    assert_eq!((word(&result, 240), word(&result, 244)), (2, 10));
+    assert_eq!(&result.image[64..74], b"guest\0one\0");
+    assert_eq!((word(&result, 16), word(&result, 20)), (64, 70));
+    assert_eq!((word(&result, 248), word(&result, 252)), (2, 10));
+    assert_eq!(&result.image[128..138], b"A=b\0PWD=/\0");
+    assert_eq!((result.image[200], word(&result, 204), result.image[208]), (0, 1, b'/'));
+    assert_eq!(result.image[300], 0, "a capture is not a terminal");
+    assert_eq!(&result.image[400..405], b"hello");
 }
 
 #[tokio::test]
-async fn times_are_kept() {
+async fn modification_times_are_stored() {
     let files = files();
     let mut script = Script::new();
     let file = script.text(b"c.txt");
     script.call("path_filestat_set_times", &[3, 1, file.0, file.1, 0, 1_000_000_000, 4]);
     script.call("path_filestat_get", &[3, 1, file.0, file.1, 0]);
     script.call("path_filestat_set_times", &[3, 1, file.0, file.1, 0, 0, 12]);
-    let told = script.run(&files).await;
-    fails(&told, &[None, None, Some(Errno::INVAL)]);
-    assert_eq!(long(&told, 48), 1_000_000_000);
-    assert_eq!(long(&told, 32), 10);
+    let result = script.run(&files).await;
+    fails(&result, &[None, None, Some(Errno::INVAL)]);
+    assert_eq!(long(&result, 48), 1_000_000_000);
+    assert_eq!(long(&result, 32), 10);
 }
 
 #[tokio::test]
-async fn sleeping_and_waiting_end_with_what_comes_first() {
+async fn a_poll_ends_with_the_first_event() {
     let (reader, writer) = Stream::pipe();
-    let (told_by, tell) = Stream::pipe();
+    let (reader_end, writer_end) = Stream::pipe();
     let mut script = Script::new();
-    script.fds = vec![(5, reader), (6, tell)];
+    script.fds = vec![(5, reader), (6, writer_end)];
     script.open("dev/fd/5", 0, READ, 0);
     script.open("dev/fd/6", 0, WRITE, 0);
     let mut clock = vec![0; 48];
@@ -314,36 +314,36 @@ async fn sleeping_and_waiting_end_with_what_comes_first() {
     script.call("poll_oneoff", &[both, 2048, 0, 8]);
     script.call("poll_oneoff", &[both, 2048, 1 << 20, 8]);
     let files = files();
-    let (told, ()) = tokio::join!(script.run(&files), async {
-        assert_eq!(told_by.read(9).await.unwrap(), "waited");
+    let (result, ()) = tokio::join!(script.run(&files), async {
+        assert_eq!(reader_end.read(9).await.unwrap(), "waited");
         writer.write(b"now").await.unwrap();
     });
-    fails(&told, &[None, None, None, None, None, Some(Errno::INVAL), Some(Errno::INVAL)]);
-    assert_eq!((word(&told, 40), told.image[1024]), (1, 1), "the clock came first");
-    assert_eq!((word(&told, 44), told.image[2048], long(&told, 2064)), (1, 2, 3), "then the pipe");
+    fails(&result, &[None, None, None, None, None, Some(Errno::INVAL), Some(Errno::INVAL)]);
+    assert_eq!((word(&result, 40), result.image[1024]), (1, 1), "the clock came first");
+    assert_eq!((word(&result, 44), result.image[2048], long(&result, 2064)), (1, 2, 3), "then the pipe");
 }
 
 #[tokio::test]
-async fn a_guest_starts_commands_by_the_shell() {
+async fn a_guest_starts_commands_through_the_shell() {
     let mut script = Script::new();
     let (argv, env) = (script.text(b"ls\0-l\0"), script.text(b"X=y\0Z=\0"));
     script.call("spawn", &[argv.0, argv.1, env.0, env.1, 3, 250]);
     script.call("spawn", &[argv.0, 0, env.0, env.1, 3, 0]);
     script.call("spawn", &[u64::from(u32::MAX), 50, 0, 0, 0, 0]);
-    let told = script.run(&files()).await;
-    assert_eq!(told.ended, Ended::Exited(Status(0)));
-    let output = [told.answers.iter().flat_map(|word| word.to_le_bytes()).collect(), told.image].concat();
+    let result = script.run(&files()).await;
+    assert_eq!(result.outcome, CommandOutcome::Exited(Status(0)));
+    let output = [result.answers.iter().flat_map(|word| word.to_le_bytes()).collect(), result.image].concat();
     let output = String::from_utf8_lossy(&output);
     let words = r#"["ls", "-l"] [("X", "y"), ("Z", "")] / Some(250ms) b"""#;
     assert!(output.contains(&format!("{words}\n\u{7}\0\0\0~\0\0\0~\0\0\0")), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_once_where_the_command_fails() {
+async fn a_refusal_is_not_reported_if_the_command_succeeds() {
     let mut script = Script::new();
     script.open("../x", 0, READ, 0);
     script.open("../y", CREATE, WRITE, 0);
-    let told = script.run(&files()).await;
-    fails(&told, &[Some(Errno::ACCES); 2]);
-    assert_eq!(told.stderr, "", "it ended well all the same");
+    let result = script.run(&files()).await;
+    fails(&result, &[Some(Errno::ACCES); 2]);
+    assert_eq!(result.stderr, "", "the command succeeded");
 }

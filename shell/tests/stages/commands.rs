@@ -1,10 +1,10 @@
-//! The commands that come with the shell, run as its stages are.
+//! The bundled commands, run as stages.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Command, Ended, StageBounds, Status, Stream, Toolbox};
+use wattle_shell::{Command, CommandOutcome, StageBounds, Status, Stream, Toolbox};
 
 use crate::guest::Echo;
 
@@ -19,20 +19,27 @@ fn files() -> Arc<Files> {
     Arc::new(files)
 }
 
-async fn stage(files: &Arc<Files>, cwd: &str, argv: &[&str], input: Stream, output: Stream, errors: Stream) -> Ended {
+async fn stage(
+    files: &Arc<Files>,
+    cwd: &str,
+    argv: &[&str],
+    input: Stream,
+    output: Stream,
+    errors: Stream,
+) -> CommandOutcome {
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
     let fds = vec![(0, input), (1, output), (2, errors)];
     let command = Command { argv, env: Vec::new(), cwd: cwd.to_owned(), fds };
     toolbox().run(command, files, Arc::new(Echo), &StageBounds::default()).await
 }
 
-/// The status of one command, what it wrote, and what it complained of.
+/// Runs one command and returns its status, its standard output and its standard error.
 async fn one(files: &Arc<Files>, cwd: &str, argv: &[&str], input: &str) -> (u8, String, String) {
     let (output, written) = Stream::capture(1 << 24);
-    let (errors, complaints) = Stream::capture(1 << 16);
-    let ended = stage(files, cwd, argv, Stream::bytes(input.to_owned()), output, errors).await;
+    let (errors, captured_errors) = Stream::capture(1 << 16);
+    let outcome = stage(files, cwd, argv, Stream::bytes(input.to_owned()), output, errors).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (ended.status().0, text(written.take()), text(complaints.take()))
+    (outcome.status().0, text(written.take()), text(captured_errors.take()))
 }
 
 #[tokio::test]
@@ -56,31 +63,31 @@ async fn commands_work_on_the_runs_files() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_where_the_command_fails() {
+async fn a_refusal_is_reported_if_the_command_fails() {
     let (status, output, errors) = one(&files(), "/", &["cat", "../secret", "../more"], "").await;
     assert_eq!((status, output.as_str()), (1, ""));
     assert_eq!(errors.matches("read blocked: path escapes your working dir").count(), 1, "{errors}");
 }
 
 #[tokio::test]
-async fn stages_run_side_by_side() {
+async fn stages_run_in_parallel() {
     let files = files();
     let (numbers, seq) = Stream::pipe();
     let (few, head) = Stream::pipe();
     let (output, written) = Stream::capture(1 << 16);
     let null = Stream::null;
-    let ended = tokio::join!(
+    let outcome = tokio::join!(
         stage(&files, "/", &["seq", "1000000000"], null(), seq, null()),
         stage(&files, "/", &["head", "-n", "3"], numbers, head, null()),
         stage(&files, "/", &["sort", "-r"], few, output, null()),
     );
-    assert_eq!(ended.0.status(), Status(141));
-    assert_eq!((ended.1.status(), ended.2.status()), (Status(0), Status(0)));
+    assert_eq!(outcome.0.status(), Status(141));
+    assert_eq!((outcome.1.status(), outcome.2.status()), (Status(0), Status(0)));
     assert_eq!(written.take(), b"3\n2\n1\n");
 }
 
 #[tokio::test]
-async fn the_compiled_module_is_the_owners_alone() {
+async fn only_the_owner_can_access_the_compiled_module() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("deep/cache");

@@ -1,8 +1,8 @@
-//! A guest that makes the calls that it is told to, one after the other, and tells what each gave.
+//! A guest that makes a list of calls, and outputs the result of each.
 //!
 //! ```text
-//! its input    its memory from 0 on (64 KiB), then calls: function u32, 4 unused, operands 10 × u64
-//! its output   what each call gave, u32; then its memory from 0 on (64 KiB)
+//! input     memory from address 0 (64 KiB), then calls: function u32, 4 unused, operands 10 × u64
+//! output    result of each call, u32; then memory from address 0 (64 KiB)
 //! ```
 
 use std::fmt::{self, Write as _};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
-use wattle_shell::{Command, Ended, Spawn, StageBounds, Status, Stream, Toolbox};
+use wattle_shell::{Command, CommandOutcome, Spawn, StageBounds, Status, Stream, Toolbox};
 
-/// The functions of preview 1, each with its operands: `i` for 32 bits, `I` for 64.
+/// The functions of preview 1, each with its operands: `i` for 32 bits, `I` for 64 bits.
 const FUNCTIONS: &str = include_str!("preview1.txt");
-/// The bytes of the guest's memory that a script fills and sees.
+/// Size of the part of the guest's memory that a script sets and reads, in bytes.
 pub(crate) const IMAGE: usize = 64 << 10;
-/// The bytes of one call.
+/// Size of one call, in bytes.
 const CALL: usize = 88;
 
 pub(crate) fn functions() -> Vec<(&'static str, &'static str)> {
@@ -56,14 +56,14 @@ fn wat() -> String {
         let whole = format!("(i64.load offset={offset} (local.get $at))");
         if kind == 'i' { format!("(i32.wrap_i64 {whole})") } else { whole }
     };
-    // The innermost block is left first: it stands for the first function.
+    // The innermost block ends first: it belongs to the first function.
     for (name, operands) in functions() {
         let operands: Vec<String> = operands.chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
         writeln!(text, ") (return (call ${name} {}))", operands.join(" ")).unwrap();
     }
     let operands: Vec<String> = "iiiiiI".chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
     writeln!(text, ") (call $spawn {}))", operands.join(" ")).unwrap();
-    // All is read, the calls are made, and their answers written where the calls stood.
+    // Reads all calls, makes them, and writes their results.
     text.push_str(
         r#"(func (export "_start") (local $end i32) (local $at i32) (local $out i32)
           (block $read (loop $more
@@ -106,7 +106,7 @@ fn guest() -> &'static Toolbox {
     GUEST.get_or_init(|| toolbox(&wat()))
 }
 
-/// Answers a command that is started with what it was started with.
+/// Runs no command: prints the command that it is passed.
 pub(crate) struct Echo;
 
 impl Spawn for Echo {
@@ -123,7 +123,7 @@ impl Spawn for Echo {
     }
 }
 
-/// Calls to make, and the memory that they work on.
+/// A list of calls, and the memory that they work on.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     image: Vec<u8>,
@@ -133,17 +133,17 @@ pub(crate) struct Script {
     pub(crate) bounds: StageBounds,
 }
 
-/// What came of a script.
-pub(crate) struct Told {
-    pub(crate) ended: Ended,
+/// Result of running a script.
+pub(crate) struct GuestResult {
+    pub(crate) outcome: CommandOutcome,
     pub(crate) answers: Vec<u32>,
     pub(crate) image: Vec<u8>,
     pub(crate) stderr: String,
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for GuestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?} {:?}", self.ended, self.answers, self.stderr)
+        write!(f, "{:?} {:?} {:?}", self.outcome, self.answers, self.stderr)
     }
 }
 
@@ -153,7 +153,7 @@ impl Script {
         Script { image, calls: Vec::new(), free: 32 << 10, fds: Vec::new(), bounds: StageBounds::default() }
     }
 
-    /// Places a text in the upper half of the image: its address and its length.
+    /// Stores a text in the upper half of the image. Returns its address and its length.
     pub(crate) fn text(&mut self, text: &[u8]) -> (u64, u64) {
         let at = self.free;
         self.image[at..at + text.len()].copy_from_slice(text);
@@ -161,10 +161,10 @@ impl Script {
         (at as u64, text.len() as u64)
     }
 
-    /// Places paths at the beginning of the image, 32 bytes apart.
+    /// Stores paths at the start of the image, 32 bytes apart.
     pub(crate) fn paths(&mut self, paths: &[&str]) {
-        for (place, path) in self.image.chunks_exact_mut(32).zip(paths) {
-            place[..path.len()].copy_from_slice(path.as_bytes());
+        for (slot, path) in self.image.chunks_exact_mut(32).zip(paths) {
+            slot[..path.len()].copy_from_slice(path.as_bytes());
         }
     }
 
@@ -180,13 +180,13 @@ impl Script {
     pub(crate) fn raw(&mut self, function: u32, operands: &[u64]) {
         let mut call = vec![0; CALL];
         call[..4].copy_from_slice(&function.to_le_bytes());
-        for (place, operand) in call[8..].chunks_exact_mut(8).zip(operands) {
-            place.copy_from_slice(&operand.to_le_bytes());
+        for (slot, operand) in call[8..].chunks_exact_mut(8).zip(operands) {
+            slot.copy_from_slice(&operand.to_le_bytes());
         }
         self.calls.extend(call);
     }
 
-    /// Opens a path below the top with `how` and `rights`; the number of the descriptor comes at address 0.
+    /// Opens a path below the root with `how` and `rights`. The descriptor is stored at address 0.
     pub(crate) fn open(&mut self, path: &str, how: u64, rights: u64, flags: u64) {
         let (at, len) = self.text(path.as_bytes());
         self.call("path_open", &[3, 1, at, len, how, rights, 0, flags, 0]);
@@ -206,9 +206,9 @@ impl Script {
         self.call("fd_read", &[fd, part, 1, 8]);
     }
 
-    pub(crate) async fn run(&self, files: &Arc<Files>) -> Told {
+    pub(crate) async fn run(&self, files: &Arc<Files>) -> GuestResult {
         let (output, captured) = Stream::capture(1 << 20);
-        let (errors, complaints) = Stream::capture(1 << 16);
+        let (errors, captured_errors) = Stream::capture(1 << 16);
         let mut fds = vec![(0, Stream::bytes([&self.image[..], &self.calls].concat())), (1, output), (2, errors)];
         fds.extend(self.fds.iter().cloned());
         let command = Command {
@@ -217,15 +217,15 @@ impl Script {
             cwd: "/".to_owned(),
             fds,
         };
-        let ended = guest().run(command, files, Arc::new(Echo), &self.bounds).await;
+        let outcome = guest().run(command, files, Arc::new(Echo), &self.bounds).await;
         let output = captured.take();
         let answers = output.len().saturating_sub(IMAGE);
         let (answers, image) = output.split_at(answers);
-        Told {
-            ended,
+        GuestResult {
+            outcome,
             answers: answers.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect(),
             image: image.to_vec(),
-            stderr: String::from_utf8_lossy(&complaints.take()).into_owned(),
+            stderr: String::from_utf8_lossy(&captured_errors.take()).into_owned(),
         }
     }
 }

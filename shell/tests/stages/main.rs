@@ -1,4 +1,4 @@
-//! Stages of pipelines: what a guest can ask its host for, what it is held to, and the commands that come with the shell.
+//! Stages of pipelines: the host functions, the limits of a stage, and the bundled commands.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,15 +1,15 @@
-//! Calls of any function with any operands: they end, and touch nothing outside.
+//! Calls of random functions with random operands: they end, and change nothing outside the run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Ended, Killed, Status, Stream};
+use wattle_shell::{CommandOutcome, KillReason, Status, Stream};
 
 use crate::guest::{Script, functions};
 
-/// Paths that lie at known places of the guest's memory, 32 bytes apart.
+/// Paths at known addresses of the guest's memory, 32 bytes apart.
 const PATHS: [&str; 12] = [
     "a",
     "a/b",
@@ -41,7 +41,7 @@ fn operand() -> impl Strategy<Value = u64> {
 fn calls() -> impl Strategy<Value = Vec<(u32, Vec<u64>)>> {
     let count = functions().len() as u32;
     let poll = functions().iter().position(|(name, _)| *name == "poll_oneoff").unwrap() as u32;
-    // One that waits for ever is no news; those that end are told below.
+    // A poll may wait forever. Polls that end are tested below.
     let function = (0..count + 2).prop_filter("waits", move |function| *function != poll);
     proptest::collection::vec((function, proptest::collection::vec(operand(), 9)), 1..120)
 }
@@ -68,11 +68,11 @@ proptest! {
             script.raw(*function, operands);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let told = runtime.block_on(async {
+        let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&Arc::new(files))).await
         });
-        let told = told.expect("it ends");
-        if let Ended::Killed(Killed::Crash(why)) = &told.ended {
+        let result = result.expect("it ends");
+        if let CommandOutcome::Killed(KillReason::Crash(why)) = &result.outcome {
             prop_assert!(!why.contains("host"), "{why}");
         }
         prop_assert_eq!(std::fs::read_to_string(dir.path().join("outside")).unwrap(), "outside");
@@ -80,28 +80,28 @@ proptest! {
     }
 
     #[test]
-    fn no_subscription_does_harm(asked in proptest::collection::vec(subscription(), 0..40), count in operand()) {
+    fn no_subscription_does_harm(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
         let (reader, _writer) = Stream::pipe();
         let mut script = Script::new();
         script.fds = vec![(5, reader)];
         script.open("dev/fd/5", 0, 2, 0);
         let mut clock = vec![0; 48];
         clock[24..32].copy_from_slice(&1_000_000u64.to_le_bytes());
-        let whole = asked.len() as u64 + 1;
-        let (all, _) = script.text(&[clock, asked.concat()].concat());
+        let whole = subscriptions.len() as u64 + 1;
+        let (all, _) = script.text(&[clock, subscriptions.concat()].concat());
         script.call("poll_oneoff", &[all, 8192, whole, 0]);
         script.call("poll_oneoff", &[all, 8192, count.min(whole), 0]);
         script.call("poll_oneoff", &[all, count, whole, 0]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
-        let told = runtime.block_on(async {
+        let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&files)).await
         });
-        prop_assert_eq!(told.expect("it ends").ended, Ended::Exited(Status(0)));
+        prop_assert_eq!(result.expect("it ends").outcome, CommandOutcome::Exited(Status(0)));
     }
 }
 
-/// A subscription with any descriptor, clock, time and flags.
+/// Generates a subscription with random descriptor, clock, time and flags.
 fn subscription() -> impl Strategy<Value = Vec<u8>> {
     (0u8..4, operand(), operand(), operand(), any::<u8>()).prop_map(|(kind, what, time, precision, flags)| {
         let mut all = vec![0; 48];

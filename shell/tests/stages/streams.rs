@@ -1,16 +1,16 @@
-//! What stands behind descriptors.
+//! The streams behind descriptors.
 
 use std::io::SeekFrom;
 use std::sync::Arc;
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Errno, OpenHow, Stream, StreamKind};
+use wattle_shell::{Errno, OpenMode, Stream, StreamKind};
 
 fn files() -> Arc<Files> {
     Arc::new(Files::overlay(None, OVERLAY_LIMIT))
 }
 
-/// Reads to the end.
+/// Reads a stream to its end.
 async fn rest(stream: &Stream) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -23,7 +23,7 @@ async fn rest(stream: &Stream) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_pipe_carries_more_than_it_holds() {
+async fn a_pipe_carries_more_than_its_capacity() {
     let (reader, writer) = Stream::pipe();
     let data: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
     let sent = data.clone();
@@ -62,7 +62,7 @@ async fn a_pipe_without_a_reader_is_broken() {
 }
 
 #[tokio::test]
-async fn short_writes_of_many_are_not_mixed() {
+async fn short_writes_of_several_writers_are_not_interleaved() {
     let (reader, writer) = Stream::pipe();
     let tasks: Vec<_> = (0..4u8)
         .map(|task| {
@@ -84,7 +84,7 @@ async fn short_writes_of_many_are_not_mixed() {
 }
 
 #[tokio::test]
-async fn a_capture_refuses_what_is_beyond_it_or_keeps_both_ends() {
+async fn a_capture_fails_at_its_limit_or_retains_both_ends() {
     let (stream, captured) = Stream::capture(8);
     stream.write(b"01234567").await.unwrap();
     assert!(!captured.overflowed());
@@ -101,17 +101,17 @@ async fn a_capture_refuses_what_is_beyond_it_or_keeps_both_ends() {
 }
 
 #[tokio::test]
-async fn clones_share_their_place_in_a_file() {
+async fn clones_share_their_position_in_a_file() {
     for through in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let base = Files::open_base(dir.path()).unwrap();
         let files =
             Arc::new(if through { Files::write_through(base) } else { Files::overlay(Some(base), OVERLAY_LIMIT) });
-        let output = Stream::open(&files, "/out", OpenHow::WRITE).await.unwrap();
+        let output = Stream::open(&files, "/out", OpenMode::WRITE).await.unwrap();
         output.write(b"one ").await.unwrap();
         output.clone().write(b"two").await.unwrap();
         assert_eq!(files.read("out").unwrap(), "one two", "it is there at once");
-        let input = Stream::open(&files, "/out", OpenHow::READ).await.unwrap();
+        let input = Stream::open(&files, "/out", OpenMode::READ).await.unwrap();
         assert_eq!(input.clone().read(4).await.unwrap(), "one ");
         assert_eq!(input.read(9).await.unwrap(), "two");
         output.write(b"!").await.unwrap();
@@ -120,33 +120,33 @@ async fn clones_share_their_place_in_a_file() {
         assert_eq!(input.read(9).await.unwrap(), "o!");
         assert_eq!(input.write(b"x").await, Err(Errno::BADF));
         assert_eq!(output.read(1).await, Err(Errno::BADF));
-        let both = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
+        let both = Stream::open(&files, "/out", OpenMode::READ_WRITE).await.unwrap();
         both.write(b"ONE").await.unwrap();
         assert_eq!(both.read(4).await.unwrap(), " two");
         assert_eq!(both.kind(), StreamKind::File);
-        let more = Stream::open(&files, "/out", OpenHow::APPEND).await.unwrap();
+        let more = Stream::open(&files, "/out", OpenMode::APPEND).await.unwrap();
         more.seek(SeekFrom::Start(0)).unwrap();
         more.write(b"?").await.unwrap();
         assert_eq!(files.read("out").unwrap(), "ONE two!?");
-        let refused = Stream::open(&files, "/out", OpenHow::NEW).await.unwrap_err();
+        let refused = Stream::open(&files, "/out", OpenMode::CREATE_NEW).await.unwrap_err();
         assert_eq!(refused.errno, Errno::EXIST);
     }
 }
 
 #[tokio::test]
-async fn refusals_keep_their_words() {
+async fn refusals_keep_their_message() {
     let files = files();
     for (path, how, words) in [
-        ("/../x", OpenHow::READ, "read blocked: path escapes your working dir"),
-        ("/x/../../y", OpenHow::WRITE, "write blocked: path escapes your working dir"),
+        ("/../x", OpenMode::READ, "read blocked: path escapes your working dir"),
+        ("/x/../../y", OpenMode::WRITE, "write blocked: path escapes your working dir"),
         (
             "/_steps.jsonl",
-            OpenHow::APPEND,
+            OpenMode::APPEND,
             "write blocked: `_steps.jsonl` is the run's trace, which only the host writes",
         ),
-        ("/none", OpenHow::READ, "No such file or directory"),
-        ("/none/x", OpenHow::WRITE, "No such file or directory"),
-        ("/", OpenHow::WRITE, "Is a directory"),
+        ("/none", OpenMode::READ, "No such file or directory"),
+        ("/none/x", OpenMode::WRITE, "No such file or directory"),
+        ("/", OpenMode::WRITE, "Is a directory"),
     ] {
         assert_eq!(Stream::open(&files, path, how).await.unwrap_err().to_string(), words, "{path}");
     }
@@ -155,8 +155,8 @@ async fn refusals_keep_their_words() {
 #[tokio::test]
 async fn many_small_writes_are_not_slow() {
     let files = files();
-    let output = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
-    // Each would copy the whole file if anything held it as it was.
+    let output = Stream::open(&files, "/out", OpenMode::READ_WRITE).await.unwrap();
+    // Each write would copy the whole file if a reader held its contents.
     for _ in 0..20_000 {
         output.write(&[b'x'; 1000]).await.unwrap();
     }
@@ -164,7 +164,7 @@ async fn many_small_writes_are_not_slow() {
 }
 
 #[tokio::test]
-async fn what_comes_from_outside_and_goes_there_passes() {
+async fn streams_read_and_write_outside_the_run() {
     let (mut far, near) = tokio::io::duplex(16);
     let (reader, writer) = tokio::io::split(near);
     let (input, output) = (Stream::reader(reader), Stream::writer(writer));

@@ -22,7 +22,7 @@ async fn a_fork_shares_the_first_steps() {
     let second = script(&wat(r#"(resv (fs.read? "log.txt"))"#));
 
     fork(&place.journal(), &run, 1, None, "f".to_owned()).await.unwrap();
-    assert_eq!(place.opened("f").await.opening.forked, Some(("r".to_owned(), 1)));
+    assert_eq!(place.opened("f").await.start.forked, Some(("r".to_owned(), 1)));
     let (ended, files) = place.resume(&second, "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "the first step is not done again");

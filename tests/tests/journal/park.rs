@@ -2,7 +2,7 @@
 //! the answer.
 
 use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
+use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};
 use wattle_agent::machine::Event;
 
 use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
@@ -22,7 +22,7 @@ fn script() -> ByTurn {
 
 async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
-    let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
+    let RunOutcome::Parked(ParkedRun { run_id, waiting }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
     let emitted: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
     let Some(Event::Parked { call, question }) = emitted.last() else { panic!("{emitted:?}") };
@@ -53,7 +53,7 @@ async fn an_approved_run_is_resumed() {
     assert_eq!(place.network.made("POST https://a.example/form"), 1);
     assert_eq!(place.value("n").await.as_deref(), Some("2"));
     assert_eq!(place.steps().len(), 2);
-    let Ended::Done(report) = ended else { panic!() };
+    let RunOutcome::Done(report) = ended else { panic!() };
     end(&place.journal(), &report).await.unwrap();
     assert_eq!(place.replay("r").await.difference, None, "the answer is part of the recording");
 }
@@ -80,7 +80,7 @@ async fn a_nested_call_asks_too() {
         done(),
     ]);
     let (ended, _) = place.run(&place.journal(), &script, "r").await;
-    let Ended::Parked(Parked { waiting, .. }) = ended else { panic!("{ended:?}") };
+    let RunOutcome::Parked(ParkedRun { waiting, .. }) = ended else { panic!("{ended:?}") };
     assert_eq!(waiting[0].call, "1.1");
     let (ended, files) = place.resume(&script, "r", &[("1.1", true)]).await;
     assert_eq!(answer(&ended.unwrap()), "done");

@@ -14,7 +14,7 @@ use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::policy::{self, NoApprover, Preflight};
 use wattle_agent::catalog::Catalog;
-use wattle_agent::journal::{self, Ended, Opened, Resumed, SharedJournal, Status};
+use wattle_agent::journal::{self, ResumeOptions, RunOutcome, RunRecord, SharedJournal, Status};
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
@@ -178,7 +178,12 @@ impl Place {
     }
 
     /// Runs a job under the id `id` of a journal.
-    pub(crate) async fn run(&self, journal: &SharedJournal, model: &dyn Model, id: &str) -> (Ended, Vec<Envelope>) {
+    pub(crate) async fn run(
+        &self,
+        journal: &SharedJournal,
+        model: &dyn Model,
+        id: &str,
+    ) -> (RunOutcome, Vec<Envelope>) {
         let (_, job) = self.job();
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
@@ -193,9 +198,9 @@ impl Place {
         model: &dyn Model,
         id: &str,
         answers: &[(&str, bool)],
-    ) -> (Result<Ended, journal::ResumeError>, Arc<Files>) {
+    ) -> (Result<RunOutcome, journal::ResumeError>, Arc<Files>) {
         let (files, grants) = self.process("s");
-        let with = Resumed {
+        let with = ResumeOptions {
             grants,
             signer: None,
             cancel: CancellationToken::new(),
@@ -208,7 +213,7 @@ impl Place {
         (ended, files)
     }
 
-    pub(crate) async fn opened(&self, id: &str) -> Opened {
+    pub(crate) async fn opened(&self, id: &str) -> RunRecord {
         self.journal().run(id).await.unwrap().unwrap()
     }
 
@@ -226,16 +231,16 @@ impl Place {
     }
 
     /// Replays a run on a separate host.
-    pub(crate) async fn replay(&self, id: &str) -> journal::Replayed {
+    pub(crate) async fn replay(&self, id: &str) -> journal::ReplayReport {
         journal::replay(&self.host, &self.journal(), &self.opened(id).await, 1).await.unwrap()
     }
 }
 
 /// Returns the answer of a run that ended.
-pub(crate) fn answer(ended: &Ended) -> &str {
+pub(crate) fn answer(ended: &RunOutcome) -> &str {
     match ended {
-        Ended::Done(report) => report.ending.text(),
-        Ended::Parked(parked) => panic!("the run waits: {parked:?}"),
+        RunOutcome::Done(report) => report.ending.text(),
+        RunOutcome::Parked(parked) => panic!("the run waits: {parked:?}"),
     }
 }
 

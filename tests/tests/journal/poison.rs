@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{Ended, Journal as _, ResumeError, Status, end};
+use wattle_agent::journal::{Journal as _, ResumeError, RunOutcome, Status, end};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
@@ -103,7 +103,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
     let ended = place.resume(&Gone::at(usize::MAX), "r", &[]).await.0.unwrap();
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"));
-    let Ended::Done(report) = ended else { panic!() };
+    let RunOutcome::Done(report) = ended else { panic!() };
     end(&place.journal(), &report).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(place.replay("r").await.difference, None);
@@ -171,7 +171,7 @@ async fn a_panic_in_a_run_ends_only_that_run() {
     let journal = place.journal();
     let good = ByTurn(vec![wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#), done()]);
     let (panicked, went_on) = tokio::join!(place.run(&journal, &Panics, "r"), place.run(&journal, &good, "other"));
-    let Ended::Done(report) = panicked.0 else { panic!() };
+    let RunOutcome::Done(report) = panicked.0 else { panic!() };
     let Ending::Failed { message } = &report.ending else { panic!("{report:?}") };
     assert!(message.contains("a bug in the host ended the run") && !message.contains("secret"), "{message}");
     assert!(panicked.1.iter().any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. })));
@@ -191,7 +191,7 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     let kept = (&journal, "r".to_owned(), serde_json::Value::Null);
     let settings = wattle_agent::Settings::default();
     let ended = wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, kept).await.unwrap();
-    let Ended::Done(report) = ended else { panic!() };
+    let RunOutcome::Done(report) = ended else { panic!() };
     assert!(matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host")));
     assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay is kept");
     end(&journal, &report).await.unwrap();

@@ -4,7 +4,7 @@
 use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{Call, Difference, Journal as _, Opened, replay};
+use wattle_agent::journal::{Difference, Journal as _, RecordedCall, RunRecord, replay};
 use wattle_agent::machine::Input;
 use wattle_agent::rt::Limits;
 use wattle_agent::rt::tape::RecordedValue;
@@ -27,9 +27,9 @@ async fn recorded() -> Place {
 async fn changed(
     place: &Place,
     id: &str,
-    opened: impl FnOnce(&mut Opened),
+    opened: impl FnOnce(&mut RunRecord),
     turn: impl Fn(usize, &mut Input),
-    call: impl Fn(&mut Call),
+    call: impl Fn(&mut RecordedCall),
 ) {
     let mut run = place.opened("r").await;
     run.id = id.to_owned();
@@ -47,33 +47,33 @@ async fn changed(
 #[tokio::test]
 async fn each_kind_of_difference_is_named() {
     let place = recorded().await;
-    let keep = |_: &mut Opened| {};
+    let keep = |_: &mut RunRecord| {};
     let same = |_: usize, _: &mut Input| {};
-    let as_is = |_: &mut Call| {};
+    let as_is = |_: &mut RecordedCall| {};
     changed(&place, "same", keep, same, as_is).await;
-    changed(&place, "version", |run| *run.opening.capabilities.get_mut("kv").unwrap() += 1, same, as_is).await;
-    changed(&place, "prompt", |run| run.opening.setup.system.push_str(" More."), same, as_is).await;
+    changed(&place, "version", |run| *run.start.capabilities.get_mut("kv").unwrap() += 1, same, as_is).await;
+    changed(&place, "prompt", |run| run.start.setup.system.push_str(" More."), same, as_is).await;
     let answers = |at: usize, input: &mut Input| {
         if let (1, Input::Answer(answer)) = (at, input) {
             answer.text = answer.text.replace("\"n\" 1", "\"n\" 2");
         }
     };
     changed(&place, "answer", keep, answers, as_is).await;
-    let came = |call: &mut Call| {
-        if call.mark.function == "http.get" {
-            call.came = Some(Ok(RecordedValue::Bytes(b"another page".to_vec())));
+    let came = |call: &mut RecordedCall| {
+        if call.id.function == "http.get" {
+            call.result = Some(Ok(RecordedValue::Bytes(b"another page".to_vec())));
         }
     };
     changed(&place, "came", keep, same, came).await;
-    let argument = |call: &mut Call| {
-        if call.mark.function == "kv.incr" {
-            (call.mark.digest, call.mark.args) = ([0; 16], "\"m\", 1".to_owned());
+    let argument = |call: &mut RecordedCall| {
+        if call.id.function == "kv.incr" {
+            (call.id.digest, call.id.args) = ([0; 16], "\"m\", 1".to_owned());
         }
     };
     changed(&place, "argument", keep, same, argument).await;
-    let more = |call: &mut Call| {
-        if call.mark.function == "kv.incr" {
-            call.mark.number += 1;
+    let more = |call: &mut RecordedCall| {
+        if call.id.function == "kv.incr" {
+            call.id.number += 1;
         }
     };
     changed(&place, "other", keep, same, more).await;
@@ -82,7 +82,7 @@ async fn each_kind_of_difference_is_named() {
         ("version", 0, "the capability `kv`", "version 3", "version 2"),
         ("prompt", 0, "the system prompt", "More.", ""),
         ("answer", 1, "event", "", ""),
-        ("came", 1, "what became of `wat`", "answer 0", "another page"),
+        ("came", 1, "the result of `wat`", "answer 0", "another page"),
         ("argument", 1, "call 2 of the program", "kv.incr(\"m\", 1)", "kv.incr(\"n\", 1)"),
         ("other", 1, "call 2 of the program", "no call", "kv.incr(\"n\", 1)"),
     ] {

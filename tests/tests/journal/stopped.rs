@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Answer, Call, Ended, Hold, Journal, Opened, ResumeError, SharedJournal, Status, Turn, end,
+    Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
 };
-use wattle_agent::ledger::Sealed;
+use wattle_agent::ledger::FinalSeal;
 use wattle_agent::machine::Message;
 use wattle_agent::{Tenant, TenantStore};
 
@@ -23,7 +23,7 @@ struct Stopping {
 }
 
 impl Stopping {
-    async fn pass<T>(&self, write: Answer<'_, T>) -> Result<T, wattle_agent::StoreError> {
+    async fn pass<T>(&self, write: JournalFuture<'_, T>) -> Result<T, wattle_agent::StoreError> {
         if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
             return write.await;
         }
@@ -39,41 +39,41 @@ impl Journal for Stopping {
     fn tenant(&self) -> &Tenant {
         self.store.tenant()
     }
-    fn open(&self, run: Opened) -> Answer<'_, ()> {
+    fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.open(run)))
     }
-    fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()> {
+    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.turn(run, turn)))
     }
-    fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()> {
+    fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.calls(run, calls)))
     }
-    fn attempt(&self, run: &str) -> Answer<'_, u32> {
+    fn attempt(&self, run: &str) -> JournalFuture<'_, u32> {
         Box::pin(self.pass(self.store.attempt(run)))
     }
-    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()> {
+    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.park(run, reason)))
     }
-    fn release(&self, run: &str) -> Answer<'_, bool> {
+    fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         Box::pin(self.pass(self.store.release(run)))
     }
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()> {
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.end(run, turns, sealed)))
     }
-    fn run(&self, run: &str) -> Answer<'_, Option<Opened>> {
+    fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         self.store.run(run)
     }
-    fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>> {
+    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>> {
         self.store.runs(status)
     }
-    fn turns(&self, run: &str) -> Answer<'_, Vec<Turn>> {
+    fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         self.store.turns(run)
     }
-    fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>> {
+    fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
         self.store.calls_of(run, turn)
     }
-    fn hold(&self, name: &str) -> Answer<'_, Option<Hold>> {
-        self.store.hold(name)
+    fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
+        self.store.lock(name)
     }
 }
 
@@ -111,7 +111,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let journal: SharedJournal = Arc::<Stopping>::clone(&stopping);
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
-                if let Ended::Done(report) = &ended {
+                if let RunOutcome::Done(report) = &ended {
                     end(&journal, report).await.unwrap();
                 }
             };
@@ -133,7 +133,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let (ended, files) = place.resume(&model, "r", &[]).await;
             let ended = ended.unwrap();
             assert_eq!(answer(&ended), "done", "write {write}");
-            let Ended::Done(report) = ended else { panic!() };
+            let RunOutcome::Done(report) = ended else { panic!() };
             end(&place.journal(), &report).await.unwrap();
 
             let observations = observations(&place, "r").await;
@@ -165,10 +165,10 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
 async fn two_processes_never_work_on_one_run() {
     let place = Place::new();
     let journal = place.journal();
-    let hold = journal.hold("run:r").await.unwrap().unwrap();
-    assert!(journal.hold("run:r").await.unwrap().is_none());
-    assert!(journal.hold("run:other").await.unwrap().is_some());
+    let hold = journal.lock("run:r").await.unwrap().unwrap();
+    assert!(journal.lock("run:r").await.unwrap().is_none());
+    assert!(journal.lock("run:other").await.unwrap().is_some());
     assert!(matches!(place.resume(&ByTurn(Vec::new()), "r", &[]).await.0, Err(ResumeError::Held(_))));
     drop(hold);
-    assert!(journal.hold("run:r").await.unwrap().is_some());
+    assert!(journal.lock("run:r").await.unwrap().is_some());
 }

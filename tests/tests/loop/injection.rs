@@ -135,7 +135,7 @@ async fn check(world: &World, native: bool, way: &str, imitation: &str) {
 }
 
 #[tokio::test]
-async fn what_programs_read_never_passes_for_the_host() {
+async fn data_of_programs_never_passes_for_the_host() {
     let world = World::new();
     for native in [false, true] {
         for imitation in IMITATIONS {

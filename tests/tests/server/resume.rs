@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wattle_agent::journal::{Journal as _, Opened, Opening, Status, Turn};
+use wattle_agent::journal::{Journal as _, RunRecord, RunStart, Status, Turn};
 use wattle_agent::machine::{Effect, Input, Message, Setup, State, Usage, step};
 use wattle_agent::{Store, Tenant, TenantStore};
 
@@ -11,7 +11,7 @@ use crate::world::World;
 /// Stores a run as a server leaves it that is killed while it asks the model.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     let setup = Setup { system: "prompt".to_owned(), session_id: Some(session.to_owned()), ..Setup::default() };
-    let opening = Opening {
+    let start = RunStart {
         setup: setup.clone(),
         message: "hello".to_owned(),
         agent: "wattle".to_owned(),
@@ -26,7 +26,7 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
         forked: None,
         origin: serde_json::json!({"by": by}),
     };
-    let run = Opened {
+    let run = RunRecord {
         id: id.to_owned(),
         session: Some(session.to_owned()),
         status: Status::Open,
@@ -34,14 +34,14 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
         used: 0,
         attempts: 1,
         reason: None,
-        opening,
+        start,
     };
     store.open(run).await.unwrap();
     let input = Input::Begin { message: "hello".to_owned() };
     let (_, effects) = step(State::new(setup), input.clone());
     assert!(matches!(effects.as_slice(), [Effect::Ask(_)]));
     store
-        .turn(id, Turn { spent: Usage::default(), input, done: Vec::new(), seq: 1, elapsed_ms: 0, files: None })
+        .turn(id, Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files: None })
         .await
         .unwrap();
 }
@@ -52,7 +52,7 @@ async fn open_runs_are_resumed_once() {
     for (id, session, by) in [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")] {
         left_open(&store, id, session, by).await;
     }
-    let held = store.hold("run:r3").await.unwrap().unwrap();
+    let held = store.lock("run:r3").await.unwrap().unwrap();
     let mut world = World::on(store.clone(), |_| {}).await;
     world.question().await.respond("one");
     world.question().await.respond("two");

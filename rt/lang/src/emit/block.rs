@@ -109,13 +109,13 @@ impl<'s> Emitter<'_, 's> {
         let mut conditions = Vec::new();
         let then = loop {
             let Some(node) = nodes.next(tree) else {
-                let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
+                let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
                 return Err(Fault::new(tree.span(list), message));
             };
             match tree.head(node) {
                 Some("then") => break node,
                 Some("else") => {
-                    let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
+                    let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
                     return Err(Fault::new(tree.span(node), message));
                 }
                 _ => conditions.push(node),

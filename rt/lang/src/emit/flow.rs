@@ -51,7 +51,7 @@ pub(crate) struct Emitted {
     pub(crate) ty: Val,
     /// If true, the first value is 0 or 1.
     pub(crate) is_bool: bool,
-    /// If true, the value is dropped if nothing uses it.
+    /// If true, the value is dropped when nothing uses it.
     pub(crate) droppable: bool,
 }
 

@@ -45,7 +45,7 @@ impl<'s> Emitter<'_, 's> {
                 NodeKind::Atom => self.flat(node, nodes, context, &mut open)?,
                 _ => self.node(node, context)?,
             };
-            if out.droppable && context == Context::Statement && !self.is_taken(*nodes, &open) {
+            if out.droppable && context == Context::Statement && !self.is_used(*nodes, &open) {
                 self.out.push_str(" (drop)");
                 out = Emitted::NOTHING;
             }
@@ -287,7 +287,7 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Returns true if a later instruction of the sequence uses the current value.
-    fn is_taken(&self, mut nodes: Nodes, open: &[bool]) -> bool {
+    fn is_used(&self, mut nodes: Nodes, open: &[bool]) -> bool {
         let tree = self.tree;
         let mut above = 0;
         for _ in 0..LOOK_AHEAD {
@@ -301,7 +301,7 @@ impl<'s> Emitter<'_, 's> {
                     return above == 0;
                 }
             }
-            let Some((pops, pushes)) = self.reach(node, &mut nodes) else { return false };
+            let Some((pops, pushes)) = self.pops_and_pushes(node, &mut nodes) else { return false };
             if pops > above {
                 return true;
             }
@@ -312,7 +312,7 @@ impl<'s> Emitter<'_, 's> {
 
     /// Returns how many values an instruction pops from the stack before it, and how many it
     /// pushes. Returns `None` if that is not known, or if control does not continue after it.
-    fn reach(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
+    fn pops_and_pushes(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {
             NodeKind::Text | NodeKind::Block => Some((0, 1)),

@@ -144,7 +144,7 @@ pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: Node
     tree.name(target).ok_or_else(|| {
         let head = tree.head(list).unwrap_or("");
         let message = form::target(head, super::usage(head), tree.text(target));
-        Fault::new(tree.span(target), message.maybe_safe(idioms::binding(tree, list, target)))
+        Fault::new(tree.span(target), message.maybe_safe(idioms::rewrite_bindings(tree, list, target)))
     })
 }
 

@@ -77,9 +77,8 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty.is_optional()) {
         let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
             true => crate::messages::unclosed_form(tree.head(list).unwrap_or(""), None),
-            false => {
-                form::call_operands(signature, operands.len()).maybe_safe(joined(emit, list, signature, &operands))
-            }
+            false => form::call_operands(signature, operands.len())
+                .maybe_safe(rewrite_as_fmt(emit, list, signature, &operands)),
         };
         return Err(Fault::new(tree.span(list), message));
     }
@@ -115,12 +114,12 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
 }
 
 /// Rewrites `(str.cat A B C)` as a `fmt` of all arguments.
-fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
+fn rewrite_as_fmt(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
         return None;
     }
-    let kinds = kinds::around(tree, emit.program, emit.host, list);
+    let kinds = kinds::enclosing(tree, emit.program, emit.host, list);
     let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
     let placeholders: String = operands.iter().map(|node| placeholder(kind(node))).collect();
     rewrite::replace_head(tree, list, format!("fmt \"{placeholders}\""))

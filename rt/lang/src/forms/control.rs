@@ -108,7 +108,7 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     emit.put(target, name);
     emit.space();
     emit.enter(list)?;
-    through(emit, list, from)?;
+    reject_loop_word(emit, list, from)?;
     let known = emit.local(name).or_else(|| bound_type(emit, to));
     let ty = emit.value(list, from, known)?.ty;
     let ty = if ty == Val::Any { Val::I32 } else { ty };
@@ -172,7 +172,7 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     );
     emit.put(list, &format!("(local.set {arr} "));
     emit.enter(list)?;
-    through(emit, list, array)?;
+    reject_loop_word(emit, list, array)?;
     emit.value(list, array, Some(Val::I32))?;
     emit.declare(name, Val::I32, target)?;
     emit.put(list, &format!(") (local.set {at} (i32.const 0)) "));
@@ -247,14 +247,14 @@ pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 /// `(fail CODE)`, `(fail CODE P)`: ends the program with an error code. Outputs the string P first.
 pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let nodes = all_operands(emit.tree, list);
-    let (operand, said) = match nodes.as_slice() {
+    let (operand, text) = match nodes.as_slice() {
         [operand] => (*operand, None),
-        [operand, said] => (*operand, Some(*said)),
+        [operand, text] => (*operand, Some(*text)),
         other => return Err(operand_count(emit.tree, list, 1, other.len())),
     };
     emit.require_code_result(list)?;
-    if let Some(said) = said {
-        macros::result(emit, list, said)?;
+    if let Some(text) = text {
+        macros::result(emit, list, text)?;
         emit.out.push(' ');
     }
     emit.put(list, "(return ");
@@ -264,9 +264,9 @@ pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
 }
 
 /// Rejects a word such as `in` between the name and the range of a loop.
-fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> EmitResult<()> {
+fn reject_loop_word(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> EmitResult<()> {
     let tree = emit.tree;
-    match idioms::through(tree, list) {
+    match idioms::remove_loop_word(tree, list) {
         Some(change) => {
             let head = tree.head(list).unwrap_or("");
             let message = form::not_a_value(head, super::usage(head), tree.text(word), false);

@@ -33,14 +33,14 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     }
     let text = emit.text_value(*template)?;
     let pieces = pieces(&text).map_err(|found| {
-        let message = form::fmt_placeholder(&found).maybe_safe(placeholders(emit, list, *template, values));
+        let message = form::fmt_placeholder(&found).maybe_safe(rewrite_placeholders(emit, list, *template, values));
         Fault::new(tree.span(*template), message)
     })?;
     let placeholders = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
     if placeholders != values.len() {
         let message = match values.len() > placeholders && !tree.open.is_empty() {
             true => crate::messages::unclosed_form("fmt", None),
-            false => form::fmt_count(placeholders, values.len()).maybe_safe(percent(
+            false => form::fmt_count(placeholders, values.len()).maybe_safe(rewrite_percent(
                 tree,
                 *template,
                 placeholders,
@@ -84,10 +84,10 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 ///
 /// `{name}` takes the local of this name, `{0}` is accepted if all numbers are in order, and `{s}`,
 /// `{d}` and `{:.2f}` are translated. Braces that begin no placeholder are doubled.
-fn placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
+fn rewrite_placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
-    let kinds = kinds::around(tree, emit.program, emit.host, list);
+    let kinds = kinds::enclosing(tree, emit.program, emit.host, list);
     let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
     for (span, inside) in kinds::placeholders(tree, template) {
         let local = format!("${}", inside.trim_start_matches('$'));
@@ -106,7 +106,7 @@ fn placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: 
                 let kind = kinds.as_ref().and_then(|kinds| kinds.local(&local));
                 Some(if known.ty == "f64" { "{.2}" } else { placeholder_for(kind) }.to_owned())
             }
-            _ => return braces(tree, template),
+            _ => return double_braces(tree, template),
         };
         count += 1;
         edits.extend(written.map(|written| (span, written)));
@@ -120,7 +120,7 @@ fn placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: 
 
 /// Doubles the braces of JSON in a template: those that begin no placeholder, and their
 /// counterparts.
-fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
+fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
     while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
@@ -148,7 +148,7 @@ fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
 }
 
 /// Rewrites `%s` and `%d` as placeholders, in a template that has none.
-fn percent(tree: &Tree<'_>, template: NodeId, placeholders: usize, values: usize) -> Option<Change> {
+fn rewrite_percent(tree: &Tree<'_>, template: NodeId, placeholders: usize, values: usize) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let found: Vec<_> = text
         .match_indices('%')

@@ -17,11 +17,11 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Cont
     let head = tree.head(list).unwrap_or("");
     let nodes = all_operands(tree, list);
     match (head, nodes.len()) {
-        ("-", 1) => return negative(emit, list, context),
+        ("-", 1) => return negate(emit, list, context),
         (_, 2) => {}
         ("+" | "*", 3..) => {}
         ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
-            let message = form::two_operands(head, nodes.len()).maybe_safe(nested(tree, list, head, &nodes));
+            let message = form::two_operands(head, nodes.len()).maybe_safe(nest(tree, list, head, &nodes));
             return Err(Fault::new(tree.span(list), message));
         }
         (_, count) => return Err(operand_count(tree, list, 2, count)),
@@ -45,7 +45,8 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     let nodes = operands::<2>(tree, list)?;
     if nodes.iter().any(|node| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block)) {
         let texts = nodes.map(|node| tree.text(node));
-        let message = form::compared_text(head, texts).maybe_safe(compared(tree, emit.host, list, head));
+        let message =
+            form::compared_text(head, texts).maybe_safe(rewrite_string_comparison(tree, emit.host, list, head));
         return Err(Fault::new(tree.span(list), message));
     }
     operate(emit, list, &nodes, None, |ty| {
@@ -67,7 +68,7 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
 }
 
 /// Rewrites `(- A B C)` as `(- (- A B) C)`.
-fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
+fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
     let start = tree.span(list).start;
     let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
     let opened = (start..start, format!("({head} ").repeat(between.len()));
@@ -76,7 +77,7 @@ fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option
 }
 
 /// Rewrites a comparison of two strings, so that it compares their contents.
-fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
+fn rewrite_string_comparison(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
     let end = tree.span(list).end;
     match (head, rewrite::replace_head(tree, list, "str.eq")?) {
         ("=", change) => Some(change),
@@ -95,7 +96,7 @@ fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Opt
 }
 
 /// `(- X)`: negates a number.
-fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
+fn negate(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let [node] = operands::<1>(emit.tree, list)?;
     let at = emit.out.len();
     let ty = emit.value(list, node, context.want())?.ty;

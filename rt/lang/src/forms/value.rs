@@ -18,7 +18,7 @@ impl Emitter<'_, '_> {
         let out = match tree.node(node).kind {
             NodeKind::Atom => match self.bare(node, want)? {
                 Some(out) => out,
-                None => return Err(self.not_a_value_fault(form, node)),
+                None => return Err(self.invalid_operand(form, node)),
             },
             _ => self.node(node, Context::Operand(want))?,
         };
@@ -29,7 +29,7 @@ impl Emitter<'_, '_> {
             Flow::Net(_) if self.is_plain(node) => {
                 return Ok(Emitted { ty: want.unwrap_or(Val::Any), ..Emitted::UNKNOWN });
             }
-            Flow::Net(count) => return Err(self.not_one(form, node, count)),
+            Flow::Net(count) => return Err(self.wrong_value_count(form, node, count)),
         };
         if let Some(want) = want.filter(|want| !ty.fits(*want)) {
             let head = tree.head(form).unwrap_or("");
@@ -94,7 +94,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Builds the fault of an atom that is not a value.
-    fn not_a_value_fault(&self, form: NodeId, node: NodeId) -> Box<Fault> {
+    fn invalid_operand(&self, form: NodeId, node: NodeId) -> Box<Fault> {
         let tree = self.tree;
         let text = tree.text(node);
         let head = tree.head(form).unwrap_or("");
@@ -105,7 +105,7 @@ impl Emitter<'_, '_> {
                 form::function_as_value(plain).maybe_safe(self.bare_call(plain))
             }
             Some(_) if self.program.defined.contains_key(text) => form::function_as_value(text),
-            Some(_) => match self.set_by_instruction(text) {
+            Some(_) => match self.declare_set_local(text) {
                 Some(change) => form::unknown_local(text, locals, declared_later()).safe(change),
                 None => form::unknown_local(text, locals, declared_later()),
             },
@@ -113,7 +113,7 @@ impl Emitter<'_, '_> {
                 Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
                 None => {
                     let is_local = self.local(&format!("${text}")).is_some();
-                    let change = idioms::not_a_value_fault(tree, form, node);
+                    let change = idioms::fix_word(tree, form, node);
                     form::not_a_value(head, super::usage(head), text, is_local).maybe_safe(change)
                 }
             },
@@ -128,7 +128,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Returns the declaration of a local that is set with `local.set` but not declared.
-    fn set_by_instruction(&self, name: &str) -> Option<Change> {
+    fn declare_set_local(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
         if nearest::certain(name, self.locals.by_name.keys().copied()).is_some() {
             return None;
@@ -160,7 +160,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Builds the fault of an operand that leaves no value, or several.
-    fn not_one(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
+    fn wrong_value_count(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
         let called = tree.head(node).and_then(|inner| super::call::called(self, inner));

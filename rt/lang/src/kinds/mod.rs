@@ -82,7 +82,7 @@ pub(crate) fn check(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures) -
 }
 
 /// Returns the kinds in the function that contains a node. The program need not be valid.
-pub(crate) fn around<'a, 's>(
+pub(crate) fn enclosing<'a, 's>(
     tree: &'a Tree<'s>,
     program: &'a Program<'s>,
     host: &'a Signatures,

@@ -11,7 +11,7 @@ use crate::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::{Code, Signature};
 
 impl LocalKinds<'_, '_> {
-    /// Returns true if the node's value is dropped if nothing uses it, so that a program that ends
+    /// Returns true if the node's value is dropped when nothing uses it, so that a program that ends
     /// with it returns something else. This applies to `(arg …)` and to calls of host functions by
     /// name, but not to a plain `call`.
     fn is_droppable(&self, node: NodeId) -> bool {
@@ -157,7 +157,7 @@ impl LocalKinds<'_, '_> {
         rewrite::replace_head(tree, list, format!("{name}{question}"))
     }
 
-    /// Converts a value to another kind.
+    /// Returns the change that converts a value to another kind.
     fn conversion(&self, operand: NodeId, found: ValueKind, wanted: ValueKind) -> Option<Change> {
         let tree = self.tree;
         let has = |name: &str| self.host.get(name).is_some();

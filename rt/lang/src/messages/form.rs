@@ -55,7 +55,7 @@ pub(crate) fn function_as_value(name: &str) -> Message {
         .hint(format!("call it: `({name} …)`"))
 }
 
-/// `later` is the line of a later form that declares the local.
+/// Reports an unknown local. `later` is the line of a later form that declares it.
 pub(crate) fn unknown_local<'n>(name: &str, known: impl Iterator<Item = &'n str>, later: Option<u32>) -> Message {
     let message = message("unknown-local", format!("no local `{}`", excerpt(name)));
     if let Some(line) = later {
@@ -72,7 +72,7 @@ pub(crate) fn unknown_local<'n>(name: &str, known: impl Iterator<Item = &'n str>
     }
 }
 
-/// `head` and `usage` are those of the form that takes the value.
+/// Reports a word that is not a value. `head` and `usage` belong to the form that takes the value.
 pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
     let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
     match text {

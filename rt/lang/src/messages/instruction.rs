@@ -129,7 +129,7 @@ pub(crate) fn constant_global(name: &str, ty: Val) -> Message {
         .hint(format!("declare it as `(global {name} (mut {}) …)`", ty.name()))
 }
 
-/// `around` are the labels of the enclosing blocks and loops.
+/// Reports an unknown label. `around` are the labels of the enclosing blocks and loops.
 pub(crate) fn unknown_label(name: &str, around: &[&str]) -> Message {
     let found = message("unknown-label", format!("no enclosing block or loop `{}`", excerpt(name)));
     match around {

@@ -44,7 +44,8 @@ pub(crate) fn operands_swapped(signature: &Signature) -> Message {
     message("value-sort", format!("two arguments of `{signature}` are swapped"))
 }
 
-/// If `catch` is true, the names are those of a `catch`, and otherwise of two `local.set`.
+/// Reports that the names of a value and its err are swapped. If `catch` is true, the names are those
+/// of a `catch`, and otherwise of two `local.set`.
 pub(crate) fn names_swapped(value: &str, err: &str, catch: bool) -> Message {
     let message = message(
         "names-swapped",

@@ -129,14 +129,14 @@ pub(crate) fn value_left(from: &str, ty: Val) -> Message {
         .hint("use the value, or drop it")
 }
 
-/// `what` is the function, block or arm that ends without its results.
+/// Reports a function, block or arm that ends without its results. `what` names it.
 pub(crate) fn missing_frame_result(what: &str, wanted: &[Val], found: &[Val]) -> Message {
     let found = if found.is_empty() { "nothing".to_owned() } else { list_types(found) };
     message("value-missing", format!("{what} must leave {}, but leaves {found}", list_types(wanted)))
         .hint("put the result last")
 }
 
-/// `what` is the function, block or arm that ends with a result of another type.
+/// Reports a function, block or arm that ends with a result of another type. `what` names it.
 pub(crate) fn wrong_result(
     what: &str,
     wanted: Val,

@@ -43,7 +43,8 @@ pub(crate) fn unclosed_comment() -> Message {
     message("unclosed-comment", "the comment that begins here is never closed").hint("close it with `;)`")
 }
 
-/// `multi_line` is the line of an earlier string that may be the unclosed one.
+/// Reports an unclosed string. `multi_line` is the line of an earlier string that may be the faulty
+/// one.
 pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
     let quotes = if block { "\"\"\"" } else { "\"" };
     let found = message("unclosed-string", "the string that begins here is never closed");
@@ -55,7 +56,7 @@ pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
     }
 }
 
-/// `rest` is the part of the string after `found`.
+/// Reports an unknown escape. `rest` is the part of the string after it.
 pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
     let doubled = Change::Replace(format!("\\{found}"));
     let hex = rest.get(..2).filter(|digits| u8::from_str_radix(digits, 16).is_ok_and(|byte| byte.is_ascii()));
@@ -90,8 +91,8 @@ pub(crate) fn not_utf8() -> Message {
         .hint("write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes")
 }
 
-/// If `extra` is true, removing the parenthesis is the right fix. Otherwise an earlier form may be
-/// closed too early.
+/// Reports an unmatched `)`. If `extra` is true, removing it is a safe fix. Otherwise an earlier form
+/// may be closed too early.
 pub(crate) fn stray_close(extra: bool) -> Message {
     message("stray-paren", "unmatched `)`")
         .hint("remove it, or look for an earlier form that is closed too early")
@@ -103,7 +104,7 @@ pub(crate) fn closed_at_end(count: usize) -> Message {
     message("closed-at-end", format!("added {count} missing closing {noun} at the end of the program"))
 }
 
-/// `next_line` is the first line whose indentation is outside the form.
+/// Reports an unclosed form. `next_line` is the first line whose indentation is outside the form.
 pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
     let found = message("unclosed-form", format!("the form `({head}` that begins here is not closed"));
     match next_line {

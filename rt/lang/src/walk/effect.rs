@@ -1,7 +1,7 @@
 //! The operands and results of each instruction, given its name and immediates.
 
-use super::stack::{After, Frame, InstructionEffect};
-use super::{Stop, Walk, Walked};
+use super::stack::{Continuation, Frame, InstructionEffect};
+use super::{Stop, Walk, WalkResult};
 use crate::Code;
 use crate::fix::Change;
 use crate::forms::index;
@@ -18,7 +18,7 @@ impl<'s> Walk<'_, 's> {
         first: NodeId,
         name: &'s str,
         nodes: &mut Nodes,
-    ) -> Walked<InstructionEffect<'s>> {
+    ) -> WalkResult<InstructionEffect<'s>> {
         let tree = self.tree;
         let mut effect = InstructionEffect {
             at,
@@ -26,7 +26,7 @@ impl<'s> Walk<'_, 's> {
             argument: None,
             pops: Vec::new(),
             pushes: Vec::new(),
-            after: After::Next,
+            after: Continuation::Next,
             given: None,
         };
         match name {
@@ -37,22 +37,22 @@ impl<'s> Walk<'_, 's> {
             "br_table" => self.branch_table_effect(&mut effect, nodes)?,
             "return" => {
                 effect.pops = self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
-                effect.after = After::Never;
+                effect.after = Continuation::Never;
             }
-            "unreachable" => effect.after = After::Never,
+            "unreachable" => effect.after = Continuation::Never,
             "select" => match nodes.peek(tree).filter(|node| tree.head(*node) == Some("result")) {
                 Some(_) => {
-                    let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
-                    let [one] = ty.results.as_slice() else { return Err(Stop::Unknown) };
+                    let ty = self.types.signature(tree, nodes).ok_or(Stop::Unsupported)?;
+                    let [one] = ty.results.as_slice() else { return Err(Stop::Unsupported) };
                     (effect.pops, effect.pushes) = (vec![*one, *one, Val::I32], vec![*one]);
                 }
-                None => effect.after = After::Select,
+                None => effect.after = Continuation::Select,
             },
             "call_indirect" => {
                 if nodes.peek(tree).is_some_and(|node| is_label(tree.atom(node))) {
                     nodes.next(tree);
                 }
-                let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
+                let ty = self.types.signature(tree, nodes).ok_or(Stop::Unsupported)?;
                 (effect.pops, effect.pushes) = (ty.params, ty.results);
                 effect.pops.push(Val::I32);
             }
@@ -65,7 +65,7 @@ impl<'s> Walk<'_, 's> {
                 effect.pushes.push(match tree.text(node) {
                     "func" => Val::Func,
                     "extern" => Val::Extern,
-                    _ => return Err(Stop::Unknown),
+                    _ => return Err(Stop::Unsupported),
                 });
             }
             "ref.is_null" => (effect.pops, effect.pushes) = (vec![Val::Any], vec![Val::I32]),
@@ -78,17 +78,17 @@ impl<'s> Walk<'_, 's> {
         Ok(effect)
     }
 
-    fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+    fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
         let callee = self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
         effect.argument = Some(self.tree.text(callee));
         (effect.pops, effect.pushes) = self.function_type(callee)?;
         if effect.name == "return_call" {
-            (effect.pushes, effect.after) = (Vec::new(), After::Never);
+            (effect.pushes, effect.after) = (Vec::new(), Continuation::Never);
         }
         Ok(())
     }
 
-    fn local_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+    fn local_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "local.get" { "" } else { " …" };
         let node = self.argument(effect.at, name, "a local's name", &format!("({name} $x{operand})"), nodes)?;
@@ -103,7 +103,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn global_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+    fn global_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "global.get" { "" } else { " …" };
         let node = self.argument(effect.at, name, "a global's name", &format!("({name} $g{operand})"), nodes)?;
@@ -118,7 +118,7 @@ impl<'s> Walk<'_, 's> {
             };
             return self.fault(node, messages::unknown_global(text, &near, is_local).maybe_safe(change));
         };
-        let global = global.ok_or(Stop::Unknown)?;
+        let global = global.ok_or(Stop::Unsupported)?;
         match name {
             "global.get" => effect.pushes.push(global.ty),
             _ if !global.mutable => {
@@ -130,14 +130,14 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn branch_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+    fn branch_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "br" { "" } else { " …" };
         let node = self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
         effect.argument = Some(self.tree.text(node));
         effect.pops = self.label(node)?;
         match name {
-            "br" => effect.after = After::Never,
+            "br" => effect.after = Continuation::Never,
             _ => {
                 effect.pushes = effect.pops.clone();
                 effect.pops.push(Val::I32);
@@ -146,7 +146,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn branch_table_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+    fn branch_table_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
         let tree = self.tree;
         let mut labels = Vec::new();
         while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
@@ -162,12 +162,18 @@ impl<'s> Walk<'_, 's> {
             self.label(*node)?;
         }
         effect.pops.push(Val::I32);
-        effect.after = After::Never;
+        effect.after = Continuation::Never;
         Ok(())
     }
 
     /// Reads the numeric or memory immediate of an instruction.
-    pub(super) fn immediate(&mut self, at: NodeId, name: &str, immediate: Immediate, nodes: &mut Nodes) -> Walked<()> {
+    pub(super) fn immediate(
+        &mut self,
+        at: NodeId,
+        name: &str,
+        immediate: Immediate,
+        nodes: &mut Nodes,
+    ) -> WalkResult<()> {
         let tree = self.tree;
         if immediate == Immediate::Memory || name.starts_with("memory.") {
             // Skip memory indices. There is only one memory, and `memory.copy` may name it twice.
@@ -254,7 +260,7 @@ impl<'s> Walk<'_, 's> {
         what: &str,
         usage: &str,
         nodes: &mut Nodes,
-    ) -> Walked<NodeId> {
+    ) -> WalkResult<NodeId> {
         match nodes.peek(self.tree).filter(|node| self.tree.atom(*node).is_some()) {
             Some(node) => {
                 nodes.next(self.tree);
@@ -272,19 +278,19 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    pub(super) fn function_type(&self, callee: NodeId) -> Walked<(Vec<Val>, Vec<Val>)> {
+    pub(super) fn function_type(&self, callee: NodeId) -> WalkResult<(Vec<Val>, Vec<Val>)> {
         let name = self.tree.text(callee);
         if let Some(at) = self.program.defined.get(name) {
-            let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unknown)?;
+            let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unsupported)?;
             return Ok((ty.params, ty.results));
         }
         let signature = self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?));
-        let signature = signature.ok_or(Stop::Unknown)?;
+        let signature = signature.ok_or(Stop::Unsupported)?;
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
 
     /// Returns the type of a local that an instruction names.
-    pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> Walked<Val> {
+    pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> WalkResult<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;
         let found = match text.starts_with('$') {
@@ -292,7 +298,7 @@ impl<'s> Walk<'_, 's> {
             false => index(text).and_then(|at| locals.list.get(at)),
         };
         match found {
-            Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unknown),
+            Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unsupported),
             None => {
                 let near = nearest::names(text, self.local_names());
                 let global = self.types.globals.by_name.contains_key(text);
@@ -308,7 +314,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Returns the types of the values that a branch to a label passes.
-    pub(super) fn label(&self, node: NodeId) -> Walked<Vec<Val>> {
+    pub(super) fn label(&self, node: NodeId) -> WalkResult<Vec<Val>> {
         let text = self.tree.text(node);
         let named = |frame: &&Frame<'s>| frame.label == Some(text);
         let found = match index(text) {

@@ -1,7 +1,7 @@
 //! Faults of instructions that do not match the stack.
 
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
-use super::{Stop, Walk, Walked, list_types};
+use super::{Stop, Walk, WalkResult, list_types};
 use crate::fix::Change;
 use crate::forms::value::is_number;
 use crate::messages::Message;
@@ -17,7 +17,7 @@ const MAX_LIST: usize = 32;
 impl<'s> Walk<'_, 's> {
     /// Reports a value that nothing uses, with the instruction that left it. Values from `first` on
     /// are results.
-    pub(super) fn report_unused<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
+    pub(super) fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
             let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
@@ -85,7 +85,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Swaps the names of two consecutive `local.set`.
-    fn swapped_pops(&self, at: NodeId) -> Option<Change> {
+    fn swap_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;
         let second = rewrite::after(tree, first)?;
@@ -145,7 +145,7 @@ impl<'s> Walk<'_, 's> {
         nth: usize,
         wanted: Val,
         entry: &Entry,
-    ) -> Walked<T> {
+    ) -> WalkResult<T> {
         let at = if effect.given.is_some() { entry.from } else { effect.at };
         let from = self.excerpt(entry.from);
         let called = self.callee(entry.from);
@@ -153,7 +153,7 @@ impl<'s> Walk<'_, 's> {
         if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
             let name = effect.argument.unwrap_or("");
             let message = match err {
-                Some(called) => messages::err_on_top(name, wanted, called).maybe_safe(self.swapped_pops(effect.at)),
+                Some(called) => messages::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at)),
                 None => {
                     let message = messages::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
                     if effect.given.is_some() {
@@ -211,15 +211,15 @@ impl<'s> Walk<'_, 's> {
 
     /// Reports a name that is not an instruction. Stops the walk at a rare instruction that it does
     /// not support.
-    pub(super) fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
+    pub(super) fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> WalkResult<T> {
         if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
             return self.report_bare(first);
         }
         if is_instruction(name) {
-            return Err(Stop::Unknown);
+            return Err(Stop::Unsupported);
         }
         if let Some(form) = forms::form(name) {
-            let change = self.origin(first).and_then(|atom| idioms::in_parentheses(self.author, atom));
+            let change = self.origin(first).and_then(|atom| idioms::add_parentheses(self.author, atom));
             return self.fault(first, messages::flat_form(name, form.usage).maybe_safe(change));
         }
         let plain = name.strip_prefix('$').unwrap_or(name);
@@ -238,7 +238,8 @@ impl<'s> Walk<'_, 's> {
             true => messages::unknown_head(name, self.host),
             false => messages::unknown_instruction(name, &near, functions, Code::from_name(name)),
         };
-        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| idioms::prose(self.author, atom));
+        let prose =
+            self.origin(first).filter(|_| at == first).and_then(|atom| idioms::comment_prose(self.author, atom));
         if let Some(change) = prose {
             return self.fault(first, message.safe(change));
         }
@@ -248,7 +249,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Rewrites a list with an unknown head, if it has one possible meaning.
     fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
-        if let Some(change) = idioms::list(self.author, list, self.host) {
+        if let Some(change) = idioms::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }
         let forms = forms::forms().map(|form| form.name);
@@ -278,7 +279,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Reports a bare name or number in place of an instruction.
-    pub(super) fn report_bare<T>(&self, node: NodeId) -> Walked<T> {
+    pub(super) fn report_bare<T>(&self, node: NodeId) -> WalkResult<T> {
         let text = self.tree.text(node);
         let message = match self.func.locals.get(text) {
             Some(_) => messages::bare_operand(text, &format!("(local.get {text})")),

@@ -9,7 +9,7 @@ mod effect;
 mod finding;
 mod stack;
 
-use self::stack::{After, Entry, Frame, FrameKind, InstructionEffect};
+use self::stack::{Continuation, Entry, Frame, FrameKind, InstructionEffect};
 use crate::Signatures;
 use crate::locate;
 use crate::messages::{self, Fault, Message};
@@ -24,8 +24,8 @@ use crate::{idioms, rewrite};
 #[derive(Debug)]
 pub(super) enum Stop {
     Fault(Box<Fault>),
-    /// The walk does not support an instruction.
-    Unknown,
+    /// An instruction that the walk does not support.
+    Unsupported,
 }
 
 impl From<Box<Fault>> for Stop {
@@ -34,7 +34,7 @@ impl From<Box<Fault>> for Stop {
     }
 }
 
-pub(super) type Walked<T> = Result<T, Stop>;
+pub(super) type WalkResult<T> = Result<T, Stop>;
 
 /// The end of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) enum End {
     /// The function ends with its results.
     Complete,
     /// The program ends with an empty stack: its error code is missing.
-    LacksCode,
+    MissingCode,
 }
 
 /// The parsed text of a module. Each piece maps back to the source.
@@ -72,18 +72,18 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
     }
 
     /// Walks over every helper function, in the order of the text.
-    pub(super) fn walk_helpers(&self) -> impl Iterator<Item = Walked<End>> {
+    pub(super) fn walk_helpers(&self) -> impl Iterator<Item = WalkResult<End>> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }
 
     /// Walks over the program.
-    pub(super) fn walk_program(&self) -> Walked<End> {
+    pub(super) fn walk_program(&self) -> WalkResult<End> {
         self.walk(self.program.funcs.len().saturating_sub(1))
     }
 
-    fn walk(&self, at: usize) -> Walked<End> {
+    fn walk(&self, at: usize) -> WalkResult<End> {
         let (Some(func), Some(Some(ty))) = (self.program.funcs.get(at), self.types.funcs.get(at)) else {
-            return Err(Stop::Unknown);
+            return Err(Stop::Unsupported);
         };
         let node = func.node.unwrap_or(NodeId(0));
         let run = at + 1 == self.program.funcs.len();
@@ -104,7 +104,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         walk.inside(&mut body)?;
         let reachable = walk.frames.last().is_some_and(|frame| !frame.unreachable);
         if run && reachable && walk.stack.is_empty() {
-            return Ok(End::LacksCode);
+            return Ok(End::MissingCode);
         }
         walk.close(node)?;
         Ok(End::Complete)
@@ -128,7 +128,7 @@ pub(super) struct Walk<'a, 's> {
 }
 
 impl<'s> Walk<'_, 's> {
-    fn fault<T>(&self, node: NodeId, message: Message) -> Walked<T> {
+    fn fault<T>(&self, node: NodeId, message: Message) -> WalkResult<T> {
         let span = self.origin(node).map_or(0..0, |node| self.author.span(node));
         Err(Stop::Fault(Fault::new(span, message)))
     }
@@ -140,7 +140,7 @@ impl<'s> Walk<'_, 's> {
 
     /// Walks over the instructions of a list or function. Flat blocks that begin in it must end in
     /// it.
-    fn inside(&mut self, nodes: &mut Nodes) -> Walked<()> {
+    fn inside(&mut self, nodes: &mut Nodes) -> WalkResult<()> {
         let before = std::mem::replace(&mut self.floor, self.frames.len());
         self.sequence(nodes)?;
         if self.frames.len() > self.floor
@@ -152,7 +152,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn sequence(&mut self, nodes: &mut Nodes) -> Walked<()> {
+    fn sequence(&mut self, nodes: &mut Nodes) -> WalkResult<()> {
         while let Some(node) = nodes.next(self.tree) {
             match self.tree.node(node).kind {
                 NodeKind::List => self.list(node)?,
@@ -164,7 +164,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Walks over a list.
-    pub(super) fn list(&mut self, list: NodeId) -> Walked<()> {
+    pub(super) fn list(&mut self, list: NodeId) -> WalkResult<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.fault(list, messages::empty_form()) };
@@ -182,7 +182,7 @@ impl<'s> Walk<'_, 's> {
             "if" => self.folded_if(list, nodes),
             "then" | "else" => {
                 let change = self.origin(list).filter(|_| name == "else");
-                let change = change.and_then(|other| idioms::late_else(self.author, other));
+                let change = change.and_then(|other| idioms::move_else(self.author, other));
                 self.fault(list, messages::arm_outside(name).maybe_safe(change))
             }
             "end" => self.fault(list, messages::stray_end(name)),
@@ -198,7 +198,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Walks over a flat instruction.
-    fn flat(&mut self, node: NodeId, nodes: &mut Nodes) -> Walked<()> {
+    fn flat(&mut self, node: NodeId, nodes: &mut Nodes) -> WalkResult<()> {
         let tree = self.tree;
         let name = tree.text(node);
         match name {
@@ -237,7 +237,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Walks over `(if COND… (then …) (else …))`.
-    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes) -> Walked<()> {
+    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes) -> WalkResult<()> {
         let tree = self.tree;
         let (label, ty) = self.block_type(&mut nodes)?;
         let base = self.stack.len();
@@ -277,19 +277,19 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Pops the condition of an `if`.
-    fn condition(&mut self, at: NodeId, given: Option<usize>) -> Walked<()> {
+    fn condition(&mut self, at: NodeId, given: Option<usize>) -> WalkResult<()> {
         let (pops, pushes) = (vec![Val::I32], Vec::new());
-        self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: After::Next, given })
+        self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: Continuation::Next, given })
     }
 
     /// Reads the label and type of a block.
-    fn block_type(&mut self, nodes: &mut Nodes) -> Walked<(Option<&'s str>, FuncType)> {
+    fn block_type(&mut self, nodes: &mut Nodes) -> WalkResult<(Option<&'s str>, FuncType)> {
         let tree = self.tree;
         let label = nodes.peek(tree).and_then(|node| tree.name(node));
         if label.is_some() {
             nodes.next(tree);
         }
-        let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
+        let ty = self.types.signature(tree, nodes).ok_or(Stop::Unsupported)?;
         Ok((label, ty))
     }
 }

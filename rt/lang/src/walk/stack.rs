@@ -1,7 +1,7 @@
 //! The stack during a walk: its values, each with the instruction that left it, and the open
 //! blocks.
 
-use super::{Stop, Walk, Walked, list_types};
+use super::{Stop, Walk, WalkResult, list_types};
 use crate::ops::{self, Val};
 use crate::tree::NodeId;
 use crate::types::FuncType;
@@ -64,14 +64,14 @@ pub(super) struct InstructionEffect<'s> {
     pub(super) argument: Option<&'s str>,
     pub(super) pops: Vec<Val>,
     pub(super) pushes: Vec<Val>,
-    pub(super) after: After,
+    pub(super) after: Continuation,
     /// For a folded instruction with operands, the number of values that they leave.
     pub(super) given: Option<usize>,
 }
 
 /// The continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum Continuation {
     Next,
     /// Control does not continue.
     Never,
@@ -81,7 +81,7 @@ pub(super) enum After {
 
 impl<'s> Walk<'_, 's> {
     /// Opens a block.
-    pub(super) fn open(&mut self, node: NodeId, name: &'s str, label: Option<&'s str>, ty: FuncType) -> Walked<()> {
+    pub(super) fn open(&mut self, node: NodeId, name: &'s str, label: Option<&'s str>, ty: FuncType) -> WalkResult<()> {
         let (at, pops) = (node, ty.params.clone());
         self.apply(InstructionEffect {
             at,
@@ -89,7 +89,7 @@ impl<'s> Walk<'_, 's> {
             argument: None,
             pops,
             pushes: Vec::new(),
-            after: After::Next,
+            after: Continuation::Next,
             given: None,
         })?;
         let kind = match name {
@@ -111,7 +111,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Closes the innermost frame and pushes its results.
-    pub(super) fn close(&mut self, end: NodeId) -> Walked<()> {
+    pub(super) fn close(&mut self, end: NodeId) -> WalkResult<()> {
         if let Some(frame) = self.frames.last()
             && frame.kind == FrameKind::If
             && frame.params != frame.results
@@ -124,7 +124,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Checks the results of the innermost frame, and removes them and the frame.
-    pub(super) fn finish(&mut self, end: NodeId) -> Walked<Option<Frame<'s>>> {
+    pub(super) fn finish(&mut self, end: NodeId) -> WalkResult<Option<Frame<'s>>> {
         let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
         let available = self.stack.len().saturating_sub(frame.height);
         let wanted = frame.results.len();
@@ -165,14 +165,14 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Pops the operands of an instruction and pushes its results.
-    pub(super) fn apply(&mut self, mut effect: InstructionEffect<'s>) -> Walked<()> {
+    pub(super) fn apply(&mut self, mut effect: InstructionEffect<'s>) -> WalkResult<()> {
         if self.stack.len() > MAX_STACK {
-            return Err(Stop::Unknown);
+            return Err(Stop::Unsupported);
         }
         let frame = self.frames.last();
         let (height, unreachable) = frame.map_or((0, false), |frame| (frame.height, frame.unreachable));
         let available = self.stack.len().saturating_sub(height);
-        if effect.after == After::Select {
+        if effect.after == Continuation::Select {
             let second = self.stack.len().checked_sub(2).filter(|_| available >= 2);
             let ty = second.and_then(|at| self.stack.get(at)).map_or(Val::Any, |entry| entry.ty);
             (effect.pops, effect.pushes) = (vec![ty, ty, Val::I32], vec![ty]);
@@ -195,7 +195,8 @@ impl<'s> Walk<'_, 's> {
                 _ => messages::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
             let called = self.host_of(&effect);
-            let change = self.origin(effect.at).and_then(|at| idioms::lacking(self.author, at, effect.name, called));
+            let change =
+                self.origin(effect.at).and_then(|at| idioms::supply_operands(self.author, at, effect.name, called));
             return self.fault(effect.at, message.maybe_safe(change));
         }
         let taken = wanted.min(available);
@@ -214,7 +215,7 @@ impl<'s> Walk<'_, 's> {
             }
         }
         self.stack.truncate(first);
-        if effect.after == After::Never
+        if effect.after == Continuation::Never
             && let Some(frame) = self.frames.last_mut()
         {
             frame.unreachable = true;

@@ -1,19 +1,19 @@
-//! `declare`, `typeset`, `local`, `export`, `readonly`, and `unset`.
+//! The builtins `declare`, `typeset`, `local`, `export`, `readonly`, and `unset`.
 
 use std::sync::Arc;
 
-use super::{Flow, Interpreter};
 use crate::language::escape;
-use crate::language::expand::{Given, Setting, SettingValue};
-use crate::language::variables::{Fold, Value, Variable, is_name, past};
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::setting::{ExpandedWord, Setting, SettingValue, split_index, texts};
+use crate::language::variables::{CaseFold, Value, Variable, is_name, past};
 
-/// What the options of a declaration ask for.
+/// Options of a declaration.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct DeclareOptions {
     list: bool,
     map: bool,
     integer: Option<bool>,
-    fold: Option<Option<Fold>>,
+    fold: Option<Option<CaseFold>>,
     reference: Option<bool>,
     readonly: bool,
     exported: Option<bool>,
@@ -24,7 +24,7 @@ struct Asked {
 }
 
 impl Variable {
-    /// The letters of its attributes.
+    /// Returns the letters of the variable's attributes.
     pub(crate) fn letters(&self) -> String {
         let all = [
             (matches!(self.value, Value::List(_)), 'a'),
@@ -33,15 +33,15 @@ impl Variable {
             (self.reference, 'n'),
             (self.readonly, 'r'),
             (self.exported, 'x'),
-            (self.fold == Some(Fold::Lower), 'l'),
-            (self.fold == Some(Fold::Upper), 'u'),
+            (self.fold == Some(CaseFold::Lower), 'l'),
+            (self.fold == Some(CaseFold::Upper), 'u'),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, letter)| letter).collect()
     }
 }
 
 impl Interpreter {
-    /// The command that makes a variable as it is.
+    /// Returns a command that recreates a variable, as `declare -p` prints it.
     pub(crate) fn declaration(&self, name: &str) -> Option<String> {
         let variable = self.variables.get_itself(name)?;
         let letters = variable.letters();
@@ -80,48 +80,48 @@ impl Interpreter {
         })
     }
 
-    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<Given>) -> Flow<u8> {
-        let mut asked = Asked {
+    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
+        let mut options = DeclareOptions {
             readonly: builtin == "readonly",
             exported: (builtin == "export").then_some(true),
-            ..Asked::default()
+            ..DeclareOptions::default()
         };
         let mut rest = Vec::new();
-        let mut options = true;
+        let mut in_options = true;
         for one in given {
             match &one {
-                Given::Text(word) if options && word == "--" => options = false,
-                Given::Text(word) if options && word.len() > 1 && word.starts_with(['-', '+']) => {
-                    if let Err(letter) = asked.take(word, builtin) {
-                        return self.usage(format!("{builtin}: {word}: invalid option `{letter}`")).await;
+                ExpandedWord::Text(word) if in_options && word == "--" => in_options = false,
+                ExpandedWord::Text(word) if in_options && word.len() > 1 && word.starts_with(['-', '+']) => {
+                    if let Err(letter) = options.apply(word, builtin) {
+                        return self.usage_error(format!("{builtin}: {word}: invalid option `{letter}`")).await;
                     }
                 }
                 _ => rest.push(one),
             }
         }
-        if builtin == "local" && self.calls.is_empty() {
-            return self.refuse("local: can only be used in a function").await;
+        if builtin == "local" && self.execution.calls.is_empty() {
+            return self.failure("local: can only be used in a function").await;
         }
-        if asked.functions {
-            return self.declare_functions(&asked, rest, builtin).await;
+        if options.functions {
+            return self.declare_functions(&options, rest, builtin).await;
         }
-        if rest.is_empty() || asked.print {
-            return self.print_declarations(builtin, asked, rest).await;
+        if rest.is_empty() || options.print {
+            return self.print_declarations(builtin, options, rest).await;
         }
-        let local =
-            builtin == "local" || (matches!(builtin, "declare" | "typeset") && !self.calls.is_empty() && !asked.global);
+        let local = builtin == "local"
+            || (matches!(builtin, "declare" | "typeset") && !self.execution.calls.is_empty() && !options.global);
         let mut status = 0;
         for one in rest {
             let setting = match one {
-                Given::Setting(setting) => Ok((setting, true)),
-                Given::Text(word) => from_word(&word),
+                ExpandedWord::Setting(setting) => Ok((setting, true)),
+                ExpandedWord::Text(word) => parse_setting(&word),
             };
             let done = match setting {
-                Ok((setting, has_value)) => self.declare_one(setting, has_value, &asked, local).await?,
-                Err(words) => Err(words),
+                Ok((setting, has_value)) => self.declare_one(setting, has_value, &options, local).await?,
+                Err(message) => Err(message),
             };
-            if let Err(words) = done {
-                self.complain(&format!("{builtin}: {words}")).await;
+            if let Err(message) = done {
+                self.report(&format!("{builtin}: {message}")).await;
                 status = 1;
             }
         }
@@ -132,7 +132,7 @@ impl Interpreter {
         &mut self,
         setting: Setting,
         has_value: bool,
-        asked: &Asked,
+        options: &DeclareOptions,
         local: bool,
     ) -> Flow<Result<(), String>> {
         let name = setting.name.clone();
@@ -143,61 +143,66 @@ impl Interpreter {
             return Ok(Err(format!("{name}: readonly variable")));
         }
         if local {
-            self.variables.put_aside(&name);
+            self.variables.shadow(&name);
         }
         let prepared = self.variables.attributes(&name).map(|variable| {
-            if asked.map && !matches!(variable.value, Value::Map(_)) {
+            if options.map && !matches!(variable.value, Value::Map(_)) {
                 variable.value = Value::Map(Arc::default());
             }
-            if asked.list && !matches!(variable.value, Value::List(_)) {
+            if options.list && !matches!(variable.value, Value::List(_)) {
                 variable.make_list();
             }
-            if let Some(integer) = asked.integer {
+            if let Some(integer) = options.integer {
                 variable.integer = integer;
             }
-            if let Some(fold) = asked.fold {
+            if let Some(fold) = options.fold {
                 variable.fold = fold;
             }
-            if asked.reference == Some(false) {
+            if options.reference == Some(false) {
                 variable.reference = false;
             }
         });
-        if let Err(refused) = prepared {
-            return Ok(Err(refused.to_string()));
+        if let Err(error) = prepared {
+            return Ok(Err(error.to_string()));
         }
-        if has_value && let Err(words) = self.try_assign(setting).await? {
-            return Ok(Err(words));
+        if has_value && let Err(message) = self.try_assign(setting).await? {
+            return Ok(Err(message));
         }
         if let Ok(variable) = self.variables.attributes(&name) {
-            variable.readonly |= asked.readonly;
-            if let Some(exported) = asked.exported {
+            variable.readonly |= options.readonly;
+            if let Some(exported) = options.exported {
                 variable.exported = exported;
             }
-            if asked.reference == Some(true) {
+            if options.reference == Some(true) {
                 variable.reference = true;
             }
         }
         Ok(Ok(()))
     }
 
-    async fn declare_functions(&mut self, asked: &Asked, rest: Vec<Given>, builtin: &str) -> Flow<u8> {
+    async fn declare_functions(
+        &mut self,
+        options: &DeclareOptions,
+        rest: Vec<ExpandedWord>,
+        builtin: &str,
+    ) -> Flow<u8> {
         let names: Vec<String> = match rest.is_empty() {
-            true => self.functions.keys().cloned().collect(),
-            false => super::simple_texts(rest),
+            true => self.definitions.functions.keys().cloned().collect(),
+            false => texts(rest),
         };
-        if builtin == "export" || asked.readonly {
+        if builtin == "export" || options.readonly {
             return Ok(0);
         }
         let mut names = names;
         names.sort_unstable();
         let mut status = 0;
         for name in names {
-            match self.functions.contains_key(&name) {
-                true if asked.names_only => {
-                    self.out(format!("{name}\n")).await?;
+            match self.definitions.functions.contains_key(&name) {
+                true if options.names_only => {
+                    self.print(format!("{name}\n")).await?;
                 }
                 true => {
-                    self.out(format!("declare -f {name}\n")).await?;
+                    self.print(format!("declare -f {name}\n")).await?;
                 }
                 false => status = 1,
             }
@@ -205,24 +210,29 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn print_declarations(&mut self, builtin: &str, asked: Asked, rest: Vec<Given>) -> Flow<u8> {
-        let names = super::simple_texts(rest);
+    async fn print_declarations(
+        &mut self,
+        builtin: &str,
+        options: DeclareOptions,
+        rest: Vec<ExpandedWord>,
+    ) -> Flow<u8> {
+        let names = texts(rest);
         let all = names.is_empty();
         let mut status = 0;
         for name in if all { self.variables.names() } else { names } {
             let Some(variable) = self.variables.get_itself(&name) else {
                 status = 1;
-                self.complain(&format!("{builtin}: {name}: not found")).await;
+                self.report(&format!("{builtin}: {name}: not found")).await;
                 continue;
             };
-            let wanted = (!asked.readonly || variable.readonly)
-                && (asked.exported != Some(true) || variable.exported)
-                && (!asked.list || matches!(variable.value, Value::List(_)))
-                && (!asked.map || matches!(variable.value, Value::Map(_)));
+            let wanted = (!options.readonly || variable.readonly)
+                && (options.exported != Some(true) || variable.exported)
+                && (!options.list || matches!(variable.value, Value::List(_)))
+                && (!options.map || matches!(variable.value, Value::Map(_)));
             if (!all || wanted)
                 && let Some(line) = self.declaration(&name)
             {
-                self.out(format!("{line}\n")).await?;
+                self.print(format!("{line}\n")).await?;
             }
         }
         Ok(status)
@@ -241,14 +251,14 @@ impl Interpreter {
                     let function = functions
                         || (!variables
                             && self.variables.get_itself(name).is_none()
-                            && self.functions.contains_key(name));
+                            && self.definitions.functions.contains_key(name));
                     if function {
-                        Arc::make_mut(&mut self.functions).remove(name);
+                        Arc::make_mut(&mut self.definitions.functions).remove(name);
                         continue;
                     }
-                    if let Err(words) = self.unset_one(name, reference) {
+                    if let Err(message) = self.unset_one(name, reference) {
                         status = 1;
-                        self.complain(&format!("unset: {words}")).await;
+                        self.report(&format!("unset: {message}")).await;
                     }
                 }
             }
@@ -264,24 +274,24 @@ impl Interpreter {
             if reference && let Ok(variable) = self.variables.entry_itself(name) {
                 variable.reference = false;
             }
-            return self.variables.unset(name).map_err(|refused| refused.to_string());
+            return self.variables.unset(name).map_err(|error| error.to_string());
         };
         match self.variables.get(array).map(|variable| variable.value.clone()) {
             Some(Value::Map(_)) => {
                 let index = index.trim_matches(['"', '\'']).to_owned();
-                let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
+                let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
                 variable.edit_map(|map| map.shift_remove(&index));
             }
             Some(Value::List(list)) => {
                 if matches!(index, "@" | "*") {
-                    return self.variables.unset(array).map_err(|refused| refused.to_string());
+                    return self.variables.unset(array).map_err(|error| error.to_string());
                 }
-                let mut place = crate::language::arithmetic::evaluate(index, self, 0)?;
-                if place < 0 {
-                    place = place.saturating_add(past(&list));
+                let mut position = crate::language::arithmetic::evaluate(index, self, 0)?;
+                if position < 0 {
+                    position = position.saturating_add(past(&list));
                 }
-                let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
-                variable.edit_list(|list| list.remove(&place));
+                let variable = self.variables.entry(array).map_err(|error| error.to_string())?;
+                variable.edit_list(|list| list.remove(&position));
             }
             _ => {}
         }
@@ -289,17 +299,17 @@ impl Interpreter {
     }
 }
 
-impl Asked {
-    /// Takes the letters of one word; gives the first that has no meaning.
-    fn take(&mut self, word: &str, builtin: &str) -> Result<(), char> {
+impl DeclareOptions {
+    /// Applies the letters of one argument. Returns the first invalid one as an error.
+    fn apply(&mut self, word: &str, builtin: &str) -> Result<(), char> {
         let on = word.starts_with('-');
         for letter in word.chars().skip(1) {
             match letter {
                 'a' => self.list = on,
                 'A' => self.map = on,
                 'i' => self.integer = Some(on),
-                'l' => self.fold = Some(on.then_some(Fold::Lower)),
-                'u' => self.fold = Some(on.then_some(Fold::Upper)),
+                'l' => self.fold = Some(on.then_some(CaseFold::Lower)),
+                'u' => self.fold = Some(on.then_some(CaseFold::Upper)),
                 'n' if builtin == "export" => self.exported = Some(false),
                 'n' => self.reference = Some(on),
                 'r' => self.readonly = on,
@@ -319,8 +329,9 @@ impl Asked {
     }
 }
 
-/// A word that was not seen to be an assignment when it was read, such as `"$name=$value"`.
-fn from_word(word: &str) -> Result<(Setting, bool), String> {
+/// Parses an argument that became an assignment by expansion, such as `"$name=$value"`. Returns true
+/// with it if it has a value.
+fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     let (left, value) = match word.split_once('=') {
         Some((left, value)) => (left, Some(value)),
         None => (word, None),
@@ -329,10 +340,8 @@ fn from_word(word: &str) -> Result<(Setting, bool), String> {
         Some(left) if value.is_some() => (left, true),
         _ => (left, false),
     };
-    let (name, index) = match left.strip_suffix(']').and_then(|text| text.split_once('[')) {
-        Some((name, index)) => (name, Some(index.to_owned())),
-        None => (left, None),
-    };
+    let (name, index) = split_index(left);
+    let index = index.map(str::to_owned);
     if !is_name(name) {
         return Err(format!("`{word}': not a valid identifier"));
     }

@@ -1,7 +1,7 @@
-//! `echo`.
+//! The builtin `echo`.
 
-use super::{Flow, Interpreter};
 use crate::language::escape::{Dialect, unescape};
+use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn echo(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -32,6 +32,6 @@ impl Interpreter {
         if newline {
             bytes.push(b'\n');
         }
-        self.out(bytes).await
+        self.print(bytes).await
     }
 }

@@ -1,62 +1,64 @@
-//! What changes where the script goes on: `break`, `return`, `exit`, `eval`, `source`, `shift`, `trap`, `command`.
+//! Builtins that change the control flow or look up names: `break`, `return`, `exit`, `eval`, `source`,
+//! `shift`, `let`, `trap`, `command`, `type`, `alias`.
 
-use super::{Flow, Interpreter};
+use crate::language::builtin_table;
 use crate::language::exec::Found;
-use crate::language::expand::Given;
 use crate::language::interpreter::Jump;
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::setting::{ExpandedWord, texts};
 
 impl Interpreter {
-    pub(super) async fn leave_loop(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+    pub(super) async fn break_or_continue(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         let count = match words.first().map(|word| word.parse::<u32>()) {
             None => 1,
             Some(Ok(count)) if count > 0 => count,
             Some(_) => {
-                self.complain(&format!(
+                self.report(&format!(
                     "{name}: {}: expected a number above 0",
                     words.first().cloned().unwrap_or_default()
                 ))
                 .await;
-                self.status = 128;
+                self.last.status = 128;
                 return Err(Jump::Exit);
             }
         };
-        if self.loops == 0 {
-            self.complain(&format!("{name}: only meaningful in a loop")).await;
+        if self.execution.loops == 0 {
+            self.report(&format!("{name}: only meaningful in a loop")).await;
             return Ok(0);
         }
-        self.status = 0;
-        let count = count.min(self.loops);
+        self.last.status = 0;
+        let count = count.min(self.execution.loops);
         Err(if name == "break" { Jump::Break(count) } else { Jump::Continue(count) })
     }
 
-    pub(super) async fn leave(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
-        if name == "return" && self.calls.is_empty() && self.sourced == 0 {
-            return self.refuse("return: can only `return' from a function or sourced script").await;
+    pub(super) async fn return_or_exit(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+        if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
+            return self.failure("return: can only `return' from a function or sourced script").await;
         }
         match words.first().map(|word| word.trim().parse::<i64>()) {
             None => {}
-            Some(Ok(status)) => self.status = (status & 0xff) as u8,
+            Some(Ok(status)) => self.last.status = (status & 0xff) as u8,
             Some(Err(_)) => {
-                self.complain(&format!(
+                self.report(&format!(
                     "{name}: {}: numeric argument required",
                     words.first().cloned().unwrap_or_default()
                 ))
                 .await;
-                self.status = 2;
+                self.last.status = 2;
             }
         }
         if name == "return" {
             return Err(Jump::Return);
         }
-        self.left = true;
+        self.lifecycle.exited = true;
         Err(Jump::Exit)
     }
 
     pub(super) async fn eval(&mut self, words: Vec<String>) -> Flow<u8> {
         let text = words.join(" ");
-        self.status = 0;
+        self.last.status = 0;
         self.evaluate(&text).await?;
-        Ok(self.status)
+        Ok(self.last.status)
     }
 
     pub(super) async fn source(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -64,37 +66,41 @@ impl Interpreter {
         if words.peek().is_some_and(|word| word == "--") {
             words.next();
         }
-        let Some(path) = words.next() else { return self.usage("source: filename argument required").await };
+        let Some(path) = words.next() else { return self.usage_error("source: filename argument required").await };
         let full = self.path(&path);
-        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::named(&full) {
-            match self.open(&path, crate::stream::OpenHow::READ).await {
+        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::from_path(&full) {
+            match self.open(&path, crate::stream::OpenMode::READ).await {
                 Ok(stream) => Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned()),
-                Err(words) => Err((words, 1)),
+                Err(message) => Err((message, 1)),
             }
         } else {
             self.script(&full).await?
         };
         let text = match text {
             Ok(text) => text,
-            Err((words, _)) => return self.refuse(format!("{path}: {words}")).await,
+            Err((words, _)) => return self.failure(format!("{path}: {words}")).await,
         };
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),
-            Err(error) => return self.usage(format!("{path}: {error}")).await,
+            Err(error) => return self.usage_error(format!("{path}: {error}")).await,
         };
         let arguments: Vec<String> = words.collect();
-        let before = if arguments.is_empty() { None } else { Some(std::mem::replace(&mut self.arguments, arguments)) };
-        let line = self.line;
-        self.status = 0;
-        self.sourced += 1;
+        let before = if arguments.is_empty() {
+            None
+        } else {
+            Some(std::mem::replace(&mut self.parameters.arguments, arguments))
+        };
+        let line = self.execution.line;
+        self.last.status = 0;
+        self.execution.sourced += 1;
         let ran = self.nested(&list).await;
-        self.sourced -= 1;
-        self.line = line;
+        self.execution.sourced -= 1;
+        self.execution.line = line;
         if let Some(before) = before {
-            self.arguments = before;
+            self.parameters.arguments = before;
         }
         match ran {
-            Ok(()) | Err(Jump::Return) => Ok(self.status),
+            Ok(()) | Err(Jump::Return) => Ok(self.last.status),
             Err(other) => Err(other),
         }
     }
@@ -103,24 +109,24 @@ impl Interpreter {
         let count = match words.first().map(|word| word.parse::<usize>()) {
             None => 1,
             Some(Ok(count)) => count,
-            Some(Err(_)) => return self.refuse("shift: numeric argument required").await,
+            Some(Err(_)) => return self.failure("shift: numeric argument required").await,
         };
-        if count > self.arguments.len() {
+        if count > self.parameters.arguments.len() {
             return Ok(1);
         }
-        self.arguments.drain(..count);
+        self.parameters.arguments.drain(..count);
         Ok(0)
     }
 
     pub(super) async fn let_builtin(&mut self, words: Vec<String>) -> Flow<u8> {
         if words.is_empty() {
-            return self.refuse("let: expression expected").await;
+            return self.failure("let: expression expected").await;
         }
         let mut value = 0;
         for word in words {
             value = match crate::language::arithmetic::evaluate(&word, self, 0) {
                 Ok(value) => value,
-                Err(words) => return self.refuse(format!("let: {words}")).await,
+                Err(message) => return self.failure(format!("let: {message}")).await,
             };
         }
         Ok(u8::from(value == 0))
@@ -143,29 +149,29 @@ impl Interpreter {
             for word in words {
                 if let Some((short, long)) = self.describe(&word).await {
                     status = 0;
-                    self.out(format!("{}\n", if brief { short } else { long })).await?;
+                    self.print(format!("{}\n", if brief { short } else { long })).await?;
                 } else if verbose {
-                    self.complain(&format!("command: {word}: not found")).await;
+                    self.report(&format!("command: {word}: not found")).await;
                 }
             }
             return Ok(status);
         }
         let Some(first) = words.next() else { return Ok(0) };
-        if name == "builtin" && !super::is_builtin(&first) {
-            return self.refuse(format!("builtin: {first}: not a shell builtin")).await;
+        if name == "builtin" && !builtin_table::is_builtin(&first) {
+            return self.failure(format!("builtin: {first}: not a shell builtin")).await;
         }
-        let given: Vec<Given> = words.map(Given::Text).collect();
-        if super::is_builtin(&first) {
+        let given: Vec<ExpandedWord> = words.map(ExpandedWord::Text).collect();
+        if builtin_table::is_builtin(&first) {
             return Box::pin(self.builtin(&first, given)).await;
         }
         let env = self.variables.exported();
-        let argv = std::iter::once(first).chain(crate::language::exec::simple_texts(given)).collect();
+        let argv = std::iter::once(first).chain(texts(given)).collect();
         Ok(self.external(argv, env).await?.status().0)
     }
 
-    /// What a name is: in short as `command -v` writes it, and as `type` does.
+    /// Returns the meaning of a name, as `command -v` and as `type` print it.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
-        if let Some(value) = self.aliases.get(name) {
+        if let Some(value) = self.definitions.aliases.get(name) {
             return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
         }
         if matches!(
@@ -193,7 +199,7 @@ impl Interpreter {
         ) {
             return Some((name.into(), format!("{name} is a shell keyword")));
         }
-        if self.functions.contains_key(name) {
+        if self.definitions.functions.contains_key(name) {
             return Some((name.into(), format!("{name} is a function")));
         }
         match self.find(name) {
@@ -203,7 +209,7 @@ impl Interpreter {
                 Some((path.clone(), format!("{name} is {path}")))
             }
             Found::File(path) => self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}"))),
-            Found::Nothing => None,
+            Found::Unknown => None,
         }
     }
 
@@ -237,12 +243,12 @@ impl Interpreter {
                         } else {
                             long
                         };
-                        self.out(format!("{text}\n")).await?;
+                        self.print(format!("{text}\n")).await?;
                     }
                     None => {
                         status = 1;
                         if !kind_only && !path_only {
-                            self.complain(&format!("type: {name}: not found")).await;
+                            self.report(&format!("type: {name}: not found")).await;
                         }
                     }
                 },
@@ -253,7 +259,7 @@ impl Interpreter {
 
     pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         let mut status = 0;
-        let aliases = std::sync::Arc::make_mut(&mut self.aliases);
+        let aliases = std::sync::Arc::make_mut(&mut self.definitions.aliases);
         let mut text = String::new();
         let mut unknown = Vec::new();
         for word in &words {
@@ -277,9 +283,9 @@ impl Interpreter {
         }
         for word in unknown {
             status = 1;
-            self.complain(&format!("alias: {word}: not found")).await;
+            self.report(&format!("alias: {word}: not found")).await;
         }
-        Ok(self.out(text).await?.max(status))
+        Ok(self.print(text).await?.max(status))
     }
 
     pub(super) async fn trap(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -292,24 +298,25 @@ impl Interpreter {
             words.next();
             let chosen: Vec<String> = words.map(|word| signal(&word)).collect();
             let text: String = self
+                .definitions
                 .traps
                 .iter()
                 .filter(|(name, _)| chosen.is_empty() || chosen.contains(name))
                 .map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action)))
                 .collect();
-            return self.out(text).await;
+            return self.print(text).await;
         }
         if words.peek().is_some_and(|word| word == "-l") {
-            return self.out("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await;
+            return self.print("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await;
         }
         let Some(action) = words.next() else { return Ok(0) };
         let signals: Vec<String> = words.collect();
         if signals.is_empty() {
-            self.traps.remove(&signal(&action));
+            self.definitions.traps.remove(&signal(&action));
             return Ok(0);
         }
         if action.len() > self.run.bounds.script {
-            return self.refuse("trap: the text is too long").await;
+            return self.failure("trap: the text is too long").await;
         }
         for name in signals {
             let name = signal(&name);
@@ -334,19 +341,19 @@ impl Interpreter {
                     | "STOP"
                     | "KILL"
             ) {
-                return self.refuse(format!("trap: {name}: invalid signal specification")).await;
+                return self.failure(format!("trap: {name}: invalid signal specification")).await;
             }
             if action == "-" {
-                self.traps.remove(&name);
+                self.definitions.traps.remove(&name);
             } else {
-                self.traps.insert(name, action.clone());
+                self.definitions.traps.insert(name, action.clone());
             }
         }
         Ok(0)
     }
 }
 
-/// The plain name of a signal: `SIGINT`, `int` and `2` are `INT`.
+/// Returns the name of a signal: `SIGINT`, `int` and `2` are `INT`.
 fn signal(word: &str) -> String {
     match word {
         "0" => "EXIT".into(),

@@ -1,38 +1,38 @@
-//! `cd`, `pushd`, `popd`, `dirs`, `chmod`.
+//! The builtins `cd`, `pushd`, `popd`, `dirs`, and `chmod`.
 
 use wattle_capability::files::EntryKind;
 
-use super::{Flow, Interpreter};
+use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn cd(&mut self, words: Vec<String>) -> Flow<u8> {
         let mut words = words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
         let (word, more) = (words.next(), words.next().is_some());
         if more {
-            return self.refuse("cd: too many arguments").await;
+            return self.failure("cd: too many arguments").await;
         }
         let (path, show) = match word.as_deref() {
             None => match self.variable("HOME") {
                 Some(home) => (home.to_string(), false),
-                None => return self.refuse("cd: HOME not set").await,
+                None => return self.failure("cd: HOME not set").await,
             },
             Some("-") => match self.variable("OLDPWD") {
                 Some(old) => (old.to_string(), true),
-                None => return self.refuse("cd: OLDPWD not set").await,
+                None => return self.failure("cd: OLDPWD not set").await,
             },
             Some(path) => (path.to_owned(), false),
         };
-        if let Err(words) = self.enter(&path).await? {
-            return self.refuse(format!("cd: {words}")).await;
+        if let Err(message) = self.enter(&path).await? {
+            return self.failure(format!("cd: {message}")).await;
         }
         if show {
-            let cwd = self.cwd.clone();
-            return self.out(format!("{cwd}\n")).await;
+            let cwd = self.folders.current.clone();
+            return self.print(format!("{cwd}\n")).await;
         }
         Ok(0)
     }
 
-    /// Makes a folder the working folder.
+    /// Changes the working folder. Returns the message of a failure.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         let full = self.path(path);
         let looked = full.clone();
@@ -41,10 +41,10 @@ impl Interpreter {
             Ok(_) => return Ok(Err(format!("{path}: Not a directory"))),
             Err(fault) => return Ok(Err(format!("{path}: {fault}"))),
         }
-        let old = std::mem::replace(&mut self.cwd, full.clone());
+        let old = std::mem::replace(&mut self.folders.current, full.clone());
         for (name, value) in [("OLDPWD", old), ("PWD", full)] {
-            if let Err(words) = self.set(name, value).await? {
-                return Ok(Err(words));
+            if let Err(message) = self.set(name, value).await? {
+                return Ok(Err(message));
             }
         }
         Ok(Ok(()))
@@ -54,36 +54,37 @@ impl Interpreter {
         let word = words.into_iter().find(|word| !word.starts_with('-'));
         match name {
             "pushd" => {
-                let here = self.cwd.clone();
+                let here = self.folders.current.clone();
                 let path = match word {
                     Some(path) => path,
-                    None if self.folders.is_empty() => return self.refuse("pushd: no other directory").await,
-                    None => self.folders.remove(0),
+                    None if self.folders.stack.is_empty() => return self.failure("pushd: no other directory").await,
+                    None => self.folders.stack.remove(0),
                 };
-                if self.folders.len() >= 100 {
-                    return self.refuse("pushd: too many folders are remembered").await;
+                if self.folders.stack.len() >= 100 {
+                    return self.failure("pushd: too many folders are remembered").await;
                 }
-                if let Err(words) = self.enter(&path).await? {
-                    return self.refuse(format!("pushd: {words}")).await;
+                if let Err(message) = self.enter(&path).await? {
+                    return self.failure(format!("pushd: {message}")).await;
                 }
-                self.folders.insert(0, here);
+                self.folders.stack.insert(0, here);
             }
             "popd" => {
-                if self.folders.is_empty() {
-                    return self.refuse("popd: directory stack empty").await;
+                if self.folders.stack.is_empty() {
+                    return self.failure("popd: directory stack empty").await;
                 }
-                let path = self.folders.remove(0);
-                if let Err(words) = self.enter(&path).await? {
-                    return self.refuse(format!("popd: {words}")).await;
+                let path = self.folders.stack.remove(0);
+                if let Err(message) = self.enter(&path).await? {
+                    return self.failure(format!("popd: {message}")).await;
                 }
             }
             _ => {}
         }
-        let all = std::iter::once(&self.cwd).chain(&self.folders).cloned().collect::<Vec<_>>().join(" ");
-        self.out(format!("{all}\n")).await
+        let all =
+            std::iter::once(&self.folders.current).chain(&self.folders.stack).cloned().collect::<Vec<_>>().join(" ");
+        self.print(format!("{all}\n")).await
     }
 
-    /// `chmod +x script` is what scripts do before they run one; what is not there is told.
+    /// Runs `chmod`, which scripts use before they run a script. Only reports missing files.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
         let paths: Vec<String> = words
             .into_iter()
@@ -97,12 +98,12 @@ impl Interpreter {
             .skip(1)
             .collect();
         if paths.is_empty() {
-            return self.refuse("chmod: missing operand").await;
+            return self.failure("chmod: missing operand").await;
         }
         let mut status = 0;
         for path in paths {
             if self.stat(&path).await.is_none() {
-                self.complain(&format!("chmod: cannot access '{path}': No such file or directory")).await;
+                self.report(&format!("chmod: cannot access '{path}': No such file or directory")).await;
                 status = 1;
             }
         }

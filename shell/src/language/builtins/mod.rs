@@ -1,4 +1,4 @@
-//! The builtins: what the shell does itself. A row of the table is a name and what it does; the function is named in [`Interpreter::builtin`].
+//! The builtins: commands that the shell runs itself. Their names are in `builtin_table`.
 
 mod declare;
 mod echo;
@@ -14,82 +14,17 @@ mod test;
 
 pub(crate) use help::help as help_text;
 
-use super::exec::simple_texts;
-use super::expand::Given;
 use super::interpreter::{Flow, Interpreter};
-
-/// The builtins, each with a sentence for `help`.
-const TABLE: &[(&str, &str)] = &[
-    (".", "runs a script in this shell"),
-    (":", "does nothing, with success"),
-    ("[", "tests files, texts and numbers, up to `]`"),
-    ("alias", "keeps names for commands; scripts do not expand them"),
-    ("break", "leaves a loop"),
-    ("builtin", "runs a builtin, whatever functions there are"),
-    ("cd", "changes the working folder"),
-    ("chmod", "accepted for files that are there: they have no modes, and scripts run without one"),
-    ("command", "runs a command, whatever functions there are; -v tells what a name is"),
-    ("continue", "goes on with the next turn of a loop"),
-    ("declare", "sets attributes of variables: -a -A -i -l -u -n -r -x -g -p -f"),
-    ("dirs", "lists the folders of pushd"),
-    ("disown", "accepted: jobs end with the line"),
-    ("echo", "writes its words: -n -e -E"),
-    ("eval", "runs its words as a script"),
-    ("exec", "keeps redirections; with a command, runs it as the last one"),
-    ("exit", "ends the shell"),
-    ("export", "hands variables to commands"),
-    ("false", "does nothing, without success"),
-    ("getopts", "reads options from the arguments"),
-    ("hash", "accepted: commands have no places to remember"),
-    ("help", "lists what there is, or says what one builtin does"),
-    ("jobs", "lists background jobs"),
-    ("kill", "ends background jobs: %1, or the number of $!"),
-    ("let", "evaluates arithmetic"),
-    ("local", "makes variables of a function's own"),
-    ("mapfile", "reads lines into an array: -t -n -s -O -d -u"),
-    ("popd", "goes back to the folder before pushd"),
-    ("printf", "writes its words by a format: -v"),
-    ("pushd", "changes the folder, and remembers this one"),
-    ("pwd", "writes the working folder"),
-    ("read", "reads a line into variables: -r -a -d -n -N -p -s -t -u"),
-    ("readarray", "as mapfile"),
-    ("readonly", "makes variables constant"),
-    ("return", "leaves a function or a sourced script"),
-    ("set", "sets options and arguments: -e -u -x -f -C -n -a, -o pipefail"),
-    ("shift", "drops the first arguments"),
-    ("shopt", "sets options: nullglob globstar extglob dotglob nocaseglob nocasematch"),
-    ("source", "runs a script in this shell"),
-    ("test", "tests files, texts and numbers"),
-    ("times", "writes the time that was used"),
-    ("trap", "runs a text when the shell ends (EXIT) or a command fails (ERR)"),
-    ("true", "does nothing, with success"),
-    ("type", "tells what a name is"),
-    ("typeset", "as declare"),
-    ("ulimit", "accepted: the shell has bounds of its own"),
-    ("umask", "accepted: files have no modes"),
-    ("unalias", "forgets aliases"),
-    ("unset", "removes variables and functions"),
-    ("wait", "waits for background jobs"),
-];
-
-/// Whether a name is a builtin.
-pub(crate) fn is_builtin(name: &str) -> bool {
-    TABLE.binary_search_by(|(known, _)| (*known).cmp(name)).is_ok()
-}
-
-/// The names of all builtins, sorted.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|(name, _)| *name)
-}
+use super::setting::{ExpandedWord, texts};
 
 impl Interpreter {
-    /// Runs a builtin, and gives its status.
-    pub(crate) async fn builtin(&mut self, name: &str, given: Vec<Given>) -> Flow<u8> {
+    /// Runs a builtin and returns its status.
+    pub(crate) async fn builtin(&mut self, name: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
         match name {
             "declare" | "typeset" | "local" | "export" | "readonly" => return self.declare(name, given).await,
             _ => {}
         }
-        let words = simple_texts(given);
+        let words = texts(given);
         match name {
             ":" | "true" | "hash" | "umask" | "ulimit" | "disown" => Ok(0),
             "false" => Ok(1),
@@ -99,14 +34,14 @@ impl Interpreter {
             "." | "source" => self.source(words).await,
             "eval" => self.eval(words).await,
             "exec" | "command" | "builtin" => self.command_builtin(name, words).await,
-            "break" | "continue" => self.leave_loop(name, words).await,
-            "return" | "exit" => self.leave(name, words).await,
+            "break" | "continue" => self.break_or_continue(name, words).await,
+            "return" | "exit" => self.return_or_exit(name, words).await,
             "shift" => self.shift(words).await,
             "let" => self.let_builtin(words).await,
             "cd" => self.cd(words).await,
             "pwd" => {
-                let cwd = self.cwd.clone();
-                self.out(format!("{cwd}\n")).await
+                let cwd = self.folders.current.clone();
+                self.print(format!("{cwd}\n")).await
             }
             "pushd" | "popd" | "dirs" => self.folder_stack(name, words).await,
             "chmod" => self.chmod(words).await,
@@ -122,29 +57,20 @@ impl Interpreter {
             "wait" => self.wait(words).await,
             "jobs" => self.jobs_builtin().await,
             "kill" => self.kill(words).await,
-            "times" => self.out("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n").await,
+            "times" => self.print("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n").await,
             _ => self.help(words).await,
         }
     }
 
-    /// Tells what is wrong with how a builtin was called.
-    async fn usage(&self, words: impl AsRef<str>) -> Flow<u8> {
-        self.complain(words.as_ref()).await;
+    /// Reports a usage error. Returns status 2.
+    async fn usage_error(&self, message: impl AsRef<str>) -> Flow<u8> {
+        self.report(message.as_ref()).await;
         Ok(2)
     }
 
-    /// Tells why a builtin did not do it.
-    async fn refuse(&self, words: impl AsRef<str>) -> Flow<u8> {
-        self.complain(words.as_ref()).await;
+    /// Reports a failure. Returns status 1.
+    async fn failure(&self, message: impl AsRef<str>) -> Flow<u8> {
+        self.report(message.as_ref()).await;
         Ok(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_table_is_sorted() {
-        assert!(super::TABLE.is_sorted_by_key(|(name, _)| name));
-        assert!(super::is_builtin("[") && super::is_builtin("wait") && !super::is_builtin("cat"));
     }
 }

@@ -1,10 +1,9 @@
-//! `set` and `shopt`.
+//! The builtins `set` and `shopt`.
 
-use super::{Flow, Interpreter};
 use crate::language::escape;
-use crate::language::interpreter::Options;
+use crate::language::interpreter::{Flow, Interpreter};
 
-/// The options of `set`, each with its letter where it has one.
+/// The options of `set`, each with its letter if it has one.
 const SET: &[(&str, Option<char>)] = &[
     ("allexport", Some('a')),
     ("errexit", Some('e')),
@@ -15,7 +14,7 @@ const SET: &[(&str, Option<char>)] = &[
     ("pipefail", None),
     ("xtrace", Some('x')),
 ];
-/// Options that are known and change nothing here.
+/// Options of `set` that are accepted and have no effect.
 const IDLE: &[(&str, Option<char>)] = &[
     ("braceexpand", Some('B')),
     ("emacs", None),
@@ -37,7 +36,7 @@ const IDLE: &[(&str, Option<char>)] = &[
 /// The options of `shopt`.
 const SHOPT: &[&str] =
     &["dotglob", "extglob", "globstar", "inherit_errexit", "nocaseglob", "nocasematch", "nullglob", "xpg_echo"];
-/// Options of `shopt` that are known and change nothing here.
+/// Options of `shopt` that are accepted and have no effect.
 const IDLE_SHOPT: &[&str] = &[
     "autocd",
     "cdspell",
@@ -64,41 +63,17 @@ const IDLE_SHOPT: &[&str] = &[
     "sourcepath",
 ];
 
-impl Options {
-    fn place(&mut self, name: &str) -> Option<&mut bool> {
-        Some(match name {
-            "allexport" => &mut self.allexport,
-            "errexit" => &mut self.errexit,
-            "noclobber" => &mut self.noclobber,
-            "noexec" => &mut self.noexec,
-            "noglob" => &mut self.noglob,
-            "nounset" => &mut self.nounset,
-            "pipefail" => &mut self.pipefail,
-            "xtrace" => &mut self.xtrace,
-            "dotglob" => &mut self.dotglob,
-            "extglob" => &mut self.extglob,
-            "globstar" => &mut self.globstar,
-            "inherit_errexit" => &mut self.inherit_errexit,
-            "nocaseglob" => &mut self.nocaseglob,
-            "nocasematch" => &mut self.nocasematch,
-            "nullglob" => &mut self.nullglob,
-            "xpg_echo" => &mut self.xpg_echo,
-            _ => return None,
-        })
-    }
-}
-
 impl Interpreter {
-    /// Whether an option of `set -o` is on.
+    /// Returns true if an option is on, or `None` if it is unknown or has no effect.
     pub(crate) fn option(&self, name: &str) -> Option<bool> {
         let mut options = self.options;
-        options.place(name).map(|on| *on)
+        options.by_name(name).map(|on| *on)
     }
 
-    /// Sets an option of `set -o` or `shopt`.
+    /// Sets an option of `set -o` or `shopt`. Returns the message of an invalid name.
     pub(crate) fn set_option(&mut self, name: &str, on: bool) -> Result<(), String> {
-        if let Some(place) = self.options.place(name) {
-            *place = on;
+        if let Some(slot) = self.options.by_name(name) {
+            *slot = on;
             return Ok(());
         }
         if IDLE.iter().any(|(known, _)| *known == name) || IDLE_SHOPT.contains(&name) {
@@ -108,7 +83,7 @@ impl Interpreter {
         }
     }
 
-    /// Sets an option by its letter.
+    /// Sets an option by its letter. Returns the message of an invalid one.
     pub(crate) fn set_letter(&mut self, letter: char, on: bool) -> Result<(), String> {
         let known = SET.iter().chain(IDLE).find(|(_, known)| *known == Some(letter));
         match known {
@@ -135,20 +110,20 @@ impl Interpreter {
                     }
                 }
             }
-            return self.out(text).await;
+            return self.print(text).await;
         }
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.peek().cloned() {
             if word == "--" {
                 words.next();
-                self.arguments = words.collect();
+                self.parameters.arguments = words.collect();
                 return Ok(0);
             }
             if word == "-" || !word.starts_with(['-', '+']) {
                 if word == "-" {
                     words.next();
                 }
-                self.arguments = words.collect();
+                self.parameters.arguments = words.collect();
                 return Ok(0);
             }
             words.next();
@@ -167,14 +142,14 @@ impl Interpreter {
                                     )
                                 })
                                 .collect();
-                            return self.out(text).await;
+                            return self.print(text).await;
                         }
                     }
                 } else {
                     self.set_letter(letter, on)
                 };
-                if let Err(words) = done {
-                    return self.usage(format!("set: {words}")).await;
+                if let Err(message) = done {
+                    return self.usage_error(format!("set: {message}")).await;
                 }
             }
         }
@@ -200,8 +175,8 @@ impl Interpreter {
         let mut status = 0;
         for name in names {
             if let Some(on) = on {
-                if let Err(words) = self.set_option(&name, on) {
-                    self.complain(&format!("shopt: {words}")).await;
+                if let Err(message) = self.set_option(&name, on) {
+                    self.report(&format!("shopt: {message}")).await;
                     status = 1;
                 }
                 continue;
@@ -210,7 +185,7 @@ impl Interpreter {
                 Some(state) => state,
                 None if IDLE_SHOPT.contains(&name.as_str()) => false,
                 None => {
-                    self.complain(&format!("shopt: {name}: invalid shell option name")).await;
+                    self.report(&format!("shopt: {name}: invalid shell option name")).await;
                     status = 1;
                     continue;
                 }
@@ -219,7 +194,7 @@ impl Interpreter {
                 status = 1;
             }
             if !quiet {
-                self.out(format!("{name:<15}\t{}\n", if state { "on" } else { "off" })).await?;
+                self.print(format!("{name:<15}\t{}\n", if state { "on" } else { "off" })).await?;
             }
         }
         Ok(status)

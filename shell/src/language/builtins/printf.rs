@@ -1,34 +1,36 @@
-//! `printf`: the format is used again until the words are used up.
+//! The builtin `printf`. The format is reused until all arguments are consumed.
 
-use super::{Flow, Interpreter};
 use crate::bounds::amount;
 use crate::language::arithmetic;
 use crate::language::escape::{self, Dialect};
+use crate::language::interpreter::{Flow, Interpreter};
 
-/// The widest field, and the most digits, that a format may ask for. Wider ones are an error.
-const WIDEST: usize = 1 << 20;
+/// Maximum width and precision of a directive.
+const MAX_WIDTH: usize = 1 << 20;
 
-/// The number of digits after which the fraction of every double is zeros only.
-const FRACTION: usize = 1_100;
+/// Maximum number of significant fraction digits of a double. All further digits are zeros.
+const MAX_FRACTION: usize = 1_100;
 
-/// One directive: `%-08.3f`.
+/// A directive such as `%-08.3f`.
 #[derive(Clone, Debug, Default)]
 struct Directive {
     left: bool,
     zero: bool,
     plus: bool,
     space: bool,
-    other: bool,
+    alternate: bool,
     width: usize,
     precision: Option<usize>,
 }
 
-/// What a format has come to.
+/// The formatted output.
 struct Output {
     bytes: Vec<u8>,
-    wrong: Vec<String>,
+    /// Messages of invalid arguments and directives.
+    errors: Vec<String>,
+    /// If true, the output ends here, because of `\c` or an invalid directive.
     ended: bool,
-    /// The size in bytes at which writing stops; the text is then too long.
+    /// Maximum size, in bytes. Formatting stops when it is exceeded.
     limit: usize,
 }
 
@@ -44,39 +46,39 @@ impl Interpreter {
             words.next();
         }
         let Some(format) = words.next() else {
-            return self.usage("printf: usage: printf [-v var] format [arguments]").await;
+            return self.usage_error("printf: usage: printf [-v var] format [arguments]").await;
         };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
-        let mut output = Output { bytes: Vec::new(), wrong: Vec::new(), ended: false, limit };
+        let mut output = Output { bytes: Vec::new(), errors: Vec::new(), ended: false, limit };
         let mut rest = arguments.as_slice();
         loop {
             let before = rest.len();
-            output.once(&format, &mut rest);
+            output.format_once(&format, &mut rest);
             if output.bytes.len() > limit {
-                return self.refuse(format!("printf: the text is longer than {}", amount(limit))).await;
+                return self.failure(format!("printf: the text is longer than {}", amount(limit))).await;
             }
             if output.ended || rest.is_empty() || rest.len() == before {
                 break;
             }
         }
-        let status = u8::from(!output.wrong.is_empty());
-        for words in &output.wrong {
-            self.complain(&format!("printf: {words}")).await;
+        let status = u8::from(!output.errors.is_empty());
+        for message in &output.errors {
+            self.report(&format!("printf: {message}")).await;
         }
         match variable {
             Some(name) => match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
                 Ok(()) => Ok(status),
-                Err(words) => self.refuse(format!("printf: {words}")).await,
+                Err(message) => self.failure(format!("printf: {message}")).await,
             },
-            None => Ok(self.out(output.bytes).await?.max(status)),
+            None => Ok(self.print(output.bytes).await?.max(status)),
         }
     }
 }
 
 impl Output {
-    /// Writes by the format once; `rest` is what is left of the words.
-    fn once(&mut self, format: &str, rest: &mut &[String]) {
+    /// Applies the format once. Removes the arguments that it consumes from `rest`.
+    fn format_once(&mut self, format: &str, rest: &mut &[String]) {
         let mut chars = format.chars().peekable();
         let mut plain = String::new();
         while let Some(c) = chars.next() {
@@ -102,7 +104,7 @@ impl Output {
                     '0' => directive.zero = true,
                     '+' => directive.plus = true,
                     ' ' => directive.space = true,
-                    '#' => directive.other = true,
+                    '#' => directive.alternate = true,
                     _ => {}
                 }
             }
@@ -120,14 +122,14 @@ impl Output {
                     Some(digits(&mut chars).unwrap_or_default())
                 };
             }
-            if directive.width.max(directive.precision.unwrap_or_default()) > WIDEST {
-                self.wrong.push(format!("a field is wider than {WIDEST} characters"));
+            if directive.width.max(directive.precision.unwrap_or_default()) > MAX_WIDTH {
+                self.errors.push(format!("a field is wider than {MAX_WIDTH} characters"));
                 self.ended = true;
                 return;
             }
             while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q').is_some() {}
             let Some(kind) = chars.next() else {
-                self.wrong.push("`%': missing format character".into());
+                self.errors.push("`%': missing format character".into());
                 self.ended = true;
                 return;
             };
@@ -139,9 +141,10 @@ impl Output {
         self.bytes.extend(escape::unescape(&plain, Dialect::Format).0);
     }
 
+    /// Formats the next argument by a directive.
     fn directive(&mut self, directive: &Directive, kind: char, rest: &mut &[String]) {
         let text = match kind {
-            's' => cut(next(rest).unwrap_or_default(), directive.precision),
+            's' => truncated(next(rest).unwrap_or_default(), directive.precision),
             'b' => {
                 let (bytes, ended) = escape::unescape(&next(rest).unwrap_or_default(), Dialect::Echo);
                 self.ended = ended;
@@ -155,9 +158,15 @@ impl Output {
                 whole(directive, &value.unsigned_abs().to_string(), sign(directive, value < 0))
             }
             'u' => whole(directive, &self.number(next(rest)).cast_unsigned().to_string(), ""),
-            'x' => whole(directive, &format!("{:x}", self.number(next(rest))), if directive.other { "0x" } else { "" }),
-            'X' => whole(directive, &format!("{:X}", self.number(next(rest))), if directive.other { "0X" } else { "" }),
-            'o' => whole(directive, &format!("{:o}", self.number(next(rest))), if directive.other { "0" } else { "" }),
+            'x' => {
+                whole(directive, &format!("{:x}", self.number(next(rest))), if directive.alternate { "0x" } else { "" })
+            }
+            'X' => {
+                whole(directive, &format!("{:X}", self.number(next(rest))), if directive.alternate { "0X" } else { "" })
+            }
+            'o' => {
+                whole(directive, &format!("{:o}", self.number(next(rest))), if directive.alternate { "0" } else { "" })
+            }
             'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
                 let value = self.real(next(rest));
                 let text = real(directive, kind, value.abs());
@@ -169,7 +178,7 @@ impl Output {
                 }
             }
             other => {
-                self.wrong.push(format!("`{other}': invalid format character"));
+                self.errors.push(format!("`{other}': invalid format character"));
                 self.ended = true;
                 return;
             }
@@ -177,6 +186,7 @@ impl Output {
         self.pad(directive, text.as_bytes());
     }
 
+    /// Appends a text, padded with spaces to the width of the directive.
     fn pad(&mut self, directive: &Directive, text: &[u8]) {
         let missing = directive.width.saturating_sub(String::from_utf8_lossy(text).chars().count());
         if !directive.left {
@@ -188,7 +198,7 @@ impl Output {
         }
     }
 
-    /// A whole number; `'c` is the number of a character.
+    /// Parses an integer argument. `'c` is the code of a character.
     fn number(&mut self, word: Option<String>) -> i64 {
         let word = word.unwrap_or_default();
         let text = word.trim_start();
@@ -205,7 +215,7 @@ impl Output {
         let value = match arithmetic::number(plain).filter(|_| !plain.contains('#')) {
             Some(value) => value,
             None => {
-                self.wrong.push(format!("{word}: invalid number"));
+                self.errors.push(format!("{word}: invalid number"));
                 let digits: String = plain.chars().take_while(char::is_ascii_digit).collect();
                 digits.parse().unwrap_or_default()
             }
@@ -213,6 +223,7 @@ impl Output {
         if negative { value.wrapping_neg() } else { value }
     }
 
+    /// Parses a floating-point argument.
     fn real(&mut self, word: Option<String>) -> f64 {
         let word = word.unwrap_or_default();
         let text = word.trim();
@@ -226,19 +237,21 @@ impl Output {
         match text.parse() {
             Ok(value) => value,
             Err(_) => {
-                self.wrong.push(format!("{word}: invalid number"));
+                self.errors.push(format!("{word}: invalid number"));
                 0.0
             }
         }
     }
 }
 
+/// Removes the next argument from `rest` and returns it.
 fn next(rest: &mut &[String]) -> Option<String> {
     let (first, others) = rest.split_first()?;
     *rest = others;
     Some(first.clone())
 }
 
+/// Reads a number of the format, if one comes next.
 fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
     let mut value = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
@@ -248,9 +261,10 @@ fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize>
     value
 }
 
-fn cut(text: String, precision: Option<usize>) -> String {
+/// Truncates a text to the precision of a directive.
+fn truncated(text: String, precision: Option<usize>) -> String {
     match precision {
-        Some(most) => text.chars().take(most).collect(),
+        Some(max) => text.chars().take(max).collect(),
         None => text,
     }
 }
@@ -264,7 +278,7 @@ fn sign(directive: &Directive, negative: bool) -> &'static str {
     }
 }
 
-/// Digits with their sign in front, filled up with zeros.
+/// Formats an integer from its sign and digits, with leading zeros.
 fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
     let width = match directive.precision {
         Some(precision) => precision,
@@ -274,15 +288,15 @@ fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
     zeros_before(sign, digits, width)
 }
 
-/// A sign, and digits that are filled up with zeros to a width. The formatting of the standard
-/// library panics at widths over 65,535.
+/// Joins a sign and digits that are padded with zeros to a width. The standard library's formatting
+/// panics at widths over 65,535.
 fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
     [sign, &"0".repeat(width.saturating_sub(digits.len())), digits].concat()
 }
 
-/// A number with so many digits of its fraction, which are exact.
+/// Formats a number with exactly `precision` fraction digits.
 fn fixed(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(FRACTION), precision.saturating_sub(FRACTION));
+    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
     format!("{value:.exact$}{}", "0".repeat(zeros))
 }
 
@@ -308,14 +322,14 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
                     usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
                 fixed(value, places)
             };
-            if directive.other { text } else { trimmed(&text) }
+            if directive.alternate { text } else { trimmed(&text) }
         }
     };
     if kind.is_ascii_uppercase() { text.to_uppercase() } else { text }
 }
 
 fn scientific(value: f64, precision: usize) -> String {
-    let (exact, zeros) = (precision.min(FRACTION), precision.saturating_sub(FRACTION));
+    let (exact, zeros) = (precision.min(MAX_FRACTION), precision.saturating_sub(MAX_FRACTION));
     let text = format!("{value:.exact$e}");
     match text.split_once('e') {
         Some((digits, exponent)) => {
@@ -329,7 +343,7 @@ fn scientific(value: f64, precision: usize) -> String {
     }
 }
 
-/// Without the zeros at the end of its fraction.
+/// Removes trailing zeros of the fraction.
 fn trimmed(text: &str) -> String {
     let (digits, exponent) = text.split_once('e').map_or((text, None), |(digits, exponent)| (digits, Some(exponent)));
     let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };

@@ -1,6 +1,6 @@
-//! `wait`, `jobs`, `kill`.
+//! The builtins `wait`, `jobs`, and `kill`.
 
-use super::{Flow, Interpreter};
+use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn wait(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -17,7 +17,7 @@ impl Interpreter {
             status = match self.jobs.wait_for(&word).await {
                 Some(status) => status,
                 None => {
-                    self.complain(&format!("wait: {word}: no such job of this shell")).await;
+                    self.report(&format!("wait: {word}: no such job of this shell")).await;
                     127
                 }
             };
@@ -31,7 +31,7 @@ impl Interpreter {
     pub(super) async fn jobs_builtin(&mut self) -> Flow<u8> {
         let lines = self.jobs.lines().await;
         for line in lines {
-            self.out(format!("{line}\n")).await?;
+            self.print(format!("{line}\n")).await?;
         }
         Ok(0)
     }
@@ -40,7 +40,7 @@ impl Interpreter {
         let mut words = words.into_iter().peekable();
         let mut signal = String::new();
         match words.peek().map(String::as_str) {
-            Some("-l") => return self.out("HUP INT QUIT KILL TERM\n").await,
+            Some("-l") => return self.print("HUP INT QUIT KILL TERM\n").await,
             Some("-s" | "-n") => {
                 words.next();
                 signal = words.next().unwrap_or_default();
@@ -53,10 +53,10 @@ impl Interpreter {
         }
         let mut status = 0;
         for word in words {
-            // Signal 0 only asks whether the job is there.
-            let there = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
-            if !there {
-                self.complain(&format!(
+            // Signal 0 only checks that the job runs.
+            let found = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
+            if !found {
+                self.report(&format!(
                     "kill: ({word}) - No such process: only background jobs of this shell can be ended"
                 ))
                 .await;

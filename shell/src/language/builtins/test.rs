@@ -1,13 +1,13 @@
-//! `test` and `[`.
+//! The builtins `test` and `[`.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::{Flow, Interpreter};
+use crate::language::interpreter::{Flow, Interpreter};
 
 const BINARY: [&str; 14] = ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
 
-/// Words that are read one after another.
+/// The arguments of a test, with the current position.
 struct Words {
     list: Vec<String>,
     at: usize,
@@ -24,7 +24,7 @@ impl Words {
         self.list.get(self.at - 1).cloned().unwrap_or_default()
     }
 
-    fn left(&self) -> usize {
+    fn remaining(&self) -> usize {
         self.list.len().saturating_sub(self.at)
     }
 }
@@ -39,7 +39,7 @@ fn is_unary(word: &str) -> bool {
 impl Interpreter {
     pub(super) async fn test_builtin(&mut self, name: &str, mut words: Vec<String>) -> Flow<u8> {
         if name == "[" && words.pop().as_deref() != Some("]") {
-            return self.usage("[: missing `]'").await;
+            return self.usage_error("[: missing `]'").await;
         }
         let mut words = Words { list: words, at: 0, depth: 0 };
         let result = match words.list.len() {
@@ -47,9 +47,9 @@ impl Interpreter {
             _ => self.test_or(&mut words).await,
         };
         match result {
-            Ok(_) if words.left() > 0 => self.usage(format!("{name}: too many arguments")).await,
+            Ok(_) if words.remaining() > 0 => self.usage_error(format!("{name}: too many arguments")).await,
             Ok(truth) => Ok(u8::from(!truth)),
-            Err(error) => self.usage(format!("{name}: {error}")).await,
+            Err(error) => self.usage_error(format!("{name}: {error}")).await,
         }
     }
 
@@ -67,7 +67,7 @@ impl Interpreter {
 
     async fn test_and(&mut self, words: &mut Words) -> Result<bool, String> {
         let mut value = self.test_not(words).await?;
-        while words.peek(0) == Some("-a") && words.left() > 1 {
+        while words.peek(0) == Some("-a") && words.remaining() > 1 {
             words.next();
             value &= self.test_not(words).await?;
         }
@@ -77,8 +77,8 @@ impl Interpreter {
     async fn test_not(&mut self, words: &mut Words) -> Result<bool, String> {
         let mut negated = false;
         while words.peek(0) == Some("!")
-            && words.left() > 1
-            && !(words.left() == 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word)))
+            && words.remaining() > 1
+            && !(words.remaining() == 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word)))
         {
             words.next();
             negated = !negated;
@@ -87,14 +87,14 @@ impl Interpreter {
     }
 
     async fn test_primary(&mut self, words: &mut Words) -> Result<bool, String> {
-        if words.left() == 0 {
+        if words.remaining() == 0 {
             return Err("argument expected".into());
         }
-        if words.left() >= 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word)) {
+        if words.remaining() >= 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word)) {
             let (left, operator, right) = (words.next(), words.next(), words.next());
             return self.binary(&left, &operator, &right).await;
         }
-        if words.peek(0) == Some("(") && words.left() > 2 {
+        if words.peek(0) == Some("(") && words.remaining() > 2 {
             if words.depth > 20 {
                 return Err("too many parentheses".into());
             }
@@ -104,14 +104,15 @@ impl Interpreter {
             words.depth -= 1;
             return if words.next() == ")" { Ok(value) } else { Err("`)' expected".into()) };
         }
-        if words.left() >= 2 && words.peek(0).is_some_and(is_unary) {
+        if words.remaining() >= 2 && words.peek(0).is_some_and(is_unary) {
             let (operator, text) = (words.next(), words.next());
             return self.unary(&operator, &text).await;
         }
-        if words.left() == 2 && words.peek(1).is_none_or(|word| word != "-a" && word != "-o" && word != ")") {
+        if words.remaining() == 2 && words.peek(1).is_none_or(|word| word != "-a" && word != "-o" && word != ")") {
             return Err(format!("{}: unary operator expected", words.peek(0).unwrap_or_default()));
         }
-        if words.left() == 3 && words.depth == 0 && words.peek(1).is_some_and(|word| word != "-a" && word != "-o") {
+        if words.remaining() == 3 && words.depth == 0 && words.peek(1).is_some_and(|word| word != "-a" && word != "-o")
+        {
             return Err(format!("{}: binary operator expected", words.peek(1).unwrap_or_default()));
         }
         Ok(!words.next().is_empty())

@@ -1,17 +1,16 @@
-//! Groups, subshells, conditions, loops, `case`, `select`.
+//! Running compound commands: groups, subshells, conditions, loops, `case`, `select`.
 
 use std::sync::Arc;
 
-use super::Interpreter;
-use crate::language::ast::{Arm, Kind, List, Then, Word};
-use crate::language::interpreter::{Flow, Jump};
+use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
 
 impl Interpreter {
     /// Runs a compound command, without its redirections.
     pub(super) async fn compound(&mut self, kind: &Kind) -> Flow {
         match kind {
             Kind::Group(list) => self.list(list).await,
-            Kind::Subshell(list) => self.parentheses(list).await,
+            Kind::Subshell(list) => self.subshell(list).await,
             Kind::If { arms, otherwise } => self.condition(arms, otherwise.as_ref()).await,
             Kind::While { until, test, body } => self.while_loop(*until, test, body).await,
             Kind::For { name, words, body } => {
@@ -25,10 +24,10 @@ impl Interpreter {
             Kind::Count { start, test, step, body } => self.count_loop(start, test, step, body).await,
             Kind::Case { word, arms } => self.case(word, arms).await,
             Kind::Test(test) => {
-                self.status = match self.conditional(test).await? {
+                self.last.status = match self.conditional(test).await? {
                     Ok(truth) => u8::from(!truth),
-                    Err(words) => {
-                        self.complain(&words).await;
+                    Err(message) => {
+                        self.report(&message).await;
                         2
                     }
                 };
@@ -36,10 +35,10 @@ impl Interpreter {
             }
             Kind::Arithmetic(word) => {
                 let text = self.text(word).await?;
-                self.status = match super::super::arithmetic::evaluate(&text, self, 0) {
+                self.last.status = match super::super::arithmetic::evaluate(&text, self, 0) {
                     Ok(value) => u8::from(value == 0),
-                    Err(words) => {
-                        self.complain(&format!("((: {words}")).await;
+                    Err(message) => {
+                        self.report(&format!("((: {message}")).await;
                         1
                     }
                 };
@@ -49,32 +48,33 @@ impl Interpreter {
         }
     }
 
-    async fn parentheses(&mut self, list: &Arc<List>) -> Flow {
-        if let Err(words) = self.run.count() {
-            return Err(self.bound(words));
+    /// Runs a list in a subshell.
+    async fn subshell(&mut self, list: &Arc<List>) -> Flow {
+        if let Err(message) = self.run.count_command() {
+            return Err(self.exceed(message));
         }
         let mut shell = self.fork();
         let ran = shell.nested(list).await;
         if self.run.is_ended() {
             return Err(Jump::Exit);
         }
-        if ran != Err(Jump::Exit) || !shell.traps.is_empty() {
+        if ran != Err(Jump::Exit) || !shell.definitions.traps.is_empty() {
             shell.finish().await;
         } else {
             let tasks = shell.jobs.release();
             self.run.adopt(tasks);
         }
-        self.status = shell.status;
-        self.killed = shell.killed;
+        self.last.status = shell.last.status;
+        self.last.killed = shell.last.killed;
         Ok(())
     }
 
-    /// Runs a test, whose failure is no failure.
+    /// Runs the condition of a compound command. Its failure does not trigger `set -e`.
     async fn test(&mut self, list: &List) -> Flow<bool> {
-        self.tolerant += 1;
+        self.execution.errexit_suspended += 1;
         let ran = self.list(list).await;
-        self.tolerant -= 1;
-        ran.map(|()| self.status == 0)
+        self.execution.errexit_suspended -= 1;
+        ran.map(|()| self.last.status == 0)
     }
 
     async fn condition(&mut self, arms: &[(List, List)], otherwise: Option<&List>) -> Flow {
@@ -83,19 +83,19 @@ impl Interpreter {
                 return self.list(body).await;
             }
         }
-        self.status = 0;
+        self.last.status = 0;
         match otherwise {
             Some(body) => self.list(body).await,
             None => Ok(()),
         }
     }
 
-    /// Runs a loop's body once; false where the loop ends.
-    async fn turn(&mut self, body: &List) -> Flow<bool> {
-        self.breathe().await?;
-        self.loops += 1;
+    /// Runs a loop's body once. Returns false if the loop has to end.
+    async fn iterate(&mut self, body: &List) -> Flow<bool> {
+        self.checkpoint().await?;
+        self.execution.loops += 1;
         let ran = self.list(body).await;
-        self.loops -= 1;
+        self.execution.loops -= 1;
         match ran {
             Ok(()) | Err(Jump::Continue(1)) => Ok(true),
             Err(Jump::Break(1)) => Ok(false),
@@ -108,10 +108,10 @@ impl Interpreter {
     async fn while_loop(&mut self, until: bool, test: &List, body: &List) -> Flow {
         let mut status = 0;
         loop {
-            self.loops += 1;
+            self.execution.loops += 1;
             let tested = self.test(test).await;
-            self.loops -= 1;
-            let go = match tested {
+            self.execution.loops -= 1;
+            let continues = match tested {
                 Ok(truth) => truth != until,
                 Err(Jump::Break(1)) => break,
                 Err(Jump::Break(more)) => return Err(Jump::Break(more - 1)),
@@ -119,21 +119,21 @@ impl Interpreter {
                 Err(Jump::Continue(more)) => return Err(Jump::Continue(more - 1)),
                 Err(other) => return Err(other),
             };
-            if !go {
+            if !continues {
                 break;
             }
-            let on = self.turn(body).await?;
-            status = self.status;
-            if !on {
+            let go_on = self.iterate(body).await?;
+            status = self.last.status;
+            if !go_on {
                 break;
             }
         }
-        self.status = status;
+        self.last.status = status;
         Ok(())
     }
 
     async fn loop_words(&mut self, words: Option<&[Word]>) -> Flow<Vec<String>> {
-        let Some(words) = words else { return Ok(self.arguments.clone()) };
+        let Some(words) = words else { return Ok(self.parameters.arguments.clone()) };
         let mut all = Vec::new();
         for word in words {
             all.extend(self.fields(word).await?);
@@ -142,12 +142,12 @@ impl Interpreter {
     }
 
     async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
-        self.status = 0;
+        self.last.status = 0;
         for word in words {
-            if let Err(words) = self.set(name, word).await? {
-                return Err(self.fail(&words).await);
+            if let Err(message) = self.set(name, word).await? {
+                return Err(self.fail(&message).await);
             }
-            if !self.turn(body).await? {
+            if !self.iterate(body).await? {
                 break;
             }
         }
@@ -155,24 +155,25 @@ impl Interpreter {
     }
 
     async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
-        self.value_of(start).await?;
+        self.evaluate_part(start).await?;
         let mut status = 0;
         loop {
-            if !test.parts.is_empty() && self.value_of(test).await? == 0 {
+            if !test.parts.is_empty() && self.evaluate_part(test).await? == 0 {
                 break;
             }
-            let on = self.turn(body).await?;
-            status = self.status;
-            if !on {
+            let go_on = self.iterate(body).await?;
+            status = self.last.status;
+            if !go_on {
                 break;
             }
-            self.value_of(step).await?;
+            self.evaluate_part(step).await?;
         }
-        self.status = status;
+        self.last.status = status;
         Ok(())
     }
 
-    async fn value_of(&mut self, word: &Word) -> Flow<i64> {
+    /// Evaluates a part of `for (( ; ; ))`. An empty one is 1.
+    async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {
             return Ok(1);
@@ -182,10 +183,10 @@ impl Interpreter {
 
     async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {
         let text = self.text(word).await?;
-        self.status = 0;
-        let mut fall = false;
+        self.last.status = 0;
+        let mut falls_through = false;
         for arm in arms {
-            let mut chosen = std::mem::take(&mut fall);
+            let mut chosen = std::mem::take(&mut falls_through);
             for pattern in &arm.patterns {
                 if chosen {
                     break;
@@ -201,31 +202,28 @@ impl Interpreter {
             }
             self.list(&arm.body).await?;
             match arm.then {
-                Then::Leave => break,
-                Then::Fall => fall = true,
-                Then::Test => {}
+                CaseEnd::Break => break,
+                CaseEnd::FallThrough => falls_through = true,
+                CaseEnd::TestNext => {}
             }
         }
         Ok(())
     }
 
     async fn select(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
-        self.status = 0;
+        self.last.status = 0;
         if words.is_empty() {
             return Ok(());
         }
-        let menu: String = words.iter().enumerate().map(|(place, word)| format!("{}) {word}\n", place + 1)).collect();
+        let menu: String = words.iter().enumerate().map(|(index, word)| format!("{}) {word}\n", index + 1)).collect();
         let mut shown = false;
         loop {
             let prompt = self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
             let text = if shown { prompt } else { format!("{menu}{prompt}") };
             shown = true;
-            if let Some(stream) = self.fds.get(&2).cloned() {
-                // Whoever closed the place for messages does not want them.
-                let _ = stream.write(text.as_bytes()).await;
-            }
+            self.write_stderr(&text).await;
             let Some(answer) = self.read_line().await? else {
-                self.status = 1;
+                self.last.status = 1;
                 return Ok(());
             };
             if answer.is_empty() {
@@ -239,11 +237,11 @@ impl Interpreter {
                 .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
                 .unwrap_or_default();
             for (name, text) in [("REPLY", answer), (name, chosen)] {
-                if let Err(words) = self.set(name, text).await? {
-                    return Err(self.fail(&words).await);
+                if let Err(message) = self.set(name, text).await? {
+                    return Err(self.fail(&message).await);
                 }
             }
-            if !self.turn(body).await? {
+            if !self.iterate(body).await? {
                 return Ok(());
             }
         }

@@ -1,15 +1,14 @@
-//! `[[ ]]`.
+//! Evaluating `[[ ]]`.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Interpreter;
 use crate::language::ast::Test;
-use crate::language::interpreter::Flow;
+use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::pattern;
 
 impl Interpreter {
-    /// Whether a test holds; words where it has no answer.
+    /// Evaluates a test, or returns the message of an invalid one.
     pub(super) fn conditional<'a>(&'a mut self, test: &'a Test) -> BoxFuture<'a, Flow<Result<bool, String>>> {
         async move {
             Ok(match test {
@@ -30,8 +29,8 @@ impl Interpreter {
                 Test::Binary(left, operator, right) => match operator.as_str() {
                     "=~" => {
                         let text = self.text(left).await?;
-                        let runs = self.runs(right).await?;
-                        self.search(&text, &pattern::extended_regex(&runs))?
+                        let fragments = self.fragments(right).await?;
+                        self.regex_match(&text, &pattern::extended_regex(&fragments))?
                     }
                     "=" | "==" | "!=" => {
                         let text = self.text(left).await?;
@@ -55,18 +54,18 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Numbers of `[[ ]]` are arithmetic.
+    /// Compares numbers. In `[[ ]]` both sides are arithmetic expressions.
     fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
         let left = crate::language::arithmetic::evaluate(left, self, 0)?;
         let right = crate::language::arithmetic::evaluate(right, self, 0)?;
-        Ok(super::files::ordered(left, operator, right))
+        Ok(super::files::compare_numbers(left, operator, right))
     }
 
-    /// `=~`, with what matched in `BASH_REMATCH`.
-    fn search(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
+    /// Evaluates `=~` and sets `BASH_REMATCH`.
+    fn regex_match(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
         let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
             Ok(regex) => regex,
-            Err(words) => return Ok(Err(format!("[[: the regular expression is not valid: {words}"))),
+            Err(message) => return Ok(Err(format!("[[: the regular expression is not valid: {message}"))),
         };
         let found = regex.captures(text);
         let groups = match &found {

@@ -1,12 +1,13 @@
-//! Tests of files, texts and numbers, as `test` and `[[ ]]` have them.
+//! The operators that `test` and `[[ ]]` share: tests of files, texts and numbers.
 
 use wattle_capability::files::{EntryKind, Stat};
 
-use super::Interpreter;
+use crate::language::interpreter::Interpreter;
+use crate::language::setting::split_index;
 use crate::stream::Device;
 
-/// Whether two numbers stand in the order that an operator names.
-pub(crate) fn ordered(left: i64, operator: &str, right: i64) -> bool {
+/// Compares two numbers with an operator such as `-lt`.
+pub(crate) fn compare_numbers(left: i64, operator: &str, right: i64) -> bool {
     match operator {
         "-eq" => left == right,
         "-ne" => left != right,
@@ -18,7 +19,7 @@ pub(crate) fn ordered(left: i64, operator: &str, right: i64) -> bool {
 }
 
 impl Interpreter {
-    /// What is at a path; links are followed.
+    /// Returns the metadata at a path, following links, if there is an entry.
     pub(crate) async fn stat(&self, path: &str) -> Option<Stat> {
         if path.is_empty() {
             return None;
@@ -32,25 +33,25 @@ impl Interpreter {
         self.on_files(move |files| Ok(files.stat_link(&path)?)).await.ok()
     }
 
-    /// `-f file` and its like.
+    /// Evaluates a unary operator such as `-f`.
     pub(crate) async fn unary(&mut self, operator: &str, text: &str) -> Result<bool, String> {
         match operator {
             "-n" => return Ok(!text.is_empty()),
             "-z" => return Ok(text.is_empty()),
             "-v" => {
-                return match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
-                    Some((name, "@" | "*")) => Ok(!self.list_of(name).is_empty()),
-                    Some((name, index)) => Ok(self.element(name, index)?.is_some()),
-                    None => Ok(self.value(text).is_some()),
+                return match split_index(text) {
+                    (name, Some("@" | "*")) => Ok(!self.list_of(name).is_empty()),
+                    (name, Some(index)) => Ok(self.element(name, index)?.is_some()),
+                    (name, None) => Ok(self.value(name).is_some()),
                 };
             }
             "-R" => return Ok(self.variables.get_itself(text).is_some_and(|variable| variable.reference)),
             "-o" => return Ok(self.option(text).unwrap_or(false)),
-            // No descriptor of a run is a terminal to what runs in it.
+            // No descriptor of a run is a terminal.
             "-t" => return Ok(false),
             _ => {}
         }
-        let device = Device::named(&self.path(text)).filter(|_| !text.is_empty());
+        let device = Device::from_path(&self.path(text)).filter(|_| !text.is_empty());
         if let Some(device) = device {
             return Ok(match operator {
                 "-e" | "-a" | "-r" | "-w" => device != Device::Other,
@@ -72,7 +73,7 @@ impl Interpreter {
         })
     }
 
-    /// `a = b`, `a -nt b` and their like; numbers are plain ones.
+    /// Evaluates a binary operator such as `=` or `-nt`. Numbers are plain decimal ones.
     pub(crate) async fn binary(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
         match operator {
             "=" | "==" => Ok(left == right),
@@ -104,7 +105,7 @@ impl Interpreter {
                         .parse::<i64>()
                         .map_err(|_| format!("{text}: integer expression expected"))
                 };
-                Ok(ordered(number(left)?, operator, number(right)?))
+                Ok(compare_numbers(number(left)?, operator, number(right)?))
             }
             operator => Err(format!("{operator}: binary operator expected")),
         }

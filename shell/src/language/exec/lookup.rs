@@ -1,30 +1,32 @@
-//! What a command's name means; and words for a name that means nothing.
+//! Looking up a command by its name, and the message for an unknown one.
 
 use wattle_capability::files::EntryKind;
 
-use super::Interpreter;
 use crate::bounds::amount;
-use crate::language::builtins;
-use crate::language::interpreter::{Flow, Jump};
+use crate::language::builtin_table;
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::task::Task;
 
-/// What stands behind a name.
+/// The command that a name refers to.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// `sh`, `bash`
+    /// A shell: `sh`, `bash`, and the like.
     Shell,
     /// A command of the toolbox.
     Tool(String),
+    /// A builtin of the shell.
     Builtin(String),
-    /// A script in the run's files.
+    /// A path in the run's files.
     File(String),
-    Nothing,
+    /// No command has this name.
+    Unknown,
 }
 
-/// The folders that commands seem to be in.
-const FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
+/// Folders whose prefix is ignored: commands are found below all of them.
+const COMMAND_FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
 
-/// Commands that users know and that are not here, each with what to do instead.
-const ELSEWHERE: &[(&str, &str)] = &[
+/// Well-known commands that the shell lacks, with a hint for each group.
+const ABSENT: &[(&str, &str)] = &[
     (
         "apt apt-get yum dnf apk brew pacman pip pip3 npm npx yarn pnpm cargo gem conda uv",
         "nothing can be installed here; `help` lists the commands that there are",
@@ -70,9 +72,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 impl Interpreter {
-    /// What a name means, functions aside.
+    /// Returns the command that a name refers to, functions excluded.
     pub(crate) fn find(&self, name: &str) -> Found {
-        let plain = FOLDERS
+        let plain = COMMAND_FOLDERS
             .iter()
             .find_map(|folder| name.strip_prefix(folder))
             .filter(|rest| !rest.contains('/'))
@@ -83,23 +85,23 @@ impl Interpreter {
         if matches!(plain, "sh" | "bash" | "dash" | "ash") {
             return Found::Shell;
         }
-        if builtins::is_builtin(plain) {
+        if builtin_table::is_builtin(plain) {
             return Found::Builtin(plain.to_owned());
         }
-        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Nothing }
+        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Unknown }
     }
 
-    /// Says that there is no such command, what there is instead, and what has a name like it.
+    /// Returns the message for an unknown command, with a hint or the names most similar to it.
     pub(crate) fn not_found(&self, name: &str) -> String {
         let plain = name.rsplit('/').next().unwrap_or(name);
-        if let Some((_, words)) = ELSEWHERE.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
-            return format!("{name}: command not found: {words}");
+        if let Some((_, hint)) = ABSENT.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
+            return format!("{name}: command not found: {hint}");
         }
         let mut near: Vec<(usize, String)> = self
-            .known()
+            .command_names()
             .into_iter()
             .map(|known| (distance(plain, &known), known))
-            .filter(|(far, known)| *far <= 1 + known.len() / 4)
+            .filter(|(edits, known)| *edits <= 1 + known.len() / 4)
             .collect();
         near.sort();
         near.truncate(5);
@@ -110,18 +112,19 @@ impl Interpreter {
         }
     }
 
-    /// All names that can be run: functions, builtins, the toolbox.
-    pub(crate) fn known(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtins::names().map(str::to_owned).collect();
+    /// Returns the names of all functions, builtins and commands.
+    fn command_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).collect();
         names.extend(self.run.commands.names());
-        names.extend(self.functions.keys().cloned());
+        names.extend(self.definitions.functions.keys().cloned());
         names.extend(["sh".to_owned(), "bash".to_owned()]);
         names.sort_unstable();
         names.dedup();
         names
     }
 
-    /// Runs a script of the run's files as a command: by the shell, or by what its first line names.
+    /// Runs a script of the run's files as a command, with the interpreter that its first line names,
+    /// or else with the shell.
     pub(super) async fn run_file(&mut self, path: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let name = argv.first().cloned().unwrap_or_default();
         let text = match self.stat(&path).await.map(|stat| stat.kind) {
@@ -133,7 +136,7 @@ impl Interpreter {
         let text = match text {
             Ok(text) => text,
             Err((words, status)) => {
-                self.complain(&format!("{name}: {words}")).await;
+                self.report(&format!("{name}: {words}")).await;
                 return Ok(status);
             }
         };
@@ -152,13 +155,13 @@ impl Interpreter {
         }
         words.push(path);
         words.extend(argv.into_iter().skip(1));
-        self.descend()?;
+        self.enter_level()?;
         let ended = self.external(words, env).await;
-        self.depth -= 1;
+        self.execution.depth -= 1;
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files.
+    /// Reads a script from the run's files. Returns the message and status of a failure.
     pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
         let limit = self.run.bounds.script;
         let path = path.to_owned();
@@ -171,56 +174,57 @@ impl Interpreter {
         })
     }
 
-    /// Runs a script in a shell that knows nothing but an environment.
+    /// Runs a script in a new shell with the given environment.
     async fn run_script(&mut self, text: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
-        let mut shell = self.fresh(env)?;
+        let mut shell = self.new_shell(env)?;
         let mut argv = argv.into_iter();
-        shell.name = argv.next().unwrap_or_default();
-        shell.arguments = argv.collect();
-        self.in_shell(shell, text).await
+        shell.parameters.name = argv.next().unwrap_or_default();
+        shell.parameters.arguments = argv.collect();
+        self.run_in(shell, text).await
     }
 
-    /// A shell that knows nothing but an environment, one level deeper.
-    fn fresh(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
-        let mut shell = Interpreter::new(self.run.clone(), self.fds.clone());
-        shell.cwd = self.cwd.clone();
-        shell.depth = self.depth;
-        shell.subshell = true;
-        shell.descend()?;
-        if let Err(words) = self.run.count() {
-            return Err(self.bound(words));
+    /// Creates a new shell with the given environment, one nesting level deeper.
+    fn new_shell(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
+        let mut shell = Interpreter::new(self.run.clone(), self.descriptors.open.clone());
+        shell.folders.current = self.folders.current.clone();
+        shell.execution.depth = self.execution.depth;
+        shell.lifecycle.subshell = true;
+        shell.enter_level()?;
+        if let Err(message) = self.run.count_command() {
+            return Err(self.exceed(message));
         }
         for (name, value) in &env {
             shell.preset(name, value, true);
         }
-        let cwd = shell.cwd.clone();
+        let cwd = shell.folders.current.clone();
         shell.preset("PWD", &cwd, true);
         Ok(shell)
     }
 
-    async fn in_shell(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
+    /// Runs a script in `shell` and returns its status.
+    async fn run_in(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => {
-                self.complain(&format!("{}: {error}", shell.name)).await;
+                self.report(&format!("{}: {error}", shell.parameters.name)).await;
                 return Ok(2);
             }
         };
-        shell.level = 0;
-        let task = super::jobs::Task::start(async move {
-            shell.whole(&list).await;
-            shell.status
+        shell.execution.stack_level = 0;
+        let task = Task::start(async move {
+            shell.run_to_end(&list).await;
+            shell.last.status
         });
         match task.finish().await {
             Some(_) if self.run.is_ended() => Err(Jump::Exit),
             Some(status) => Ok(status),
-            None => Err(self.bound("a shell failed: this is a bug in the host".into())),
+            None => Err(self.exceed("a shell failed: this is a bug in the host".into())),
         }
     }
 
-    /// `sh`, `bash`: a script, `-c`, or what standard input holds.
+    /// Runs `sh` or `bash` on a script file, on the text of `-c`, or on standard input.
     pub(super) async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
-        let mut shell = self.fresh(env)?;
+        let mut shell = self.new_shell(env)?;
         let mut words = words.into_iter().peekable();
         let (mut command, mut from_input) = (false, false);
         while let Some(word) = words.peek().cloned() {
@@ -234,8 +238,7 @@ impl Interpreter {
             words.next();
             if word.starts_with("--") {
                 if word == "--version" {
-                    self.out("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
-                        .await?;
+                    self.print("bash 5.2, emulated by wattle: it starts no process of the operating system\n").await?;
                     return Ok(0);
                 }
                 continue;
@@ -259,48 +262,48 @@ impl Interpreter {
                     letter => shell.set_letter(letter, on).err(),
                 };
                 if let Some(wrong) = wrong {
-                    self.complain(&format!("bash: {wrong}")).await;
+                    self.report(&format!("bash: {wrong}")).await;
                     return Ok(2);
                 }
             }
         }
         let text = if command {
             let Some(text) = words.next() else {
-                self.complain("bash: -c: option requires an argument").await;
+                self.report("bash: -c: option requires an argument").await;
                 return Ok(2);
             };
             if let Some(name) = words.next() {
-                shell.name = name;
+                shell.parameters.name = name;
             }
             text
         } else if let Some(path) = words.next_if(|_| !from_input) {
             let full = self.path(&path);
-            shell.name = path.clone();
+            shell.parameters.name = path.clone();
             match self.script(&full).await? {
                 Ok(text) => text,
-                Err((said, status)) => {
-                    self.complain(&format!("{path}: {said}")).await;
+                Err((message, status)) => {
+                    self.report(&format!("{path}: {message}")).await;
                     return Ok(status);
                 }
             }
         } else {
-            let input = self.fds.get(&0).cloned();
+            let input = self.descriptors.open.get(&0).cloned();
             let (text, over) = match input {
                 Some(stream) => self.read_whole(&stream).await?,
                 None => (Vec::new(), false),
             };
             if over || text.len() > self.run.bounds.script {
-                self.complain("bash: the script is too long").await;
+                self.report("bash: the script is too long").await;
                 return Ok(126);
             }
             String::from_utf8_lossy(&text).into_owned()
         };
-        shell.arguments = words.collect();
-        self.in_shell(shell, text).await
+        shell.parameters.arguments = words.collect();
+        self.run_in(shell, text).await
     }
 }
 
-/// How many single changes lead from one word to another.
+/// Returns the edit distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,13 +1,15 @@
-//! Carrying a script out: lists, chains, pipelines; compound commands, simple commands, redirections and jobs beside it.
+//! Running a script: lists, chains and commands here; pipelines, compound and simple commands,
+//! redirections, substitutions and jobs in the submodules.
 
+mod background;
 mod compound;
 mod conditional;
 pub(crate) mod files;
-pub(crate) mod jobs;
 mod lookup;
 mod pipeline;
 mod redirect;
 mod simple;
+mod spawn;
 mod substitute;
 
 use std::sync::Arc;
@@ -15,16 +17,16 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::ast::{Chain, Command, Joint, Kind, List, Pipeline};
+use super::ast::{Chain, Command, Connector, Kind, List, Pipeline};
 use super::interpreter::{Flow, Interpreter, Jump};
-use super::run::Place;
-use jobs::Task;
+use super::run::Slot;
+use crate::language::task::Task;
 
 pub(crate) use lookup::Found;
-pub(crate) use simple::texts as simple_texts;
 
-/// The levels on the host's stack after which a task of its own goes on.
-const LEVELS: u32 = 12;
+/// Maximum nesting depth of commands on the host's stack of one task. Deeper ones run in a task of
+/// their own.
+const MAX_STACK_LEVEL: u32 = 12;
 
 impl Interpreter {
     /// Runs commands one after another.
@@ -41,45 +43,47 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs pipelines that `&&` and `||` join.
+    /// Runs pipelines joined by `&&` and `||`.
     pub(super) async fn chain(&mut self, chain: &Chain) -> Flow {
-        self.link(&chain.first, chain.rest.is_empty()).await?;
-        for (place, (joint, pipeline)) in chain.rest.iter().enumerate() {
-            if (self.status == 0) == (*joint == Joint::And) {
-                self.link(pipeline, place + 1 == chain.rest.len()).await?;
+        self.chained_pipeline(&chain.first, chain.rest.is_empty()).await?;
+        for (index, (connector, pipeline)) in chain.rest.iter().enumerate() {
+            if (self.last.status == 0) == (*connector == Connector::And) {
+                self.chained_pipeline(pipeline, index + 1 == chain.rest.len()).await?;
             }
         }
         Ok(())
     }
 
-    /// Runs one pipeline of a chain; a failure of the last one counts for `set -e`.
-    async fn link(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
-        let tolerant = u32::from(!last || pipeline.negated);
-        self.tolerant += tolerant;
+    /// Runs a pipeline of a chain. Only a failure of the last one triggers `set -e`.
+    async fn chained_pipeline(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
+        let suspended = u32::from(!last || pipeline.negated);
+        self.execution.errexit_suspended += suspended;
         let ran = self.pipeline(pipeline).await;
-        self.tolerant -= tolerant;
+        self.execution.errexit_suspended -= suspended;
         ran?;
-        let own = match pipeline.stages.as_slice() {
+        // The commands of other compounds have triggered it themselves.
+        let triggers = match pipeline.stages.as_slice() {
             [only] => matches!(only.kind, Kind::Simple(_) | Kind::Subshell(_) | Kind::Test(_) | Kind::Arithmetic(_)),
             stages => !stages.is_empty(),
         };
-        if last && !pipeline.negated && own && self.status != 0 && self.tolerant == 0 {
-            self.failed().await?;
+        if last && !pipeline.negated && triggers && self.last.status != 0 && self.execution.errexit_suspended == 0 {
+            self.handle_failure().await?;
         }
         Ok(())
     }
 
-    /// A command failed where nobody looks at it.
-    async fn failed(&mut self) -> Flow {
-        let status = self.status;
-        if let Some(action) = self.traps.get("ERR").cloned()
+    /// Handles a failure that no construct checks: runs the trap `ERR`, and ends the shell under
+    /// `set -e`.
+    async fn handle_failure(&mut self) -> Flow {
+        let status = self.last.status;
+        if let Some(action) = self.definitions.traps.get("ERR").cloned()
             && !action.is_empty()
         {
-            self.tolerant += 1;
+            self.execution.errexit_suspended += 1;
             let ran = self.evaluate(&action).await;
-            self.tolerant -= 1;
+            self.execution.errexit_suspended -= 1;
             ran?;
-            self.status = status;
+            self.last.status = status;
         }
         if self.options.errexit { Err(Jump::Exit) } else { Ok(()) }
     }
@@ -87,49 +91,49 @@ impl Interpreter {
     /// Runs one command.
     pub(super) fn command<'a>(&'a mut self, command: &'a Command) -> BoxFuture<'a, Flow> {
         async move {
-            self.breathe().await?;
-            self.line = command.line;
+            self.checkpoint().await?;
+            self.execution.line = command.line;
             if self.options.noexec {
                 return Ok(());
             }
-            self.level += 1;
+            self.execution.stack_level += 1;
             let ran = match &command.kind {
                 Kind::Simple(simple) => self.simple(simple, &command.redirects).await,
                 Kind::Function(name, body) => {
-                    Arc::make_mut(&mut self.functions).insert(name.clone(), Arc::clone(body));
-                    self.status = 0;
+                    Arc::make_mut(&mut self.definitions.functions).insert(name.clone(), Arc::clone(body));
+                    self.last.status = 0;
                     Ok(())
                 }
                 kind if command.redirects.is_empty() => self.compound(kind).await,
                 kind => {
-                    let before = self.fds.clone();
+                    let before = self.descriptors.open.clone();
                     let ran = match self.redirect(&command.redirects).await? {
                         Ok(()) => self.compound(kind).await,
-                        Err(words) => {
-                            self.fds.clone_from(&before);
-                            self.complain(&words).await;
-                            self.status = 1;
+                        Err(message) => {
+                            self.descriptors.open.clone_from(&before);
+                            self.report(&message).await;
+                            self.last.status = 1;
                             Ok(())
                         }
                     };
-                    self.fds = before;
+                    self.descriptors.open = before;
                     ran
                 }
             };
-            self.level -= 1;
+            self.execution.stack_level -= 1;
             ran
         }
         .boxed()
     }
 
-    /// Runs a list one level deeper, on a stack of its own where this one has grown.
+    /// Runs a list one nesting level deeper. Moves to a new stack if this one is deep.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
-        self.descend()?;
-        let ran = if self.level < LEVELS {
+        self.enter_level()?;
+        let ran = if self.execution.stack_level < MAX_STACK_LEVEL {
             self.list(list).await
         } else {
             let list = Arc::clone(list);
-            self.elsewhere(move |mut shell| {
+            self.on_new_stack(move |mut shell| {
                 async move {
                     let ran = shell.list(&list).await;
                     (shell, ran)
@@ -138,75 +142,75 @@ impl Interpreter {
             })
             .await
         };
-        self.depth -= 1;
+        self.execution.depth -= 1;
         ran
     }
 
-    /// Takes a place for a shell that will run beside this one, a level deeper and on a stack of its own.
-    pub(super) fn place_beside(&mut self, shell: &mut Interpreter) -> Flow<Place> {
-        shell.level = 0;
-        if let Err(jump) = shell.descend() {
-            self.status = shell.status;
+    /// Takes a slot for a shell that runs in parallel, one nesting level deeper and on a new stack.
+    fn slot_for(&mut self, shell: &mut Interpreter) -> Flow<Slot> {
+        shell.execution.stack_level = 0;
+        if let Err(jump) = shell.enter_level() {
+            self.last.status = shell.last.status;
             return Err(jump);
         }
-        self.run.place().map_err(|words| self.bound(words))
+        self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Lets another task go on with this shell, and takes it back.
-    pub(super) async fn elsewhere(
+    /// Runs `work` with this shell in a task of its own, which has a new stack.
+    async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
     ) -> Flow {
-        let (level, hollow) = (self.level, self.hollow());
-        let mut moved = std::mem::replace(self, hollow);
-        moved.level = 0;
+        let (level, placeholder) = (self.execution.stack_level, self.placeholder());
+        let mut moved = std::mem::replace(self, placeholder);
+        moved.execution.stack_level = 0;
         let task = Task::start(work(moved));
         match task.finish().await {
             Some((shell, ran)) => {
                 *self = shell;
-                self.level = level;
+                self.execution.stack_level = level;
                 ran
             }
-            None => Err(self.bound("the shell failed: this is a bug in the host".into())),
+            None => Err(self.exceed("the shell failed: this is a bug in the host".into())),
         }
     }
 
-    /// Reads a text as a script and runs it here.
+    /// Parses a text and runs it in this shell.
     pub(crate) async fn evaluate(&mut self, text: &str) -> Flow {
-        let line = self.line;
+        let line = self.execution.line;
         match super::parse::parse(text, line) {
             Ok(list) => {
                 let ran = self.nested(&Arc::new(list)).await;
-                self.line = line;
+                self.execution.line = line;
                 ran
             }
             Err(error) => {
-                self.complain(&error.to_string()).await;
-                self.status = 2;
+                self.report(&error.to_string()).await;
+                self.last.status = 2;
                 Ok(())
             }
         }
     }
 
-    /// Ends a shell: its traps are run, its jobs go on without it.
+    /// Ends the shell: runs its trap `EXIT`, and lets its jobs outlive it.
     pub(crate) async fn finish(&mut self) {
-        if let Some(action) = self.traps.remove("EXIT")
+        if let Some(action) = self.definitions.traps.remove("EXIT")
             && !action.is_empty()
         {
-            let status = self.status;
-            self.tolerant += 1;
+            let status = self.last.status;
+            self.execution.errexit_suspended += 1;
             if self.evaluate(&action).await != Err(Jump::Exit) {
-                self.status = status;
+                self.last.status = status;
             }
-            self.tolerant -= 1;
+            self.execution.errexit_suspended -= 1;
         }
         let tasks = self.jobs.release();
         self.run.adopt(tasks);
     }
 
-    /// Runs a list as a whole shell does: jumps end here.
-    pub(super) async fn whole(&mut self, list: &List) {
-        // Whatever jumped, the status is set.
+    /// Runs a list as the whole script of this shell, and ends the shell.
+    async fn run_to_end(&mut self, list: &List) {
+        // The status is set, whatever jump ended the list.
         let _ = self.list(list).await;
         self.finish().await;
     }

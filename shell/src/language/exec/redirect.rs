@@ -1,57 +1,56 @@
-//! Redirections: what descriptors stand for while a command runs.
+//! Redirections of a command's descriptors.
 
-use super::Interpreter;
 use crate::language::ast::{Descriptor, Redirect, Target, Word};
-use crate::language::interpreter::Flow;
-use crate::stream::{Device, OpenHow, Stream};
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::stream::{Device, OpenMode, Stream};
 
-/// What a redirection did: nothing, or words for whoever asked for it.
-type Done<T = ()> = Result<T, String>;
+/// Result of a redirection: a value, or the message of a failure.
+type Redirected<T = ()> = Result<T, String>;
 
 impl Interpreter {
-    /// Carries redirections out, in order, on this shell's descriptors.
-    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Done> {
+    /// Applies redirections to this shell's descriptors, in order.
+    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Redirected> {
         for redirect in redirects {
-            if let Err(words) = self.redirect_one(redirect).await? {
-                return Ok(Err(words));
+            if let Err(message) = self.redirect_one(redirect).await? {
+                return Ok(Err(message));
             }
         }
         Ok(Ok(()))
     }
 
-    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Done> {
+    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Redirected> {
         let (path, how) = match &redirect.to {
             Target::Here(body) => {
                 let text = match body.get() {
                     Some(word) => self.text(word).await?,
                     None => String::new(),
                 };
-                return self.place(redirect, Stream::bytes(text)).await;
+                return self.assign_stream(redirect, Stream::bytes(text)).await;
             }
             Target::HereString(word) => {
                 let mut text = self.text(word).await?;
                 text.push('\n');
-                return self.place(redirect, Stream::bytes(text)).await;
+                return self.assign_stream(redirect, Stream::bytes(text)).await;
             }
-            Target::Same { word, input } => return self.same(redirect, word, *input).await,
-            Target::Read(word) => (word, OpenHow::READ),
-            Target::Append(word) => (word, OpenHow::APPEND),
-            Target::ReadWrite(word) => (word, OpenHow::BOTH),
-            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenHow::NEW),
-            Target::Write { path, .. } => (path, OpenHow::WRITE),
+            Target::Duplicate { word, input } => return self.duplicate(redirect, word, *input).await,
+            Target::Read(word) => (word, OpenMode::READ),
+            Target::Append(word) => (word, OpenMode::APPEND),
+            Target::ReadWrite(word) => (word, OpenMode::READ_WRITE),
+            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenMode::CREATE_NEW),
+            Target::Write { path, .. } => (path, OpenMode::WRITE),
         };
         let path = match self.target(path).await? {
             Ok(path) => path,
-            Err(words) => return Ok(Err(words)),
+            Err(message) => return Ok(Err(message)),
         };
         match self.open(&path, how).await {
-            Ok(stream) => self.place(redirect, stream).await,
-            Err(words) => Ok(Err(words)),
+            Ok(stream) => self.assign_stream(redirect, stream).await,
+            Err(message) => Ok(Err(message)),
         }
     }
 
-    /// The one path that a word names.
-    async fn target(&mut self, word: &Word) -> Flow<Done<String>> {
+    /// Expands a word to exactly one path.
+    async fn target(&mut self, word: &Word) -> Flow<Redirected<String>> {
         let mut fields = self.fields(word).await?;
         match (fields.pop(), fields.is_empty()) {
             (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
@@ -60,28 +59,27 @@ impl Interpreter {
         }
     }
 
-    /// Opens a file or device for a redirection.
-    pub(crate) async fn open(&mut self, path: &str, how: OpenHow) -> Result<Stream, String> {
+    /// Opens a file or device. Returns the message of a failure.
+    pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
-        let stream = match Device::named(&absolute) {
+        let stream = match Device::from_path(&absolute) {
             Some(Device::Null | Device::Other) => Stream::null(),
             Some(Device::Zero) => Stream::zero(),
             Some(Device::Full) => Stream::full(),
             Some(Device::Random) => Stream::random(),
             Some(Device::Terminal) => {
-                self.fds.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
+                self.descriptors.open.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
             }
-            Some(Device::Descriptor(fd)) => self.fds.get(&fd).cloned().unwrap_or_else(Stream::null),
+            Some(Device::Descriptor(fd)) => self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null),
             None => {
-                if how == OpenHow::NEW {
-                    let there = self.stat(path).await;
-                    if let Some(stat) = there {
-                        let words = if stat.kind == wattle_capability::files::EntryKind::Folder {
+                if how == OpenMode::CREATE_NEW {
+                    if let Some(stat) = self.stat(path).await {
+                        let message = if stat.kind == wattle_capability::files::EntryKind::Folder {
                             "Is a directory"
                         } else {
                             "cannot overwrite existing file"
                         };
-                        return Err(format!("{path}: {words}"));
+                        return Err(format!("{path}: {message}"));
                     }
                 }
                 Stream::open(&self.run.files, &absolute, how).await.map_err(|fault| format!("{path}: {fault}"))?
@@ -90,45 +88,47 @@ impl Interpreter {
         Ok(stream)
     }
 
-    /// Puts a stream where a redirection wants it.
-    async fn place(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Done> {
+    /// Sets the descriptor of a redirection to a stream.
+    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Redirected> {
         match &redirect.fd {
-            Descriptor::Number(number) => Ok(self.put(*number, stream)),
+            Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),
             Descriptor::Both => {
-                let first = self.put(1, stream.clone());
-                Ok(first.and_then(|()| self.put(2, stream)))
+                let first = self.set_descriptor(1, stream.clone());
+                Ok(first.and_then(|()| self.set_descriptor(2, stream)))
             }
             Descriptor::Named(name) => {
-                let Some(free) = (10..).find(|number| !self.fds.contains_key(number)) else { return Ok(Ok(())) };
-                if let Err(words) = self.put(free, stream) {
-                    return Ok(Err(words));
+                let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number)) else {
+                    return Ok(Ok(()));
+                };
+                if let Err(message) = self.set_descriptor(free, stream) {
+                    return Ok(Err(message));
                 }
-                self.kept.push(free);
+                self.descriptors.persistent.push(free);
                 self.set(name, free.to_string()).await
             }
         }
     }
 
-    fn put(&mut self, number: u32, stream: Stream) -> Done {
-        if self.fds.len() >= self.run.bounds.descriptors || number > 1023 {
+    fn set_descriptor(&mut self, number: u32, stream: Stream) -> Redirected {
+        if self.descriptors.open.len() >= self.run.bounds.descriptors || number > 1023 {
             return Err(format!("{number}: Bad file descriptor"));
         }
-        self.fds.insert(number, stream);
+        self.descriptors.open.insert(number, stream);
         Ok(())
     }
 
-    /// `n>&m`, `n>&m-`, `n>&-`; with a word that is no number, `>&file`.
-    async fn same(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Done> {
+    /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number is a file, as in `>&file`.
+    async fn duplicate(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Redirected> {
         let text = self.text(word).await?;
         if text == "-" {
             match &redirect.fd {
                 Descriptor::Number(number) => {
-                    self.fds.remove(number);
+                    self.descriptors.open.remove(number);
                 }
                 Descriptor::Named(name) => {
                     if let Some(number) = self.value(name).and_then(|text| text.parse().ok()) {
-                        self.fds.remove(&number);
-                        self.kept.push(number);
+                        self.descriptors.open.remove(&number);
+                        self.descriptors.persistent.push(number);
                     }
                 }
                 Descriptor::Both => {}
@@ -140,21 +140,21 @@ impl Interpreter {
             None => (text.as_str(), false),
         };
         if let Ok(number) = digits.parse::<u32>() {
-            let Some(stream) = self.fds.get(&number).cloned() else {
+            let Some(stream) = self.descriptors.open.get(&number).cloned() else {
                 return Ok(Err(format!("{number}: Bad file descriptor")));
             };
-            let placed = self.place(redirect, stream).await?;
-            if moved && placed.is_ok() {
-                self.fds.remove(&number);
+            let assigned = self.assign_stream(redirect, stream).await?;
+            if moved && assigned.is_ok() {
+                self.descriptors.open.remove(&number);
             }
-            return Ok(placed);
+            return Ok(assigned);
         }
         if input || !matches!(redirect.fd, Descriptor::Number(1)) {
             return Ok(Err(format!("{text}: ambiguous redirect")));
         }
-        match self.open(&text, OpenHow::WRITE).await {
-            Ok(stream) => Ok(self.put(1, stream.clone()).and_then(|()| self.put(2, stream))),
-            Err(words) => Ok(Err(words)),
+        match self.open(&text, OpenMode::WRITE).await {
+            Ok(stream) => Ok(self.set_descriptor(1, stream.clone()).and_then(|()| self.set_descriptor(2, stream))),
+            Err(message) => Ok(Err(message)),
         }
     }
 }

@@ -1,43 +1,43 @@
-//! Simple commands: assignments, functions, builtins, and what the toolbox has.
+//! Running simple commands: assignments, functions, builtins, and commands of the toolbox.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Interpreter;
 use super::lookup::Found;
+use super::spawn::Spawner;
 use crate::language::ast::{Command as Tree, Redirect, Simple};
-use crate::language::escape;
-use crate::language::expand::{Given, Setting, SettingValue};
-use crate::language::interpreter::{Flow, Jump};
-use crate::language::run::Spawner;
-use crate::{Command, Ended, Status};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::setting::{ExpandedWord, Setting, SettingValue, texts};
+use crate::language::{builtin_table, escape};
+use crate::{Command, CommandOutcome, Status};
 
 impl Interpreter {
     pub(super) async fn simple(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
-        let before = self.fds.clone();
-        let opened = self.substitutions.len();
-        self.substituted = 0;
+        let before = self.descriptors.open.clone();
+        let first_substitution = self.descriptors.substitutions.len();
+        self.last.substitution_status = 0;
         let ran = self.simple_here(simple, redirects).await;
-        let keep = matches!(ran, Ok(true));
-        if !keep {
+        let persists = matches!(ran, Ok(true));
+        if !persists {
             let mut before = before;
-            for number in self.kept.drain(..) {
-                match self.fds.get(&number) {
+            for number in self.descriptors.persistent.drain(..) {
+                match self.descriptors.open.get(&number) {
                     Some(stream) => before.insert(number, stream.clone()),
                     None => before.remove(&number),
                 };
             }
-            self.fds = before;
+            self.descriptors.open = before;
         }
-        for fd in self.substitutions.split_off(opened.min(self.substitutions.len())) {
-            self.fds.remove(&fd);
+        for fd in self.descriptors.substitutions.split_off(first_substitution.min(self.descriptors.substitutions.len()))
+        {
+            self.descriptors.open.remove(&fd);
         }
         ran.map(|_| ())
     }
 
-    /// Runs a simple command; true where its redirections stay, as those of `exec` do.
+    /// Runs a simple command. Returns true if its redirections persist, as those of `exec` do.
     async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
         let given = self.arguments(&simple.words).await?;
         let mut given = given.into_iter();
@@ -45,12 +45,12 @@ impl Interpreter {
             self.only_assignments(simple, redirects).await?;
             return Ok(false);
         };
-        let given: Vec<Given> = given.collect();
-        let Given::Text(name) = first else { return Ok(false) };
+        let given: Vec<ExpandedWord> = given.collect();
+        let ExpandedWord::Text(name) = first else { return Ok(false) };
         self.trace(simple, &name, &given).await;
-        if let Err(words) = self.redirect(redirects).await? {
-            self.complain(&words).await;
-            self.status = 1;
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
+            self.last.status = 1;
             return Ok(false);
         }
         let mut settings = Vec::new();
@@ -58,21 +58,21 @@ impl Interpreter {
             settings.push(self.setting(assignment).await?);
         }
         let last = match given.last() {
-            Some(Given::Text(text)) => text.clone(),
+            Some(ExpandedWord::Text(text)) => text.clone(),
             _ => name.clone(),
         };
-        if name == "exec" && !self.functions.contains_key("exec") {
+        if name == "exec" && !self.definitions.functions.contains_key("exec") {
             return self.exec(settings, given).await;
         }
         let ran = self.call(name, given, settings).await;
-        self.last_word = last;
+        self.last.word = last;
         ran.map(|()| false)
     }
 
     async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
-        if let Err(words) = self.redirect(redirects).await? {
-            self.complain(&words).await;
-            self.status = 1;
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
+            self.last.status = 1;
             return Ok(());
         }
         for assignment in &simple.assignments {
@@ -80,47 +80,49 @@ impl Interpreter {
             if self.options.xtrace
                 && let SettingValue::Text(text) = &setting.value
             {
-                let line = format!("+ {}={}", setting.name, shown(text));
+                let line = format!("+ {}={}", setting.name, quoted_word(text));
                 self.trace_line(&line).await;
             }
             self.assign(setting).await?;
         }
-        self.status = self.substituted;
+        self.last.status = self.last.substitution_status;
         Ok(())
     }
 
-    /// Runs the command that a name and words are.
+    /// Runs the function, builtin or command of a name.
     pub(crate) fn call<'a>(
         &'a mut self,
         name: String,
-        given: Vec<Given>,
+        given: Vec<ExpandedWord>,
         settings: Vec<Setting>,
     ) -> BoxFuture<'a, Flow> {
         async move {
-            if let Some(body) = self.functions.get(&name).cloned() {
-                return self.framed(settings, async |shell| shell.function(name, texts(given), body).await).await;
-            }
-            if crate::language::builtins::is_builtin(&name) {
+            if let Some(body) = self.definitions.functions.get(&name).cloned() {
                 return self
-                    .framed(settings, async |shell| {
+                    .with_settings(settings, async |shell| shell.function(name, texts(given), body).await)
+                    .await;
+            }
+            if builtin_table::is_builtin(&name) {
+                return self
+                    .with_settings(settings, async |shell| {
                         let status = shell.builtin(&name, given).await?;
-                        shell.status = status;
+                        shell.last.status = status;
                         Ok(())
                     })
                     .await;
             }
-            self.outside(name, given, settings).await
+            self.call_external(name, given, settings).await
         }
         .boxed()
     }
 
-    /// Runs a command that is no function and no builtin.
-    async fn outside(&mut self, name: String, given: Vec<Given>, settings: Vec<Setting>) -> Flow {
+    /// Runs a command that is neither a function nor a builtin.
+    async fn call_external(&mut self, name: String, given: Vec<ExpandedWord>, settings: Vec<Setting>) -> Flow {
         let mut env = self.variables.exported();
         for setting in settings {
             if self.variables.get(&setting.name).is_some_and(|variable| variable.readonly) {
-                self.complain(&format!("{}: readonly variable", setting.name)).await;
-                self.status = 1;
+                self.report(&format!("{}: readonly variable", setting.name)).await;
+                self.last.status = 1;
                 return Ok(());
             }
             if let SettingValue::Text(text) = setting.value {
@@ -130,25 +132,25 @@ impl Interpreter {
         }
         let argv = std::iter::once(name).chain(texts(given)).collect();
         let ended = self.external(argv, env).await?;
-        self.status = ended.status().0;
-        self.killed = ended.ends_pipeline();
-        // A stage whose reader has gone ends as a whole, or its loop would go on for nothing.
-        if self.subshell && self.status == 141 { Err(Jump::Exit) } else { Ok(()) }
+        self.last.status = ended.status().0;
+        self.last.killed = ended.ends_pipeline();
+        // A stage whose reader is gone ends as a whole. A loop in it would run on otherwise.
+        if self.lifecycle.subshell && self.last.status == 141 { Err(Jump::Exit) } else { Ok(()) }
     }
 
-    /// Runs something with variables that were assigned before it; they come back afterwards as they were.
-    async fn framed(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
+    /// Runs a command with the assignments before it, and restores the variables afterwards.
+    async fn with_settings(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
         if settings.is_empty() {
             return run(self).await;
         }
         self.variables.push_frame();
         for setting in settings {
-            self.variables.remember(&setting.name);
+            self.variables.save(&setting.name);
             let name = setting.name.clone();
-            if let Err(words) = self.try_assign(setting).await? {
+            if let Err(message) = self.try_assign(setting).await? {
                 self.variables.pop_frame();
-                self.complain(&words).await;
-                self.status = 1;
+                self.report(&message).await;
+                self.last.status = 1;
                 return Ok(());
             }
             if let Ok(variable) = self.variables.attributes(&name) {
@@ -161,16 +163,16 @@ impl Interpreter {
     }
 
     async fn function(&mut self, name: String, arguments: Vec<String>, body: Arc<Tree>) -> Flow {
-        self.descend()?;
+        self.enter_level()?;
         self.variables.push_frame();
-        self.calls.push(name);
-        let arguments = std::mem::replace(&mut self.arguments, arguments);
-        let loops = std::mem::take(&mut self.loops);
-        let line = self.line;
-        let ran = if self.level < super::LEVELS {
+        self.execution.calls.push(name);
+        let arguments = std::mem::replace(&mut self.parameters.arguments, arguments);
+        let loops = std::mem::take(&mut self.execution.loops);
+        let line = self.execution.line;
+        let ran = if self.execution.stack_level < super::MAX_STACK_LEVEL {
             self.command(&body).await
         } else {
-            self.elsewhere(move |mut shell| {
+            self.on_new_stack(move |mut shell| {
                 async move {
                     let ran = shell.command(&body).await;
                     (shell, ran)
@@ -179,65 +181,70 @@ impl Interpreter {
             })
             .await
         };
-        self.arguments = arguments;
-        self.loops = loops;
-        self.line = line;
-        self.calls.pop();
+        self.parameters.arguments = arguments;
+        self.execution.loops = loops;
+        self.execution.line = line;
+        self.execution.calls.pop();
         self.variables.pop_frame();
-        self.depth = self.depth.saturating_sub(1);
+        self.execution.depth = self.execution.depth.saturating_sub(1);
         match ran {
             Err(Jump::Return) => Ok(()),
             other => other,
         }
     }
 
-    /// `exec`: keeps its redirections; with words it is the last command of this shell.
-    async fn exec(&mut self, settings: Vec<Setting>, given: Vec<Given>) -> Flow<bool> {
+    /// Runs `exec`. Without words it makes its redirections permanent. With words it runs them as the
+    /// last command of this shell.
+    async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
         let mut words = texts(given);
         if words.first().is_some_and(|word| word == "--") {
             words.remove(0);
         }
         if words.is_empty() {
-            self.status = 0;
-            self.kept.clear();
+            self.last.status = 0;
+            self.descriptors.persistent.clear();
             return Ok(true);
         }
         let name = words.remove(0);
-        if matches!(self.find(&name), Found::Nothing) && !crate::language::builtins::is_builtin(&name) {
-            self.complain(&self.not_found(&name)).await;
-            self.status = 127;
+        if matches!(self.find(&name), Found::Unknown) && !builtin_table::is_builtin(&name) {
+            self.report(&self.not_found(&name)).await;
+            self.last.status = 127;
             return Err(Jump::Exit);
         }
-        self.call(name, words.into_iter().map(Given::Text).collect(), settings).await?;
+        self.call(name, words.into_iter().map(ExpandedWord::Text).collect(), settings).await?;
         Err(Jump::Exit)
     }
 
-    /// Runs a command by its words, with an environment; functions are not looked at.
-    pub(crate) fn external(&mut self, argv: Vec<String>, env: Vec<(String, String)>) -> BoxFuture<'_, Flow<Ended>> {
+    /// Runs a command or a builtin, not a function, with the given environment.
+    pub(crate) fn external(
+        &mut self,
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> BoxFuture<'_, Flow<CommandOutcome>> {
         async move {
-            let Some(name) = argv.first().cloned() else { return Ok(Ended::Exited(Status::SUCCESS)) };
-            let exited = |status: u8| Ok(Ended::Exited(Status(status)));
+            let Some(name) = argv.first().cloned() else { return Ok(CommandOutcome::Exited(Status::SUCCESS)) };
+            let exited = |status: u8| Ok(CommandOutcome::Exited(Status(status)));
             match self.find(&name) {
                 Found::Shell => exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?),
                 Found::Tool(name) => {
-                    if let Err(words) = self.run.count() {
-                        return Err(self.bound(words));
+                    if let Err(message) = self.run.count_command() {
+                        return Err(self.exceed(message));
                     }
                     let argv = std::iter::once(name).chain(argv.into_iter().skip(1)).collect();
-                    let fds = self.fds.iter().map(|(number, stream)| (*number, stream.clone())).collect();
-                    let command = Command { argv, env, cwd: self.cwd.clone(), fds };
-                    let spawn = Arc::new(Spawner { run: Arc::clone(&self.run), depth: self.depth });
+                    let fds = self.descriptors.open.iter().map(|(number, stream)| (*number, stream.clone())).collect();
+                    let command = Command { argv, env, cwd: self.folders.current.clone(), fds };
+                    let spawn = Arc::new(Spawner { run: Arc::clone(&self.run), depth: self.execution.depth });
                     let run = Arc::clone(&self.run);
                     let ended = run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
                     Ok(ended)
                 }
                 Found::Builtin(name) => {
-                    let given = argv.into_iter().skip(1).map(Given::Text).collect();
+                    let given = argv.into_iter().skip(1).map(ExpandedWord::Text).collect();
                     exited(self.builtin(&name, given).await?)
                 }
                 Found::File(path) => exited(self.run_file(path, argv, env).await?),
-                Found::Nothing => {
-                    self.complain(&self.not_found(&name)).await;
+                Found::Unknown => {
+                    self.report(&self.not_found(&name)).await;
                     exited(127)
                 }
             }
@@ -245,19 +252,19 @@ impl Interpreter {
         .boxed()
     }
 
-    /// `set -x`
-    async fn trace(&mut self, simple: &Simple, name: &str, given: &[Given]) {
+    /// Prints a command for `set -x`.
+    async fn trace(&mut self, simple: &Simple, name: &str, given: &[ExpandedWord]) {
         if !self.options.xtrace {
             return;
         }
-        let mut line = format!("+ {}", shown(name));
-        for one in given {
-            match one {
-                Given::Text(text) => line.push_str(&format!(" {}", shown(text))),
-                Given::Setting(setting) => {
+        let mut line = format!("+ {}", quoted_word(name));
+        for word in given {
+            match word {
+                ExpandedWord::Text(text) => line.push_str(&format!(" {}", quoted_word(text))),
+                ExpandedWord::Setting(setting) => {
                     line.push_str(&format!(" {}", setting.name));
                     if let SettingValue::Text(text) = &setting.value {
-                        line.push_str(&format!("={}", shown(text)));
+                        line.push_str(&format!("={}", quoted_word(text)));
                     }
                 }
             }
@@ -269,28 +276,12 @@ impl Interpreter {
     }
 
     async fn trace_line(&self, line: &str) {
-        if let Some(stream) = self.fds.get(&2).cloned() {
-            // Whoever closed the place for messages does not want them.
-            let _ = stream.write(format!("{line}\n").as_bytes()).await;
-        }
+        self.write_stderr(&format!("{line}\n")).await;
     }
 }
 
-fn shown(text: &str) -> String {
+/// Quotes a word for the output of `set -x`.
+fn quoted_word(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
     if plain { text.to_owned() } else { escape::quoted(text) }
-}
-
-/// Words as a command gets them; an assignment is a word to whom it means nothing.
-pub(crate) fn texts(given: Vec<Given>) -> Vec<String> {
-    given
-        .into_iter()
-        .map(|one| match one {
-            Given::Text(text) => text,
-            Given::Setting(setting) => match setting.value {
-                SettingValue::Text(text) => format!("{}={text}", setting.name),
-                SettingValue::Array(_) => setting.name,
-            },
-        })
-        .collect()
 }

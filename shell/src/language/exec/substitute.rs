@@ -1,51 +1,51 @@
-//! Substitutions: `$( )`, and `<( )` and `>( )`.
+//! Command substitutions `$( )`, and process substitutions `<( )` and `>( )`.
 
 use std::sync::Arc;
 
-use super::Interpreter;
-use super::jobs::Task;
 use crate::bounds::amount;
 use crate::language::ast::{Kind, List, Target};
-use crate::language::interpreter::{Flow, Jump};
-use crate::stream::{OpenHow, Stream};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::task::Task;
+use crate::stream::{OpenMode, Stream};
 
-/// The descriptor that the first process substitution gets; further ones count down.
-const FIRST: u32 = 63;
+/// Descriptor of the first process substitution. Further ones count down.
+const FIRST_DESCRIPTOR: u32 = 63;
 
 impl Interpreter {
-    /// What a list writes, without the line ends at its end.
+    /// Runs a command substitution and returns its output without trailing newlines.
     pub(crate) async fn substitute(&mut self, list: &Arc<List>) -> Flow<String> {
         let limit = self.run.bounds.substitution;
-        let (text, over) = match self.only_file(list).await? {
+        let (text, over) = match self.file_contents(list).await? {
             Some(read) => read,
             None => {
                 let (stream, captured) = Stream::capture(limit);
                 let mut shell = self.fork();
-                shell.fds.insert(1, stream);
+                shell.descriptors.open.insert(1, stream);
                 if !self.options.inherit_errexit {
                     shell.options.errexit = false;
                 }
-                if let Err(words) = self.run.count() {
-                    return Err(self.bound(words));
+                if let Err(message) = self.run.count_command() {
+                    return Err(self.exceed(message));
                 }
                 let ran = shell.nested(list).await;
                 if self.run.is_ended() {
                     return Err(Jump::Exit);
                 }
-                if ran != Err(Jump::Exit) || !shell.traps.is_empty() {
+                if ran != Err(Jump::Exit) || !shell.definitions.traps.is_empty() {
                     shell.finish().await;
                 }
                 shell.jobs.wait_all().await;
-                self.status = shell.status;
-                self.substituted = shell.status;
+                self.last.status = shell.last.status;
+                self.last.substitution_status = shell.last.status;
                 let over = captured.overflowed();
                 (captured.take(), over)
             }
         };
         if over {
-            return Err(
-                self.bound(format!("a substitution gave more than {}: write to a file or use a pipe", amount(limit)))
-            );
+            return Err(self.exceed(format!(
+                "a substitution returned more than {}: write to a file or use a pipe",
+                amount(limit)
+            )));
         }
         let mut text = String::from_utf8_lossy(&text).into_owned();
         if text.contains('\0') {
@@ -55,8 +55,9 @@ impl Interpreter {
         Ok(text)
     }
 
-    /// `$(<file)`: the file's content, and whether there is too much of it.
-    async fn only_file(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
+    /// Returns the contents of the file of `$(<file)`, with true if they exceed the limit. Returns
+    /// `None` if the list is something else.
+    async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
         let (Kind::Simple(simple), [redirect]) = (&stage.kind, stage.redirects.as_slice()) else { return Ok(None) };
@@ -69,30 +70,30 @@ impl Interpreter {
             return Ok(None);
         }
         let path = self.text(word).await?;
-        let stream = match self.open(&path, OpenHow::READ).await {
+        let stream = match self.open(&path, OpenMode::READ).await {
             Ok(stream) => stream,
-            Err(words) => {
-                self.complain(&words).await;
-                self.status = 1;
-                self.substituted = 1;
+            Err(message) => {
+                self.report(&message).await;
+                self.last.status = 1;
+                self.last.substitution_status = 1;
                 return Ok(Some((Vec::new(), false)));
             }
         };
-        self.status = 0;
-        self.substituted = 0;
+        self.last.status = 0;
+        self.last.substitution_status = 0;
         self.read_whole(&stream).await.map(Some)
     }
 
-    /// All that a stream gives, and whether that is more than a substitution may.
+    /// Reads a stream to its end. Returns true with it if it exceeds the limit of a substitution.
     pub(crate) async fn read_whole(&mut self, stream: &Stream) -> Flow<(Vec<u8>, bool)> {
         let limit = self.run.bounds.substitution;
         let mut text = Vec::new();
         loop {
             match stream.read(64 << 10).await {
-                Ok(piece) if piece.is_empty() => return Ok((text, false)),
-                Ok(piece) => text.extend_from_slice(&piece),
+                Ok(chunk) if chunk.is_empty() => return Ok((text, false)),
+                Ok(chunk) => text.extend_from_slice(&chunk),
                 Err(errno) => {
-                    self.complain(&format!("read error: {errno}")).await;
+                    self.report(&format!("read error: {errno}")).await;
                     return Ok((text, false));
                 }
             }
@@ -102,33 +103,33 @@ impl Interpreter {
         }
     }
 
-    /// Starts a list whose output is read, or whose input is written, by way of a path.
+    /// Starts a process substitution and returns the path of its descriptor.
     pub(crate) async fn process(&mut self, input: bool, list: Arc<List>) -> Flow<String> {
-        let (output, entry) = Stream::pipe();
+        let (reader, writer) = Stream::pipe();
         let mut shell = self.fork();
-        for fd in shell.substitutions.drain(..) {
-            shell.fds.remove(&fd);
+        for fd in shell.descriptors.substitutions.drain(..) {
+            shell.descriptors.open.remove(&fd);
         }
         let own = if input {
-            shell.fds.insert(1, entry);
-            output
+            shell.descriptors.open.insert(1, writer);
+            reader
         } else {
-            shell.fds.insert(0, output);
-            entry
+            shell.descriptors.open.insert(0, reader);
+            writer
         };
-        let place = self.place_beside(&mut shell)?;
+        let slot = self.slot_for(&mut shell)?;
         let task = Task::start(async move {
-            let _place = place;
-            shell.whole(&list).await;
-            shell.status
+            let _slot = slot;
+            shell.run_to_end(&list).await;
+            shell.last.status
         });
         let pid = self.run.next_pid();
         self.jobs.add_hidden(pid, task);
-        let Some(fd) = (10..=FIRST).rev().find(|fd| !self.fds.contains_key(fd)) else {
-            return Err(self.bound("more process substitutions are open than fit".into()));
+        let Some(fd) = (10..=FIRST_DESCRIPTOR).rev().find(|fd| !self.descriptors.open.contains_key(fd)) else {
+            return Err(self.exceed("more process substitutions are open than fit".into()));
         };
-        self.fds.insert(fd, own);
-        self.substitutions.push(fd);
+        self.descriptors.open.insert(fd, own);
+        self.descriptors.substitutions.push(fd);
         Ok(format!("/dev/fd/{fd}"))
     }
 }

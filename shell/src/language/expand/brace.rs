@@ -1,62 +1,63 @@
-//! Braces: `{a,b}` and `{1..9..2}`, before anything else is expanded.
+//! Brace expansion: `{a,b}` and `{1..9..2}`. It comes before all other expansions.
 
 use crate::language::ast::Part;
 
-/// How deep braces may stand in one another; deeper ones stand for themselves.
-const DEPTH: u32 = 20;
+/// Maximum nesting depth of braces. Deeper ones are plain text.
+const MAX_DEPTH: u32 = 20;
 
-/// A sign of a word: a plain character, or a part that braces take as it is.
+/// An unquoted character of a word, or a part that braces leave unchanged.
 #[derive(Clone, Debug)]
-enum Sign {
-    Plain(char),
-    Whole(Part),
+enum Token {
+    Char(char),
+    Part(Part),
 }
 
-impl Sign {
+impl Token {
     fn is(&self, c: char) -> bool {
-        matches!(self, Sign::Plain(own) if *own == c)
+        matches!(self, Token::Char(own) if *own == c)
     }
 }
 
-/// The words that braces make of one, in order; nothing where they are more than `most`.
-pub(super) fn expand(parts: &[Part], most: usize) -> Option<Vec<Vec<Part>>> {
-    let mut signs = Vec::new();
+/// Expands the braces of a word. Returns `None` if the result has more than `max` words.
+pub(super) fn expand(parts: &[Part], max: usize) -> Option<Vec<Vec<Part>>> {
+    let mut tokens = Vec::new();
     for part in parts {
         match part {
-            Part::Literal(text) => signs.extend(text.chars().map(Sign::Plain)),
-            other => signs.push(Sign::Whole(other.clone())),
+            Part::Literal(text) => tokens.extend(text.chars().map(Token::Char)),
+            other => tokens.push(Token::Part(other.clone())),
         }
     }
-    let words = all(&signs, most, 0)?;
+    let words = expand_tokens(&tokens, max, 0)?;
     Some(words.into_iter().map(parts_of).collect())
 }
 
-fn all(signs: &[Sign], most: usize, depth: u32) -> Option<Vec<Vec<Sign>>> {
+/// Expands the braces of tokens.
+fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Token>>> {
     let mut words = vec![Vec::new()];
     let mut at = 0;
-    while let Some(sign) = signs.get(at) {
-        let choices = if sign.is('{') && depth < DEPTH { choices(signs, at) } else { None };
-        match choices {
-            Some((choices, after)) => {
-                let mut ends = Vec::new();
-                for choice in choices {
-                    match choice {
-                        Choice::Signs(signs) => ends.extend(all(&signs, most, depth + 1)?),
-                        Choice::Range(range) => ends.extend(range.texts(most)?),
+    while let Some(token) = tokens.get(at) {
+        let alternatives = if token.is('{') && depth < MAX_DEPTH { alternatives(tokens, at) } else { None };
+        match alternatives {
+            Some((alternatives, after)) => {
+                let mut expanded = Vec::new();
+                for alternative in alternatives {
+                    match alternative {
+                        Alternative::Tokens(tokens) => expanded.extend(expand_tokens(&tokens, max, depth + 1)?),
+                        Alternative::Range(range) => expanded.extend(range.texts(max)?),
                     }
                 }
-                if words.len().saturating_mul(ends.len()) > most {
+                if words.len().saturating_mul(expanded.len()) > max {
                     return None;
                 }
                 words = words
                     .iter()
-                    .flat_map(|word: &Vec<Sign>| ends.iter().map(move |end| [word.as_slice(), end].concat()))
+                    .flat_map(|word: &Vec<Token>| expanded.iter().map(move |end| [word.as_slice(), end].concat()))
                     .collect();
                 at = after;
             }
             None => {
                 for word in &mut words {
-                    word.push(sign.clone());
+                    word.push(token.clone());
                 }
                 at += 1;
             }
@@ -65,49 +66,50 @@ fn all(signs: &[Sign], most: usize, depth: u32) -> Option<Vec<Vec<Sign>>> {
     Some(words)
 }
 
-enum Choice {
-    Signs(Vec<Sign>),
+/// An alternative of braces.
+enum Alternative {
+    Tokens(Vec<Token>),
     Range(Range),
 }
 
-/// The choices of the braces that open at `at`, and where they end.
-fn choices(signs: &[Sign], at: usize) -> Option<(Vec<Choice>, usize)> {
+/// Parses the braces that open at `at`. Returns their alternatives and the index after them.
+fn alternatives(tokens: &[Token], at: usize) -> Option<(Vec<Alternative>, usize)> {
     let mut depth = 0_u32;
     let mut commas = Vec::new();
     let mut end = None;
-    for (place, sign) in signs.iter().enumerate().skip(at) {
-        match sign {
-            Sign::Plain('{') => depth += 1,
-            Sign::Plain('}') => {
+    for (index, token) in tokens.iter().enumerate().skip(at) {
+        match token {
+            Token::Char('{') => depth += 1,
+            Token::Char('}') => {
                 depth -= 1;
                 if depth == 0 {
-                    end = Some(place);
+                    end = Some(index);
                     break;
                 }
             }
-            Sign::Plain(',') if depth == 1 => commas.push(place),
+            Token::Char(',') if depth == 1 => commas.push(index),
             _ => {}
         }
     }
     let end = end?;
     if commas.is_empty() {
-        let inside: Option<String> = signs
+        let inside: Option<String> = tokens
             .get(at + 1..end)?
             .iter()
-            .map(|sign| if let Sign::Plain(c) = sign { Some(*c) } else { None })
+            .map(|token| if let Token::Char(c) = token { Some(*c) } else { None })
             .collect();
-        return Some((vec![Choice::Range(Range::read(&inside?)?)], end + 1));
+        return Some((vec![Alternative::Range(Range::read(&inside?)?)], end + 1));
     }
     let mut list = Vec::new();
     let mut from = at + 1;
     for comma in commas.into_iter().chain([end]) {
-        list.push(Choice::Signs(signs.get(from..comma)?.to_vec()));
+        list.push(Alternative::Tokens(tokens.get(from..comma)?.to_vec()));
         from = comma + 1;
     }
     Some((list, end + 1))
 }
 
-/// `{from..to..step}`, of numbers or letters.
+/// A range of numbers or letters: `{from..to..step}`.
 struct Range {
     from: i64,
     to: i64,
@@ -143,8 +145,8 @@ impl Range {
         Some(Range { from: letter(from)?, to: letter(to)?, step, width: 0, letters: true })
     }
 
-    fn texts(&self, most: usize) -> Option<Vec<Vec<Sign>>> {
-        if self.from.abs_diff(self.to) / self.step >= most as u64 {
+    fn texts(&self, max: usize) -> Option<Vec<Vec<Token>>> {
+        if self.from.abs_diff(self.to) / self.step >= max as u64 {
             return None;
         }
         let mut texts = Vec::new();
@@ -155,28 +157,29 @@ impl Range {
                 Ok(letter) if self.letters => char::from(letter).to_string(),
                 _ => zero_padded(value, self.width),
             };
-            texts.push(text.chars().map(Sign::Plain).collect());
+            texts.push(text.chars().map(Token::Char).collect());
             value += step;
         }
         Some(texts)
     }
 }
 
-/// Writes a number with zeros in front, at least `width` characters wide. The formatting of the
-/// standard library panics at widths over 65,535, and a script's text decides this one.
+/// Formats a number with leading zeros, at least `width` characters wide. The standard library's
+/// formatting panics at widths over 65,535, and the script decides this one.
 fn zero_padded(value: i128, width: usize) -> String {
     let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
     let zeros = width.saturating_sub(sign.len() + digits.len());
     [sign, &"0".repeat(zeros), &digits].concat()
 }
 
-fn parts_of(signs: Vec<Sign>) -> Vec<Part> {
+/// Joins tokens to parts.
+fn parts_of(tokens: Vec<Token>) -> Vec<Part> {
     let mut parts = Vec::new();
-    for sign in signs {
-        match (sign, parts.last_mut()) {
-            (Sign::Plain(c), Some(Part::Literal(text))) => text.push(c),
-            (Sign::Plain(c), _) => parts.push(Part::Literal(c.into())),
-            (Sign::Whole(part), _) => parts.push(part),
+    for token in tokens {
+        match (token, parts.last_mut()) {
+            (Token::Char(c), Some(Part::Literal(text))) => text.push(c),
+            (Token::Char(c), _) => parts.push(Part::Literal(c.into())),
+            (Token::Part(part), _) => parts.push(part),
         }
     }
     parts

@@ -1,29 +1,25 @@
-//! Fields in the making: text with what was quoted of it, cut where values hold separators.
+//! Building the fields of a word: text with its quoting, split at separators in expanded values.
 
-/// A stretch of text that was quoted, or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) text: String,
-    pub(crate) quoted: bool,
-}
+use crate::language::pattern::Fragment;
 
-/// Fields, the last of which is still open.
+/// The fields of a word under construction. The last one is open.
 pub(crate) struct Fields {
-    done: Vec<Vec<Run>>,
-    open: Vec<Run>,
-    /// The open field counts even if it is empty.
+    done: Vec<Vec<Fragment>>,
+    open: Vec<Fragment>,
+    /// If true, the open field exists even if it is empty.
     started: bool,
-    /// The separators; nothing where values are not split.
+    /// Field separators, or `None` if values are not split.
     separators: Option<String>,
-    /// A field was ended by blanks: one other separator that follows belongs to them.
-    after_blank: bool,
-    /// An empty `$@` was met.
+    /// If true, whitespace ended the previous field. A following non-whitespace separator belongs to
+    /// the same delimiter.
+    after_space: bool,
+    /// If true, the current quotes contain an empty `$@`.
     empty_list: bool,
     size: u64,
 }
 
-/// What was there before a `"`.
-pub(super) struct Before {
+/// The state before a `"`.
+pub(super) struct QuoteStart {
     fields: usize,
     size: u64,
     empty_list: bool,
@@ -37,32 +33,32 @@ impl Fields {
             open: Vec::new(),
             started: false,
             separators,
-            after_blank: false,
+            after_space: false,
             empty_list: false,
             size: 0,
         }
     }
 
-    /// Whether values are split.
+    /// Returns true if values are split.
     pub(super) fn splits(&self) -> bool {
         self.separators.is_some()
     }
 
-    /// The bytes so far.
+    /// Returns the size in bytes so far.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
     fn add(&mut self, text: &str, quoted: bool) {
         self.size += text.len() as u64;
-        self.after_blank = false;
+        self.after_space = false;
         match self.open.last_mut() {
-            Some(run) if run.quoted == quoted => run.text.push_str(text),
-            _ => self.open.push(Run { text: text.into(), quoted }),
+            Some(last) if last.quoted == quoted => last.text.push_str(text),
+            _ => self.open.push(Fragment { text: text.into(), quoted }),
         }
     }
 
-    /// Adds text of the script that was not quoted.
+    /// Adds unquoted text of the script.
     pub(super) fn literal(&mut self, text: &str) {
         if !text.is_empty() {
             self.started = true;
@@ -70,13 +66,13 @@ impl Fields {
         }
     }
 
-    /// Adds text that stands for itself; even if it is empty there is a field.
+    /// Adds quoted text. It starts a field even if it is empty.
     pub(super) fn quoted(&mut self, text: &str) {
         self.started = true;
         self.add(text, true);
     }
 
-    /// Adds the value of an expansion that was not quoted.
+    /// Adds an unquoted expanded value, and splits it at separators.
     pub(super) fn value(&mut self, text: &str) {
         let Some(separators) = self.separators.take() else {
             self.literal(text);
@@ -90,13 +86,13 @@ impl Fields {
                 if matches!(c, ' ' | '\t' | '\n') {
                     if self.started {
                         self.end_field();
-                        self.after_blank = true;
+                        self.after_space = true;
                     }
-                } else if self.started || !self.after_blank {
+                } else if self.started || !self.after_space {
                     self.started = true;
                     self.end_field();
                 } else {
-                    self.after_blank = false;
+                    self.after_space = false;
                 }
                 rest = rest.get(c.len_utf8()..).unwrap_or_default();
             } else {
@@ -109,7 +105,7 @@ impl Fields {
 
     /// Ends the open field, if there is one.
     pub(super) fn end_field(&mut self) {
-        self.after_blank = false;
+        self.after_space = false;
         if std::mem::take(&mut self.started) {
             self.size += 16;
             self.done.push(std::mem::take(&mut self.open));
@@ -118,13 +114,14 @@ impl Fields {
         }
     }
 
-    /// Notes that a list without elements stood here.
-    pub(super) fn nothing(&mut self) {
+    /// Records an empty list.
+    pub(super) fn add_empty_list(&mut self) {
         self.empty_list = true;
     }
 
-    pub(super) fn begin_quotes(&mut self) -> Before {
-        Before {
+    /// Starts double quotes.
+    pub(super) fn begin_quotes(&mut self) -> QuoteStart {
+        QuoteStart {
             fields: self.done.len(),
             size: self.size,
             empty_list: std::mem::take(&mut self.empty_list),
@@ -132,28 +129,40 @@ impl Fields {
         }
     }
 
-    /// Ends double quotes: they make a field, unless they hold nothing but empty lists.
-    pub(super) fn end_quotes(&mut self, before: Before) {
+    /// Ends double quotes. They form a field, unless they contain only empty lists.
+    pub(super) fn end_quotes(&mut self, before: QuoteStart) {
         let added = self.done.len() > before.fields || self.size > before.size || (self.started && !before.started);
         if added || !self.empty_list {
             self.started = true;
             if self.open.is_empty() {
-                self.open.push(Run { text: String::new(), quoted: true });
+                self.open.push(Fragment { text: String::new(), quoted: true });
             }
         }
         self.empty_list = before.empty_list;
     }
 
-    pub(super) fn finish(mut self) -> Vec<Vec<Run>> {
+    /// Returns the finished fields.
+    pub(super) fn finish(mut self) -> Vec<Vec<Fragment>> {
         self.end_field();
         self.done
     }
 }
 
-/// The text of a field.
-pub(super) fn text(field: Vec<Run>) -> String {
-    let mut runs = field.into_iter();
-    let mut text = runs.next().map(|run| run.text).unwrap_or_default();
-    text.extend(runs.map(|run| run.text));
+/// Returns the text of a field.
+pub(super) fn text(field: Vec<Fragment>) -> String {
+    let mut fragments = field.into_iter();
+    let mut text = fragments.next().map(|fragment| fragment.text).unwrap_or_default();
+    text.extend(fragments.map(|fragment| fragment.text));
     text
+}
+
+/// Rule by which the parts of a word are expanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoting {
+    /// Outside quotes.
+    Unquoted,
+    /// Inside double quotes.
+    Quoted,
+    /// In the word of an unquoted `${x:-word}`: its plain text is split like an expanded value.
+    Operand,
 }

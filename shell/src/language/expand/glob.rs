@@ -1,28 +1,28 @@
-//! Globbing: the files of the run that a pattern names, in the order of their bytes.
+//! Globbing: finding the files of the run that a pattern matches, sorted by their bytes.
 
 use std::sync::Arc;
 
 use wattle_capability::files::{EntryKind, Files};
 
-use super::Run;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::paths;
-use crate::language::pattern::{self, Cache, Pattern};
+use crate::language::pattern::{self, Cache, Fragment, Pattern};
 
-/// The most names that a pattern may look at.
-const LOOKS: usize = 200_000;
+/// Maximum number of names that one pattern is matched against.
+const MAX_NAMES: usize = 200_000;
 
-/// How names are matched.
+/// Options of a search.
 #[derive(Clone, Copy)]
-struct How {
+struct GlobOptions {
     extended: bool,
     fold: bool,
     dots: bool,
     stars: bool,
 }
 
-/// One name of a path that is looked for.
-enum Step {
+/// A component of a pattern.
+enum Component {
+    /// A plain name.
     Name(String),
     Match {
         pattern: Pattern,
@@ -33,44 +33,55 @@ enum Step {
 }
 
 impl Interpreter {
-    /// The paths that a field names, sorted; none where nothing matches.
-    pub(super) async fn glob(&mut self, field: &[Run], extended: bool) -> Flow<Vec<String>> {
-        let how =
-            How { extended, fold: self.options.nocaseglob, dots: self.options.dotglob, stars: self.options.globstar };
-        let steps = steps(field, how);
+    /// Returns the paths that a field matches, sorted.
+    pub(super) async fn glob(&mut self, field: &[Fragment], extended: bool) -> Flow<Vec<String>> {
+        let options = GlobOptions {
+            extended,
+            fold: self.options.nocaseglob,
+            dots: self.options.dotglob,
+            stars: self.options.globstar,
+        };
+        let components = components(field, options);
         let absolute = field.first().is_some_and(|run| run.text.starts_with('/'));
         let folder_only = field.last().is_some_and(|run| run.text.ends_with('/'));
         let run = self.run.clone();
-        let cwd = self.cwd.clone();
+        let cwd = self.folders.current.clone();
         let look = move || {
-            let mut search =
-                Search { files: &run.files, cache: &run.patterns, cwd: &cwd, how, looks: 0, found: Vec::new() };
+            let mut search = Search {
+                files: &run.files,
+                cache: &run.patterns,
+                cwd: &cwd,
+                options,
+                names_seen: 0,
+                found: Vec::new(),
+            };
             let start = if absolute { "/" } else { "" };
-            let whole = search.walk(start, &steps, folder_only);
+            let complete = search.walk(start, &components, folder_only);
             search.found.sort_unstable();
             search.found.dedup();
-            (search.found, whole)
+            (search.found, complete)
         };
         let looked = if self.run.files.is_memory() { Ok(look()) } else { tokio::task::spawn_blocking(look).await };
         match looked {
             Ok((found, true)) => Ok(found),
             Ok((_, false)) => {
-                Err(self.bound(format!("a pattern looked at more than {LOOKS} names: name the folder more closely")))
+                Err(self
+                    .exceed(format!("a pattern looked at more than {MAX_NAMES} names: name the folder more closely")))
             }
             Err(_) => Ok(Vec::new()),
         }
     }
 }
 
-fn steps(field: &[Run], how: How) -> Vec<Step> {
-    let mut names: Vec<Vec<Run>> = vec![Vec::new()];
+fn components(field: &[Fragment], options: GlobOptions) -> Vec<Component> {
+    let mut names: Vec<Vec<Fragment>> = vec![Vec::new()];
     for run in field {
-        for (place, piece) in run.text.split('/').enumerate() {
-            if place > 0 {
+        for (index, piece) in run.text.split('/').enumerate() {
+            if index > 0 {
                 names.push(Vec::new());
             }
             if let (Some(name), false) = (names.last_mut(), piece.is_empty()) {
-                name.push(Run { text: piece.into(), quoted: run.quoted });
+                name.push(Fragment { text: piece.into(), quoted: run.quoted });
             }
         }
     }
@@ -78,73 +89,75 @@ fn steps(field: &[Run], how: How) -> Vec<Step> {
     names
         .into_iter()
         .map(|name| match name.as_slice() {
-            [run] if how.stars && run.text == "**" && !run.quoted => Step::Folders,
-            runs if pattern::is_special(runs, how.extended) => {
-                let dot = runs.first().is_some_and(|run| run.text.starts_with('.'));
-                Step::Match { pattern: Pattern::new(runs, how.extended, how.fold), dot }
+            [run] if options.stars && run.text == "**" && !run.quoted => Component::Folders,
+            fragments if pattern::is_special(fragments, options.extended) => {
+                let dot = fragments.first().is_some_and(|run| run.text.starts_with('.'));
+                Component::Match { pattern: Pattern::new(fragments, options.extended, options.fold), dot }
             }
-            _ => Step::Name(super::fields::text(name)),
+            _ => Component::Name(super::fields::text(name)),
         })
         .collect()
 }
 
+/// A search for the paths that a pattern matches.
 struct Search<'a> {
     files: &'a Arc<Files>,
     cache: &'a Cache,
     cwd: &'a str,
-    how: How,
-    looks: usize,
+    options: GlobOptions,
+    /// Number of names looked at so far.
+    names_seen: usize,
     found: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Follows the steps from a path; false where that took too much.
-    fn walk(&mut self, path: &str, steps: &[Step], folder_only: bool) -> bool {
-        let Some((step, rest)) = steps.split_first() else {
+    /// Matches components below a path. Returns false if too many names were looked at.
+    fn walk(&mut self, path: &str, components: &[Component], folder_only: bool) -> bool {
+        let Some((component, rest)) = components.split_first() else {
             self.add(path, folder_only);
             return true;
         };
-        match step {
-            Step::Name(name) => {
+        match component {
+            Component::Name(name) => {
                 let path = joined(path, name);
-                // Nothing below a name that is not there.
+                // A missing name has no entries below it.
                 self.files.stat_link(&paths::absolute(self.cwd, &path)).is_err() || self.walk(&path, rest, folder_only)
             }
-            Step::Match { pattern, dot } => self.list(path).is_none_or(|names| {
+            Component::Match { pattern, dot } => self.list(path).is_none_or(|names| {
                 names.into_iter().all(|(name, kind)| {
-                    self.looks += 1;
-                    let hidden = name.starts_with('.') && !dot && !self.how.dots;
+                    self.names_seen += 1;
+                    let hidden = name.starts_with('.') && !dot && !self.options.dots;
                     if hidden || !pattern.matches(&name, self.cache).unwrap_or(false) {
-                        return self.looks <= LOOKS;
+                        return self.names_seen <= MAX_NAMES;
                     }
                     let path = joined(path, &name);
                     let on = rest.is_empty() && !folder_only || self.is_folder(&path, kind);
-                    self.looks <= LOOKS && (!on || self.walk(&path, rest, folder_only))
+                    self.names_seen <= MAX_NAMES && (!on || self.walk(&path, rest, folder_only))
                 })
             }),
-            Step::Folders => self.folders(path, rest, folder_only),
+            Component::Folders => self.walk_all(path, rest, folder_only),
         }
     }
 
-    /// `**`: this folder and all below it; at the end of a pattern files as well.
-    fn folders(&mut self, path: &str, rest: &[Step], folder_only: bool) -> bool {
+    /// Matches `**`: the folder and all folders below it, and at the end of a pattern files as well.
+    fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;
         }
         let Some(names) = self.list(path) else { return true };
         for (name, kind) in names {
-            self.looks += 1;
-            if self.looks > LOOKS {
+            self.names_seen += 1;
+            if self.names_seen > MAX_NAMES {
                 return false;
             }
-            if name.starts_with('.') && !self.how.dots {
+            if name.starts_with('.') && !self.options.dots {
                 continue;
             }
             let path = joined(path, &name);
             if rest.is_empty() {
                 self.add(&path, folder_only);
             }
-            if kind == EntryKind::Folder && !self.folders(&path, rest, folder_only) {
+            if kind == EntryKind::Folder && !self.walk_all(&path, rest, folder_only) {
                 return false;
             }
         }

@@ -1,10 +1,13 @@
-//! Words to texts: braces, tildes, parameters, substitutions, arithmetic, splitting, globbing, in bash's order.
+//! Expanding words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing, in
+//! the order of bash.
 
 mod brace;
 mod fields;
 mod glob;
 mod parameter;
 mod slice;
+mod transform;
+mod values;
 
 use std::sync::Arc;
 
@@ -13,58 +16,22 @@ use futures_util::future::BoxFuture;
 
 use super::ast::{Argument, Assigned, Assignment, Part, Word};
 use super::interpreter::{Flow, Interpreter, Jump};
-use super::pattern::{self, Pattern};
+use super::pattern::{self, Fragment, Pattern};
+use super::setting::{ArrayElement, ExpandedWord, Setting, SettingValue};
 use crate::bounds::amount;
-use fields::Fields;
-
-pub(crate) use fields::Run;
-
-/// An argument after expansion.
-#[derive(Clone, Debug)]
-pub(crate) enum Given {
-    Text(String),
-    Setting(Setting),
-}
-
-/// An assignment after expansion.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) name: String,
-    pub(crate) index: Option<String>,
-    pub(crate) append: bool,
-    pub(crate) value: SettingValue,
-}
-
-/// What is assigned.
-#[derive(Clone, Debug)]
-pub(crate) enum SettingValue {
-    Text(String),
-    /// Elements, each with its index if it has one, and whether it is added to what is there.
-    Array(Vec<(Option<String>, bool, String)>),
-}
-
-/// How a word's parts are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    /// As they stand in a command.
-    Plain,
-    /// Between double quotes.
-    Quoted,
-    /// The word of `${x:-word}` outside of quotes: its plain text is split as values are.
-    Operand,
-}
+use fields::{Fields, Quoting};
 
 impl Interpreter {
-    /// The arguments of a command.
-    pub(crate) async fn arguments(&mut self, words: &[Argument]) -> Flow<Vec<Given>> {
+    /// Expands the words of a command.
+    pub(crate) async fn arguments(&mut self, words: &[Argument]) -> Flow<Vec<ExpandedWord>> {
         let mut given = Vec::new();
         for word in words {
             match word {
-                Argument::Word(word) => given.extend(self.fields(word).await?.into_iter().map(Given::Text)),
-                Argument::Assignment(assignment) => given.push(Given::Setting(self.setting(assignment).await?)),
+                Argument::Word(word) => given.extend(self.fields(word).await?.into_iter().map(ExpandedWord::Text)),
+                Argument::Assignment(assignment) => given.push(ExpandedWord::Setting(self.setting(assignment).await?)),
             }
             if given.len() > self.run.bounds.words {
-                return Err(self.bound(format!(
+                return Err(self.exceed(format!(
                     "one command has more than {} words: use a loop, a file or a pipe",
                     self.run.bounds.words
                 )));
@@ -73,7 +40,7 @@ impl Interpreter {
         Ok(given)
     }
 
-    /// The fields that a word of a command becomes.
+    /// Expands a word to its fields.
     pub(crate) async fn fields(&mut self, word: &Word) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
@@ -84,7 +51,7 @@ impl Interpreter {
             return self.fields_of(&word.parts, word.extended).await;
         }
         let Some(words) = brace::expand(&word.parts, self.run.bounds.words) else {
-            return Err(self.bound(format!("braces give more than {} words: use a loop", self.run.bounds.words)));
+            return Err(self.exceed(format!("braces give more than {} words: use a loop", self.run.bounds.words)));
         };
         let mut all = Vec::new();
         for parts in words {
@@ -95,7 +62,7 @@ impl Interpreter {
 
     async fn fields_of(&mut self, parts: &[Part], extended: bool) -> Flow<Vec<String>> {
         let mut out = Fields::new(Some(self.separators()));
-        self.parts(parts, Sort::Plain, &mut out).await?;
+        self.parts(parts, Quoting::Unquoted, &mut out).await?;
         let extended = extended || self.options.extglob;
         let mut all = Vec::new();
         for field in out.finish() {
@@ -111,34 +78,34 @@ impl Interpreter {
         Ok(all)
     }
 
-    /// The one text that a word becomes where nothing is split.
+    /// Expands a word to one text, without splitting and globbing.
     pub(crate) async fn text(&mut self, word: &Word) -> Flow<String> {
         if let [Part::Quoted(text) | Part::Literal(text)] = word.parts.as_slice() {
             return Ok(text.clone());
         }
-        Ok(self.runs(word).await?.into_iter().map(|run| run.text).collect())
+        Ok(self.fragments(word).await?.into_iter().map(|fragment| fragment.text).collect())
     }
 
-    /// As [`Interpreter::text`], with what was quoted.
-    pub(crate) async fn runs(&mut self, word: &Word) -> Flow<Vec<Run>> {
+    /// Expands a word like [`Interpreter::text`], and keeps the quoting.
+    pub(crate) async fn fragments(&mut self, word: &Word) -> Flow<Vec<Fragment>> {
         let mut out = Fields::new(None);
-        self.parts(&word.parts, Sort::Plain, &mut out).await?;
+        self.parts(&word.parts, Quoting::Unquoted, &mut out).await?;
         let mut fields = out.finish().into_iter();
         let mut all = fields.next().unwrap_or_default();
         for field in fields {
-            all.push(Run { text: " ".into(), quoted: true });
+            all.push(Fragment { text: " ".into(), quoted: true });
             all.extend(field);
         }
         Ok(all)
     }
 
-    /// The pattern that a word is.
+    /// Expands a word to a pattern.
     pub(crate) async fn pattern(&mut self, word: &Word, extended: bool, fold: bool) -> Flow<Pattern> {
-        let runs = self.runs(word).await?;
-        Ok(Pattern::new(&runs, extended || word.extended || self.options.extglob, fold))
+        let fragments = self.fragments(word).await?;
+        Ok(Pattern::new(&fragments, extended || word.extended || self.options.extglob, fold))
     }
 
-    /// What an assignment assigns.
+    /// Expands an assignment.
     pub(crate) async fn setting(&mut self, assignment: &Assignment) -> Flow<Setting> {
         let index = match &assignment.index {
             Some(word) => Some(self.text(word).await?),
@@ -152,10 +119,12 @@ impl Interpreter {
                     match &element.index {
                         Some(index) => {
                             let index = self.text(index).await?;
-                            all.push((Some(index), element.append, self.text(&element.value).await?));
+                            let text = self.text(&element.value).await?;
+                            all.push(ArrayElement { index: Some(index), append: element.append, text });
                         }
                         None => {
-                            all.extend(self.fields(&element.value).await?.into_iter().map(|text| (None, false, text)))
+                            let texts = self.fields(&element.value).await?.into_iter();
+                            all.extend(texts.map(|text| ArrayElement { index: None, append: false, text }));
                         }
                     }
                 }
@@ -165,13 +134,13 @@ impl Interpreter {
         Ok(Setting { name: assignment.name.clone(), index, append: assignment.append, value })
     }
 
-    /// Expands parts one after another into `out`.
-    pub(super) fn parts<'a>(&'a mut self, parts: &'a [Part], sort: Sort, out: &'a mut Fields) -> BoxFuture<'a, Flow> {
+    /// Expands parts into `out`, in order.
+    fn parts<'a>(&'a mut self, parts: &'a [Part], quoting: Quoting, out: &'a mut Fields) -> BoxFuture<'a, Flow> {
         async move {
             for part in parts {
-                self.part(part, sort, out).await?;
+                self.part(part, quoting, out).await?;
                 if out.size() > self.run.bounds.variables {
-                    return Err(self.bound(format!(
+                    return Err(self.exceed(format!(
                         "a word grew to more than {}: use a file or a pipe",
                         amount(self.run.bounds.variables)
                     )));
@@ -182,21 +151,21 @@ impl Interpreter {
         .boxed()
     }
 
-    async fn part(&mut self, part: &Part, sort: Sort, out: &mut Fields) -> Flow {
-        let quoted = sort == Sort::Quoted;
+    async fn part(&mut self, part: &Part, quoting: Quoting, out: &mut Fields) -> Flow {
+        let quoted = quoting == Quoting::Quoted;
         match part {
-            Part::Literal(text) => match sort {
-                Sort::Plain => out.literal(text),
-                Sort::Quoted => out.quoted(text),
-                Sort::Operand => out.value(text),
+            Part::Literal(text) => match quoting {
+                Quoting::Unquoted => out.literal(text),
+                Quoting::Quoted => out.quoted(text),
+                Quoting::Operand => out.value(text),
             },
             Part::Quoted(text) => out.quoted(text),
             Part::Double(parts) => {
                 let before = out.begin_quotes();
-                self.parts(parts, Sort::Quoted, out).await?;
+                self.parts(parts, Quoting::Quoted, out).await?;
                 out.end_quotes(before);
             }
-            Part::Parameter(parameter) => self.parameter(parameter, sort, out).await?,
+            Part::Parameter(parameter) => self.parameter(parameter, quoting, out).await?,
             Part::Command(list) => {
                 let text = self.substitute(list).await?;
                 if quoted { out.quoted(&text) } else { out.value(&text) }
@@ -218,41 +187,42 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Returns the folder of a tilde prefix, if there is one.
     fn home(&self, name: &str) -> Option<String> {
         match name {
             "" => Some(self.variables.text("HOME").map_or_else(|| "/".into(), |text| text.to_string())),
-            "+" => Some(self.cwd.clone()),
+            "+" => Some(self.folders.current.clone()),
             "-" => self.variables.text("OLDPWD").map(|text| text.to_string()),
             "root" | "user" => Some("/".into()),
             _ => None,
         }
     }
 
-    /// The value of an arithmetic text; what is wrong with it ends the shell, as in bash.
+    /// Evaluates an arithmetic expression. An invalid one ends the shell, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
         match super::arithmetic::evaluate(text, self, 0) {
             Ok(value) => Ok(value),
-            Err(words) => Err(self.fail(&words).await),
+            Err(message) => Err(self.fail(&message).await),
         }
     }
 
-    /// Tells what keeps a word from being expanded, and ends the shell.
-    pub(crate) async fn fail(&mut self, words: &str) -> Jump {
-        self.complain(words).await;
-        self.status = 1;
+    /// Reports an error and ends the shell with status 1.
+    pub(crate) async fn fail(&mut self, message: &str) -> Jump {
+        self.report(message).await;
+        self.last.status = 1;
         Jump::Exit
     }
 
-    /// What stands between fields: the variable `IFS`, or blanks.
-    pub(super) fn separators(&self) -> String {
+    /// Returns the field separators: the variable `IFS`, or whitespace if it is unset.
+    pub(crate) fn separators(&self) -> String {
         match self.variables.get("IFS") {
             Some(variable) => variable.text().map_or_else(|| " \t\n".into(), |text| text.to_string()),
             None => " \t\n".into(),
         }
     }
 
-    /// What joins the elements of `"$*"`.
-    pub(super) fn joint(&self) -> String {
+    /// Returns the text that joins the elements of `"$*"`.
+    fn list_separator(&self) -> String {
         self.separators().chars().next().map(String::from).unwrap_or_default()
     }
 }

@@ -1,11 +1,12 @@
-//! `${name:offset:length}`.
+//! Expanding `${name:offset:length}`.
 
-use super::parameter::Values;
+use super::values::Values;
 use crate::language::ast::Word;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::variables::{Value, past};
 
 impl Interpreter {
+    /// Returns a substring of a value, or a range of a list.
     pub(super) async fn slice(
         &mut self,
         name: &str,
@@ -38,7 +39,7 @@ impl Interpreter {
                 let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX);
                 let list: Vec<String> = match (name, self.variables.get(name).map(|variable| &variable.value)) {
                     ("@" | "*", _) => {
-                        let all: Vec<String> = std::iter::once(self.name.clone()).chain(list).collect();
+                        let all: Vec<String> = std::iter::once(self.parameters.name.clone()).chain(list).collect();
                         let from = from_end(all.len(), offset);
                         from.map(|from| all.into_iter().skip(from).take(length).collect()).unwrap_or_default()
                     }
@@ -60,14 +61,15 @@ impl Interpreter {
     }
 }
 
-/// Where an offset that may count from behind begins; nothing where that is before the beginning.
+/// Resolves an offset, which counts from the end if it is negative. Returns `None` if it is before
+/// the start.
 fn from_end(size: usize, offset: i64) -> Option<usize> {
     let size = i64::try_from(size).unwrap_or(i64::MAX);
     let from = if offset < 0 { size.checked_add(offset)? } else { offset };
     usize::try_from(from).ok()
 }
 
-/// The beginning and end of a piece of a text; nothing where its end is before its beginning.
+/// Returns the start and end of a substring, or `None` if its end is before its start.
 fn bounds(size: usize, offset: i64, length: Option<i64>) -> Option<(usize, usize)> {
     let Some(from) = from_end(size, offset).filter(|from| *from <= size) else { return Some((0, 0)) };
     let to = match length {

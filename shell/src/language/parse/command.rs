@@ -1,25 +1,25 @@
-//! Lists, chains, pipelines, simple commands and functions.
+//! Parsing lists, chains, pipelines, simple commands and functions.
 
 use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::{Parsed, Parser};
-use crate::language::ast::{Argument, Chain, Command, Item, Joint, Kind, List, Pipeline, Redirect, Simple, Timed};
+use crate::language::ast::{Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, Timed};
 
-/// The words that begin or end a construct where a command may begin.
+/// Reserved words. They are special where a command may start.
 const RESERVED: [&str; 21] = [
     "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "time", "until", "while",
 ];
 
-/// Those that end a list of commands.
+/// Reserved words that end a list of commands.
 const ENDS: [&str; 8] = ["}", "do", "done", "elif", "else", "esac", "fi", "then"];
 
-/// The builtins whose arguments may be assignments.
+/// Builtins whose arguments may be assignments.
 const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 impl Parser {
-    /// Commands up to the end of the text, a `)`, a `;;` or a word that ends a list.
+    /// Parses commands up to the end of the text, a `)`, a `;;` or a reserved word that ends a list.
     pub(super) fn list(&mut self) -> Parsed<List> {
         let mut items = Vec::new();
         loop {
@@ -30,7 +30,7 @@ impl Parser {
             let from = self.at;
             let chain = self.chain()?;
             let text = self.text_since(from);
-            self.blanks();
+            self.skip_spaces();
             let background = if self.peek() == Some('&') && self.peek_at(1) != Some('&') {
                 self.next();
                 Some(text.trim().to_owned())
@@ -44,7 +44,7 @@ impl Parser {
                     _ => false,
                 };
             items.push(Item { chain: Arc::new(chain), background });
-            self.blanks();
+            self.skip_spaces();
             if !separated && !self.list_ends() {
                 let found = self.found();
                 return Err(self.error(format!("unexpected {found} after a command")));
@@ -55,7 +55,7 @@ impl Parser {
         }
     }
 
-    /// As [`Parser::list`], where at least one command is asked for.
+    /// Parses a list of at least one command.
     pub(super) fn body(&mut self, of: &str) -> Parsed<List> {
         let list = self.deeper(Parser::list)?;
         if list.items.is_empty() {
@@ -73,22 +73,22 @@ impl Parser {
         }
     }
 
-    /// The reserved word that comes next, if one does.
+    /// Returns the reserved word that comes next, if there is one.
     pub(super) fn reserved(&self) -> Option<&'static str> {
         let length = self.chars.iter().skip(self.at).take(9).take_while(|c| !ends_word(**c)).count();
         RESERVED.into_iter().find(|word| word.len() == length && self.looking_at(word))
     }
 
-    /// Takes a reserved word if it comes next.
+    /// Consumes a reserved word if it comes next.
     pub(super) fn keyword(&mut self, word: &str) -> bool {
-        let there = self.reserved() == Some(word);
-        if there {
+        let found = self.reserved() == Some(word);
+        if found {
             self.at += word.len();
         }
-        there
+        found
     }
 
-    /// Takes a reserved word, or says what was expected; `opened` is what it belongs to, and the line where that began.
+    /// Consumes a reserved word, or fails. `opened` is the construct that it belongs to and its line.
     pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> Parsed<()> {
         if self.keyword(word) {
             return Ok(());
@@ -102,11 +102,11 @@ impl Parser {
         let first = self.pipeline()?;
         let mut rest = Vec::new();
         loop {
-            self.blanks();
+            self.skip_spaces();
             let joint = if self.take("&&") {
-                Joint::And
+                Connector::And
             } else if self.take("||") {
-                Joint::Or
+                Connector::Or
             } else {
                 return Ok(Chain { first, rest });
             };
@@ -118,11 +118,11 @@ impl Parser {
     fn pipeline(&mut self) -> Parsed<Pipeline> {
         let (mut timed, mut negated) = (None, false);
         loop {
-            self.blanks();
+            self.skip_spaces();
             if self.keyword("!") {
                 negated = !negated;
             } else if timed.is_none() && self.keyword("time") {
-                self.blanks();
+                self.skip_spaces();
                 let mark = self.mark();
                 timed = Some(Timed::Plain);
                 if self.take("-p") {
@@ -142,7 +142,7 @@ impl Parser {
         }
         let mut stages = vec![self.command()?];
         loop {
-            self.blanks();
+            self.skip_spaces();
             let both = self.looking_at("|&");
             if !both && (self.peek() != Some('|') || self.peek_at(1) == Some('|')) {
                 break;
@@ -157,9 +157,9 @@ impl Parser {
         Ok(Pipeline { timed, negated, stages: stages.into_iter().map(Arc::new).collect() })
     }
 
-    /// One command.
+    /// Parses a command.
     pub(super) fn command(&mut self) -> Parsed<Command> {
-        self.blanks();
+        self.skip_spaces();
         let line = self.line;
         let kind = match self.compound()? {
             Some(kind) => kind,
@@ -173,7 +173,7 @@ impl Parser {
         let (mut simple, mut redirects) = (Simple::default(), Vec::new());
         let mut declares = false;
         loop {
-            self.blanks();
+            self.skip_spaces();
             if let Some(redirect) = self.redirect()? {
                 redirects.push(redirect);
                 continue;
@@ -206,17 +206,17 @@ impl Parser {
             return Err(self.error(format!("unexpected {found}: expected a command")));
         }
         if self.peek() == Some('(') {
-            return Err(self.error("unexpected `(`: quote it, or put a blank and `;` before a subshell"));
+            return Err(self.error("unexpected `(`: quote it, or put a space and `;` before a subshell"));
         }
         Ok(Command { kind: Kind::Simple(simple), redirects, line })
     }
 
-    /// Takes the `()` after a function's name.
+    /// Consumes the `()` after a function's name, if it comes next.
     pub(super) fn parentheses(&mut self) -> Parsed<bool> {
         let mark = self.mark();
-        self.blanks();
+        self.skip_spaces();
         if self.take("(") {
-            self.blanks();
+            self.skip_spaces();
             if self.take(")") {
                 return Ok(true);
             }
@@ -225,7 +225,7 @@ impl Parser {
         Ok(false)
     }
 
-    /// The rest of a function after its name and parentheses.
+    /// Parses the body of a function.
     pub(super) fn function(&mut self, name: Option<String>, line: u32) -> Parsed<Command> {
         let Some(name) = name.filter(|name| !name.contains(['$', '=', '/'])) else {
             return Err(self.error("a function's name is a plain word"));

@@ -1,14 +1,14 @@
-//! Compound commands: groups, conditions, loops, `case`.
+//! Parsing compound commands: groups, conditions, loops, `case`.
 
 use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::word::Until;
-use super::{MISREAD, Parsed, Parser, SyntaxError};
-use crate::language::ast::{Arm, Kind, List, Then, Word};
+use super::{MAX_MISREAD, Parsed, Parser, SyntaxError};
+use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 
 impl Parser {
-    /// A compound command, if one comes next.
+    /// Parses a compound command, if one comes next.
     pub(super) fn compound(&mut self) -> Parsed<Option<Kind>> {
         let line = self.line;
         if self.peek() == Some('(') {
@@ -48,7 +48,7 @@ impl Parser {
             }
             "function" => {
                 self.at += 8;
-                self.blanks();
+                self.skip_spaces();
                 let name = self.word()?;
                 self.parentheses()?;
                 let command = self.function(name.plain().map(str::to_owned), line)?;
@@ -63,7 +63,7 @@ impl Parser {
         Ok(Some(kind))
     }
 
-    /// A list and the `)` that closes it.
+    /// Parses a list and the `)` that closes it.
     pub(super) fn until_parenthesis(&mut self, opened: &str, line: u32) -> Parsed<List> {
         let outer = std::mem::take(&mut self.documents);
         let list = self.deeper(Parser::list)?;
@@ -71,16 +71,16 @@ impl Parser {
             let found = self.found();
             return Err(self.error(format!("unexpected {found}: expected `)` for the `{opened}` in line {line}")));
         }
-        // A document whose body has not come yet begins after the line that the parentheses end in.
-        let late = std::mem::replace(&mut self.documents, outer);
-        self.documents.extend(late);
+        // The body of a pending here-document starts after the line in which the parentheses end.
+        let pending = std::mem::replace(&mut self.documents, outer);
+        self.documents.extend(pending);
         Ok(list)
     }
 
-    /// `(( … ))`, or nothing where the parentheses turn out to be those of subshells.
+    /// Parses `(( … ))`. Returns `None` if the parentheses are those of subshells.
     pub(super) fn double_parentheses(&mut self) -> Parsed<Option<Word>> {
-        if self.misread >= MISREAD {
-            let words = "too many `((` that begin no arithmetic: put a blank between the parentheses of subshells";
+        if self.misread >= MAX_MISREAD {
+            let words = "too many `((` that do not start arithmetic: put a space between the parentheses of subshells";
             return Err(SyntaxError { incomplete: false, ..self.error(words) });
         }
         let mark = self.mark();
@@ -131,7 +131,7 @@ impl Parser {
 
     fn for_loop(&mut self, line: u32) -> Parsed<Kind> {
         self.at += 3;
-        self.blanks();
+        self.skip_spaces();
         if self.take("((") {
             let start = self.arithmetic(Until::Semicolon)?;
             let test = self.take(";").then(|| self.arithmetic(Until::Semicolon)).transpose()?;
@@ -139,7 +139,7 @@ impl Parser {
             let (Some(test), Some(step), true) = (test, step, self.take("))")) else {
                 return Err(self.error("expected `for ((start; test; step))`"));
             };
-            self.blanks();
+            self.skip_spaces();
             if self.peek() == Some(';') {
                 self.next();
             }
@@ -149,9 +149,9 @@ impl Parser {
         Ok(Kind::For { name, words, body: self.do_group("for", line)? })
     }
 
-    /// `name [in words] ;`
+    /// Parses `name [in words] ;`.
     fn loop_head(&mut self, of: &str) -> Parsed<(String, Option<Vec<Word>>)> {
-        self.blanks();
+        self.skip_spaces();
         let name = self.name().filter(|_| self.peek().is_none_or(ends_word));
         let Some(name) = name else {
             let found = self.found();
@@ -162,18 +162,18 @@ impl Parser {
         if self.keyword("in") {
             words = Some(self.words()?);
         }
-        self.blanks();
+        self.skip_spaces();
         if self.peek() == Some(';') && self.peek_at(1) != Some(';') {
             self.next();
         }
         Ok((name, words))
     }
 
-    /// Words up to what ends a command.
+    /// Parses words up to the end of the command.
     fn words(&mut self) -> Parsed<Vec<Word>> {
         let mut words = Vec::new();
         loop {
-            self.blanks();
+            self.skip_spaces();
             match self.peek() {
                 Some('<' | '>') if self.peek_at(1) == Some('(') => words.push(self.word()?),
                 Some(c) if !ends_word(c) => words.push(self.word()?),
@@ -184,7 +184,7 @@ impl Parser {
 
     fn case(&mut self, line: u32) -> Parsed<Kind> {
         self.at += 4;
-        self.blanks();
+        self.skip_spaces();
         let word = self.word()?;
         self.newlines()?;
         self.expect("in", ("case", line))?;
@@ -197,7 +197,7 @@ impl Parser {
             self.take("(");
             let mut patterns = Vec::new();
             loop {
-                self.blanks();
+                self.skip_spaces();
                 if self.peek().is_none_or(ends_word) {
                     let found = self.found();
                     return Err(self.error(format!(
@@ -205,7 +205,7 @@ impl Parser {
                     )));
                 }
                 patterns.push(self.word()?);
-                self.blanks();
+                self.skip_spaces();
                 if !self.take("|") {
                     break;
                 }
@@ -217,13 +217,13 @@ impl Parser {
             }
             let body = self.deeper(Parser::list)?;
             let then = if self.take(";;&") {
-                Then::Test
+                CaseEnd::TestNext
             } else if self.take(";&") {
-                Then::Fall
+                CaseEnd::FallThrough
             } else if self.take(";;") {
-                Then::Leave
+                CaseEnd::Break
             } else {
-                arms.push(Arm { patterns, body, then: Then::Leave });
+                arms.push(Arm { patterns, body, then: CaseEnd::Break });
                 self.expect("esac", ("case", line))?;
                 return Ok(Kind::Case { word, arms });
             };

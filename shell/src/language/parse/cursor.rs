@@ -1,19 +1,19 @@
-//! Moving over the text: characters, blanks, comments, line ends and the here-documents after them.
+//! Moving through the text: characters, spaces, comments, newlines and the here-documents after them.
 
-use super::{Document, Mark, NESTING, Parsed, Parser, SyntaxError};
+use super::{Document, MAX_NESTING, Mark, Parsed, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};
 
-/// Whether a character ends a word.
+/// Returns true if a character ends a word.
 pub(super) fn ends_word(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }
 
-/// Whether a character can begin a name.
+/// Returns true if a character can start a name.
 pub(super) fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Whether a character can stand in a name.
+/// Returns true if a character can be part of a name.
 pub(super) fn in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -32,7 +32,7 @@ impl Parser {
         self.chars.get(self.at.saturating_add(ahead)).copied()
     }
 
-    /// The next character; the line is counted.
+    /// Consumes the next character, and counts lines.
     pub(super) fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += 1;
@@ -46,13 +46,13 @@ impl Parser {
         text.chars().enumerate().all(|(ahead, c)| self.peek_at(ahead) == Some(c))
     }
 
-    /// Takes `text` if it comes next. It holds no line end.
+    /// Consumes `text`, which contains no newline, if it comes next.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        let there = self.looking_at(text);
-        if there {
+        let found = self.looking_at(text);
+        if found {
             self.at += text.chars().count();
         }
-        there
+        found
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -69,16 +69,17 @@ impl Parser {
         self.chars.get(from..self.at).unwrap_or_default().iter().collect()
     }
 
-    pub(super) fn error(&self, words: impl Into<String>) -> SyntaxError {
-        SyntaxError { line: self.line, words: words.into(), incomplete: self.peek().is_none() }
+    /// Returns an error at the current position.
+    pub(super) fn error(&self, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { line: self.line, message: message.into(), incomplete: self.peek().is_none() }
     }
 
-    /// An error about something that was opened in `line` and never closed.
-    pub(super) fn open(&self, line: u32, words: impl Into<String>) -> SyntaxError {
-        SyntaxError { line, words: words.into(), incomplete: self.peek().is_none() }
+    /// Returns an error about a construct that was opened in `line` and is not closed.
+    pub(super) fn unclosed(&self, line: u32, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { line, message: message.into(), incomplete: self.peek().is_none() }
     }
 
-    /// What comes next, for an error.
+    /// Describes the next word or operator, for an error message.
     pub(super) fn found(&self) -> String {
         match self.peek() {
             None => "end of the script".into(),
@@ -94,11 +95,11 @@ impl Parser {
         }
     }
 
-    /// Goes one level deeper for `inner`.
+    /// Parses `inner` one nesting level deeper.
     pub(super) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
-        if self.depth >= NESTING {
-            let mut error =
-                self.error(format!("nested deeper than {NESTING} levels: write parts of it as functions or in steps"));
+        if self.depth >= MAX_NESTING {
+            let mut error = self
+                .error(format!("nested deeper than {MAX_NESTING} levels: write parts of it as functions or in steps"));
             error.incomplete = false;
             return Err(error);
         }
@@ -108,8 +109,8 @@ impl Parser {
         result
     }
 
-    /// Skips blanks, joined lines, and a comment up to the line's end.
-    pub(super) fn blanks(&mut self) {
+    /// Skips spaces, line continuations, and a comment up to the end of its line.
+    pub(super) fn skip_spaces(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t') => {
@@ -129,18 +130,18 @@ impl Parser {
         }
     }
 
-    /// Skips blanks and line ends, and reads the here-documents that begin after them.
+    /// Skips spaces and newlines, and reads the here-documents that start after a newline.
     pub(super) fn newlines(&mut self) -> Parsed<()> {
-        self.blanks();
+        self.skip_spaces();
         while self.peek() == Some('\n') {
             self.next();
             self.read_documents()?;
-            self.blanks();
+            self.skip_spaces();
         }
         Ok(())
     }
 
-    /// Reads the bodies of the here-documents that wait for them; the parser stands at the beginning of a line.
+    /// Reads the bodies of the pending here-documents. The parser is at the start of a line.
     pub(super) fn read_documents(&mut self) -> Parsed<()> {
         for document in std::mem::take(&mut self.documents) {
             self.read_document(&document)?;
@@ -148,13 +149,13 @@ impl Parser {
         Ok(())
     }
 
-    /// At the end of a text: a here-document without a body has an empty one only if the text ends with its line.
+    /// Fails at the end of the text if a here-document has no body.
     pub(super) fn close_documents(&mut self) -> Parsed<()> {
         match self.documents.first() {
             Some(document) => {
                 let words =
                     format!("the here-document has no body: expected lines up to one that is `{}`", document.end);
-                Err(self.open(document.line, words))
+                Err(self.unclosed(document.line, words))
             }
             None => Ok(()),
         }
@@ -166,7 +167,7 @@ impl Parser {
         loop {
             if self.peek().is_none() {
                 let words = format!("the here-document is not ended: expected a line that is `{}`", document.end);
-                return Err(self.open(document.line, words));
+                return Err(self.unclosed(document.line, words));
             }
             let from = self.at;
             while self.peek().is_some_and(|c| c != '\n') {
@@ -186,7 +187,7 @@ impl Parser {
             }
         }
         let word = if document.literal { Word::of(Part::Quoted(body)) } else { self.document_body(&body, line)? };
-        // The place was made with the redirection and is filled only here.
+        // The redirection's slot is set only here.
         let _ = document.body.set(word);
         Ok(())
     }
@@ -199,7 +200,7 @@ impl Parser {
         Ok(Word::of(Part::Double(parts?)))
     }
 
-    /// A name, if one comes next.
+    /// Consumes a name, if one comes next.
     pub(super) fn name(&mut self) -> Option<String> {
         if !self.peek().is_some_and(begins_name) {
             return None;

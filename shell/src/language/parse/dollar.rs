@@ -1,17 +1,17 @@
-//! What begins with `$` or a backquote: parameters, substitutions, arithmetic.
+//! Parsing what starts with `$` or a backquote: parameters, substitutions, arithmetic.
 
 use std::sync::Arc;
 
 use super::cursor::{begins_name, in_name};
 use super::word::{Parts, Until};
 use super::{Parsed, Parser};
-use crate::language::ast::{Action, Index, Parameter, Part, Place, Word};
+use crate::language::ast::{Action, Index, Parameter, Part, ReplaceScope, Word};
 
-/// The parameters that are one sign.
+/// Special parameters, which are one character long.
 const SPECIAL: [char; 8] = ['@', '*', '#', '?', '-', '$', '!', '_'];
 
 impl Parser {
-    /// What a `$` begins; the parser stands on it.
+    /// Parses an expansion. The next character is its `$`.
     pub(super) fn dollar(&mut self, parts: &mut Parts, quoted: bool) -> Parsed<()> {
         let line = self.line;
         self.next();
@@ -49,7 +49,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `` `…` ``: the text between is read as a script of its own.
+    /// Parses `` `…` ``. The text between the backquotes is a script of its own.
     pub(super) fn backquoted(&mut self, in_quotes: bool) -> Parsed<Part> {
         let line = self.line;
         self.next();
@@ -64,7 +64,7 @@ impl Parser {
                     None => {}
                 },
                 Some(c) => text.push(c),
-                None => return Err(self.open(line, "the quote `` ` `` is not closed")),
+                None => return Err(self.unclosed(line, "the quote `` ` `` is not closed")),
             }
         }
         let mut inner = Parser::new(&text, line, self.depth);
@@ -82,7 +82,7 @@ impl Parser {
         Ok(Part::Command(Arc::new(list)))
     }
 
-    /// What follows `${`.
+    /// Parses the rest of an expansion after `${`.
     fn braced(&mut self, quoted: bool, line: u32) -> Parsed<Parameter> {
         if self.peek() == Some('#')
             && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '/'))
@@ -121,7 +121,7 @@ impl Parser {
         Err(self.error(format!("unexpected {found}: expected `}}` for the `${{` in line {line}")))
     }
 
-    /// A parameter's name and index.
+    /// Parses the name and index of a parameter.
     fn subject(&mut self) -> Parsed<(String, Option<Index>)> {
         let name = match self.peek() {
             Some(c) if begins_name(c) => self.name().unwrap_or_default(),
@@ -145,7 +145,7 @@ impl Parser {
             return Ok((name, None));
         }
         let index = if self.take("[@]") {
-            Index::Each
+            Index::All
         } else if self.take("[*]") {
             Index::Joined
         } else {
@@ -154,6 +154,7 @@ impl Parser {
         Ok((name, Some(index)))
     }
 
+    /// Parses the operation of an expansion.
     fn action(&mut self, quoted: bool, line: u32) -> Parsed<Action> {
         let colon = self.peek() == Some(':') && matches!(self.peek_at(1), Some('-' | '=' | '?' | '+'));
         if colon {
@@ -177,24 +178,24 @@ impl Parser {
                 if longest {
                     self.next();
                 }
-                Action::Cut { suffix: c == '%', longest, pattern: self.operand(quoted, false, None, line)? }
+                Action::Trim { suffix: c == '%', longest, pattern: self.operand(quoted, false, None, line)? }
             }
             '/' => {
                 self.next();
-                let place = match self.peek() {
-                    Some('/') => Place::All,
-                    Some('#') => Place::Start,
-                    Some('%') => Place::End,
-                    _ => Place::First,
+                let scope = match self.peek() {
+                    Some('/') => ReplaceScope::All,
+                    Some('#') => ReplaceScope::Start,
+                    Some('%') => ReplaceScope::End,
+                    _ => ReplaceScope::First,
                 };
-                if place != Place::First {
+                if scope != ReplaceScope::First {
                     self.next();
                 }
-                // After `//` a first `/` belongs to the pattern.
-                let least = usize::from(place == Place::All);
-                let pattern = self.operand(quoted, false, Some(('/', least)), line)?;
+                // Directly after `//`, a `/` belongs to the pattern.
+                let min = usize::from(scope == ReplaceScope::All);
+                let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
                 let with = if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
-                Action::Replace { place, pattern, with }
+                Action::Replace { scope, pattern, with }
             }
             '^' | ',' => {
                 self.next();
@@ -221,15 +222,17 @@ impl Parser {
         })
     }
 
-    /// The word after an operator, up to `}` or a stop after at least so many characters; `quoted` within double quotes, where single quotes may stand for themselves (`plain`).
+    /// Parses the word after an operator, up to `}`, or up to a stop character that comes after a
+    /// minimum number of characters. `quoted` means inside double quotes, `plain` that single quotes
+    /// are plain characters.
     fn operand(&mut self, quoted: bool, plain: bool, stop: Option<(char, usize)>, line: u32) -> Parsed<Word> {
         let mut parts = Parts::default();
         let from = self.at;
         loop {
-            let Some(c) = self.peek() else { return Err(self.open(line, "the `${` is not closed")) };
+            let Some(c) = self.peek() else { return Err(self.unclosed(line, "the `${` is not closed")) };
             match c {
                 '}' => break,
-                c if stop.is_some_and(|(stop, least)| c == stop && self.at >= from + least) => break,
+                c if stop.is_some_and(|(stop, min)| c == stop && self.at >= from + min) => break,
                 '\'' if plain => {
                     self.next();
                     parts.push('\'');
@@ -261,7 +264,7 @@ impl Parser {
 }
 
 impl Parameter {
-    /// A parameter's plain value.
+    /// Creates an expansion to the plain value of a parameter.
     pub(super) fn named(name: String) -> Parameter {
         Parameter { name, index: None, indirect: false, action: Action::Value }
     }

@@ -1,7 +1,8 @@
-//! Text to tree: the grammar of bash, read by recursive descent.
+//! The parser: the grammar of bash by recursive descent.
 //!
-//! One pass over the characters; what stands in a substitution is read by the same functions, so a `)` in a `case` inside `$( )` ends nothing. The
-//! whole text is read before any of it is run. How deep a text may nest is bounded ([`NESTING`]), so no text can exhaust the host's stack.
+//! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a `case`
+//! inside `$( )` does not end it. The whole text is parsed before any of it runs. The nesting depth is
+//! limited by [`MAX_NESTING`], so no text can exhaust the host's stack.
 
 mod command;
 mod compound;
@@ -16,28 +17,29 @@ use std::sync::{Arc, OnceLock};
 
 use super::ast::{List, Word};
 
-/// How deep commands, quotes and expansions may stand in one another.
-pub(crate) const NESTING: u32 = 50;
+/// Maximum nesting depth of commands, quotes and expansions.
+pub(crate) const MAX_NESTING: u32 = 50;
 
-/// How often `((` may turn out to be no arithmetic: what stands in it is read again then, and nested ones would be read ever more often.
-const MISREAD: u32 = 100;
+/// Maximum number of times that `((` turns out not to be arithmetic. Its contents are then parsed
+/// again, which would take exponential time for nested ones.
+const MAX_MISREAD: u32 = 100;
 
-/// Why a text is no script.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) line: u32,
-    pub(crate) words: String,
-    /// More text could mend it: a quote or a construct is open at the end.
+    pub(crate) message: String,
+    /// If true, further text could complete the script: a construct is open at its end.
     pub(crate) incomplete: bool,
 }
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "syntax error in line {}: {}", self.line, self.words)
+        write!(f, "syntax error in line {}: {}", self.line, self.message)
     }
 }
 
-/// Reads a whole script, whose first line has the number `line`.
+/// Parses a whole script. `line` is the number of its first line.
 pub(crate) fn parse(text: &str, line: u32) -> Result<List, SyntaxError> {
     let mut parser = Parser::new(text, line, 0);
     let list = parser.list()?;
@@ -55,7 +57,7 @@ pub(crate) fn parse(text: &str, line: u32) -> Result<List, SyntaxError> {
 
 type Parsed<T> = Result<T, SyntaxError>;
 
-/// A here-document whose body is still to come.
+/// A here-document whose body is not parsed yet.
 struct Document {
     end: String,
     strip_tabs: bool,
@@ -64,18 +66,18 @@ struct Document {
     body: Arc<OnceLock<Word>>,
 }
 
-/// Where the parser stands in the text.
+/// The state of the parser.
 struct Parser {
     chars: Vec<char>,
     at: usize,
     line: u32,
     depth: u32,
-    /// How often `((` turned out to be two subshells: each time what stands in it is read twice.
+    /// Number of times that `((` turned out to be two subshells and was parsed twice.
     misread: u32,
     documents: Vec<Document>,
 }
 
-/// A place to go back to.
+/// A position to return to.
 struct Mark {
     at: usize,
     line: u32,

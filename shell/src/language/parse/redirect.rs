@@ -1,4 +1,4 @@
-//! Redirections and assignments.
+//! Parsing redirections and assignments.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,19 +8,19 @@ use super::{Document, Parsed, Parser};
 use crate::language::ast::{Assigned, Assignment, Descriptor, Element, Part, Redirect, Target, Word};
 
 impl Redirect {
-    /// What `|&` adds to a command: `2>&1`.
+    /// Creates the redirection `2>&1`, which `|&` adds to a command.
     pub(super) fn errors_to_output() -> Redirect {
         let word = Word::of(Part::Literal("1".into()));
-        Redirect { fd: Descriptor::Number(2), to: Target::Same { word, input: false } }
+        Redirect { fd: Descriptor::Number(2), to: Target::Duplicate { word, input: false } }
     }
 }
 
 impl Parser {
-    /// The redirections after a compound command.
+    /// Parses the redirections after a compound command.
     pub(super) fn redirects(&mut self) -> Parsed<Vec<Redirect>> {
         let mut redirects = Vec::new();
         loop {
-            self.blanks();
+            self.skip_spaces();
             match self.redirect()? {
                 Some(redirect) => redirects.push(redirect),
                 None => return Ok(redirects),
@@ -28,7 +28,7 @@ impl Parser {
         }
     }
 
-    /// A redirection, if one comes next.
+    /// Parses a redirection, if one comes next.
     pub(super) fn redirect(&mut self) -> Parsed<Option<Redirect>> {
         let mark = self.mark();
         let fd = self.descriptor();
@@ -58,9 +58,9 @@ impl Parser {
         } else if self.take("<<") {
             self.document(false)?
         } else if self.take("<&") {
-            Target::Same { word: self.target("<&")?, input: true }
+            Target::Duplicate { word: self.target("<&")?, input: true }
         } else if self.take(">&") {
-            Target::Same { word: self.target(">&")?, input: false }
+            Target::Duplicate { word: self.target(">&")?, input: false }
         } else if self.take("<>") {
             Target::ReadWrite(self.target("<>")?)
         } else if self.take(">>") {
@@ -73,11 +73,11 @@ impl Parser {
             self.take("<");
             Target::Read(self.target("<")?)
         };
-        // `>&file` is `&>file`: seen when the word turns out to be no number.
+        // `>&file` means `&>file`. The interpreter decides it when the word is not a number.
         Ok(Some(Redirect { fd: fd.unwrap_or(Descriptor::Number(u32::from(output))), to }))
     }
 
-    /// A number or `{name}` right before `<` or `>`.
+    /// Parses a number or `{name}` directly before `<` or `>`.
     fn descriptor(&mut self) -> Option<Descriptor> {
         let mark = self.mark();
         let from = self.at;
@@ -103,7 +103,7 @@ impl Parser {
     }
 
     fn target(&mut self, after: &str) -> Parsed<Word> {
-        self.blanks();
+        self.skip_spaces();
         let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
         if !process && self.peek().is_none_or(ends_word) {
             let found = self.found();
@@ -113,7 +113,7 @@ impl Parser {
     }
 
     fn document(&mut self, strip_tabs: bool) -> Parsed<Target> {
-        self.blanks();
+        self.skip_spaces();
         let line = self.line;
         let from = self.at;
         if self.peek().is_none_or(ends_word) {
@@ -138,7 +138,7 @@ impl Parser {
         Ok(Target::Here(body))
     }
 
-    /// An assignment, if one comes next.
+    /// Parses an assignment, if one comes next.
     pub(super) fn assignment(&mut self) -> Parsed<Option<Assignment>> {
         if !self.peek().is_some_and(begins_name) || !self.may_assign() {
             return Ok(None);
@@ -170,13 +170,13 @@ impl Parser {
         Ok(Some(Assignment { name, index, append, value }))
     }
 
-    /// A quick look whether the word that comes next can be an assignment.
+    /// Returns true if the next word can be an assignment.
     fn may_assign(&self) -> bool {
         let after = self.chars.iter().skip(self.at).find(|c| !in_name(**c));
         matches!(after, Some('=' | '+' | '['))
     }
 
-    /// `[…]`: the word between the brackets.
+    /// Parses `[…]` and returns the word between the brackets.
     pub(super) fn bracketed(&mut self) -> Parsed<Word> {
         self.take("[");
         let word = self.deeper(|parser| parser.arithmetic(Until::Bracket))?;

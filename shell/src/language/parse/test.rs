@@ -10,10 +10,10 @@ const BINARY: [&str; 15] =
     ["=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">"];
 
 impl Parser {
-    /// What follows `[[`, with the `]]`.
+    /// Parses the rest of a test after `[[`, up to and including the `]]`.
     pub(super) fn double_bracket(&mut self, line: u32) -> Parsed<Test> {
         let test = self.either()?;
-        self.test_blanks()?;
+        self.skip_newlines()?;
         if self.keyword_brackets() {
             return Ok(test);
         }
@@ -25,14 +25,14 @@ impl Parser {
         self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word) && self.take("]]")
     }
 
-    fn test_blanks(&mut self) -> Parsed<()> {
+    fn skip_newlines(&mut self) -> Parsed<()> {
         self.newlines()
     }
 
     fn either(&mut self) -> Parsed<Test> {
         let mut left = self.both()?;
         loop {
-            self.test_blanks()?;
+            self.skip_newlines()?;
             if !self.take("||") {
                 return Ok(left);
             }
@@ -43,7 +43,7 @@ impl Parser {
     fn both(&mut self) -> Parsed<Test> {
         let mut left = self.term()?;
         loop {
-            self.test_blanks()?;
+            self.skip_newlines()?;
             if !self.take("&&") {
                 return Ok(left);
             }
@@ -52,14 +52,14 @@ impl Parser {
     }
 
     fn term(&mut self) -> Parsed<Test> {
-        self.test_blanks()?;
+        self.skip_newlines()?;
         if self.peek() == Some('!') && self.peek_at(1).is_none_or(ends_word) {
             self.next();
             return Ok(Test::Not(Box::new(self.deeper(Parser::term)?)));
         }
         if self.take("(") {
             let test = self.deeper(Parser::either)?;
-            self.test_blanks()?;
+            self.skip_newlines()?;
             if self.take(")") {
                 return Ok(test);
             }
@@ -67,18 +67,18 @@ impl Parser {
             return Err(self.error(format!("unexpected {found} in `[[ ]]`: expected `)`")));
         }
         if let Some(operator) = self.unary_operator() {
-            self.blanks();
+            self.skip_spaces();
             return Ok(Test::Unary(operator, self.test_word()?));
         }
         let left = self.test_word()?;
-        self.blanks();
+        self.skip_spaces();
         let Some(operator) =
             BINARY.into_iter().find(|operator| self.looking_at(operator) && self.operator_ends(operator))
         else {
             return Ok(Test::Word(left));
         };
         self.at += operator.len();
-        self.blanks();
+        self.skip_spaces();
         let right = match operator {
             "=~" => self.word_in(Style::Regex)?,
             _ => self.test_word()?,
@@ -86,7 +86,7 @@ impl Parser {
         Ok(Test::Binary(left, operator.into(), right))
     }
 
-    /// `-f` and its like, where a word follows that is no operator.
+    /// Consumes a unary operator such as `-f`, if it is followed by a word that is not an operator.
     fn unary_operator(&mut self) -> Option<String> {
         let letter = self.peek_at(1).filter(char::is_ascii_alphabetic)?;
         if self.peek() != Some('-') || !matches!(self.peek_at(2), Some(' ' | '\t')) {
@@ -94,7 +94,7 @@ impl Parser {
         }
         let mark = self.mark();
         self.at += 2;
-        self.blanks();
+        self.skip_spaces();
         let binary = BINARY.into_iter().any(|operator| self.looking_at(operator) && self.operator_ends(operator));
         if binary
             || self.peek().is_none_or(|c| matches!(c, ')' | '&' | '|'))

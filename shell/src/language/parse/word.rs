@@ -1,4 +1,5 @@
-//! Words: literal text, quotes, escapes, tildes, and text that is read like double-quoted text (here-documents, arithmetic).
+//! Parsing words: literal text, quotes, escapes, tildes, and text that is parsed like double-quoted
+//! text (here-documents, arithmetic).
 
 use std::sync::Arc;
 
@@ -7,17 +8,17 @@ use super::{Parsed, Parser};
 use crate::language::ast::{Part, Word};
 use crate::language::escape;
 
-/// What a word is for.
+/// The context of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
-    /// The right side of an assignment: a tilde counts after `:` as well, braces do not.
+    /// The right side of an assignment: a tilde is special after `:` as well, and braces are not.
     Assigned,
-    /// The right side of `=~`: parentheses and bars belong to it, backslashes stay.
+    /// The right side of `=~`: parentheses and bars belong to the word, and backslashes are kept.
     Regex,
 }
 
-/// Where arithmetic ends.
+/// The terminator of an arithmetic expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// `))`
@@ -32,7 +33,7 @@ pub(super) enum Until {
     Brace,
 }
 
-/// Parts in the making.
+/// The parts of a word under construction.
 #[derive(Default)]
 pub(super) struct Parts {
     parts: Vec<Part>,
@@ -62,7 +63,7 @@ impl Parts {
 }
 
 impl Parser {
-    /// A word as commands have it.
+    /// Parses a word of a command.
     pub(super) fn word(&mut self) -> Parsed<Word> {
         self.word_in(Style::Plain)
     }
@@ -125,7 +126,7 @@ impl Parser {
         }
     }
 
-    /// One unquoted character, or what it begins.
+    /// Parses an unquoted character, or the quote or expansion that it starts.
     pub(super) fn unquoted(&mut self, parts: &mut Parts) -> Parsed<()> {
         let line = self.line;
         match self.peek() {
@@ -166,7 +167,7 @@ impl Parser {
             match self.next() {
                 Some('\'') => return Ok(self.chars.get(from..self.at - 1).unwrap_or_default().iter().collect()),
                 Some(_) => {}
-                None => return Err(self.open(line, "the quote `'` is not closed")),
+                None => return Err(self.unclosed(line, "the quote `'` is not closed")),
             }
         }
     }
@@ -181,18 +182,18 @@ impl Parser {
                     raw.extend(self.next());
                 }
                 Some(c) => raw.push(c),
-                None => return Err(self.open(line, "the quote `$'` is not closed")),
+                None => return Err(self.unclosed(line, "the quote `$'` is not closed")),
             }
         }
     }
 
-    /// What follows a `"`.
+    /// Parses the rest of a double-quoted text after its `"`.
     pub(super) fn double_quoted(&mut self, line: u32) -> Parsed<Part> {
         let parts = self.deeper(|parser| parser.double_parts(Some('"')))?;
-        if self.take("\"") { Ok(Part::Double(parts)) } else { Err(self.open(line, "the quote `\"` is not closed")) }
+        if self.take("\"") { Ok(Part::Double(parts)) } else { Err(self.unclosed(line, "the quote `\"` is not closed")) }
     }
 
-    /// Text as it stands between double quotes, up to `end` or the end of the text.
+    /// Parses text by the rules of double quotes, up to `end` or the end of the text.
     pub(super) fn double_parts(&mut self, end: Option<char>) -> Parsed<Vec<Part>> {
         let mut parts = Parts::default();
         while let Some(c) = self.peek() {
@@ -223,13 +224,13 @@ impl Parser {
         Ok(parts.done())
     }
 
-    /// Arithmetic up to where it ends; the end is left.
+    /// Parses an arithmetic expression up to its terminator, which it does not consume.
     pub(super) fn arithmetic(&mut self, until: Until) -> Parsed<Word> {
         let line = self.line;
         let mut parts = Parts::default();
         let (mut round, mut square, mut choices) = (0_u32, 0_u32, 0_u32);
         loop {
-            let Some(c) = self.peek() else { return Err(self.open(line, "the arithmetic is not closed")) };
+            let Some(c) = self.peek() else { return Err(self.unclosed(line, "the arithmetic is not closed")) };
             let outside = round == 0 && square == 0;
             match c {
                 ')' if round == 0 && until == Until::Parentheses => {
@@ -282,7 +283,8 @@ impl Parser {
         }
     }
 
-    /// `?( … )` and its like: all of it belongs to the word. False where the parentheses are not closed in this line.
+    /// Parses an extended pattern such as `?( … )` as a part of the word. Returns false if its
+    /// parentheses are not closed in this line.
     fn extended(&mut self, parts: &mut Parts) -> Parsed<bool> {
         let mut depth = 0_u32;
         let closes = self.chars.iter().skip(self.at).take_while(|c| **c != '\n').any(|c| {

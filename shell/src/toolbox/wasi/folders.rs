@@ -1,28 +1,28 @@
-//! Reading folders, and the one that is open from the start.
+//! Host functions that read folders, and those about the preopened folder.
 
 use std::sync::Arc;
 
+use super::call::{CallError, CallResult};
+use super::guest::Guest;
 use super::memory::Memory;
-use super::stage::Stage;
-use super::stat::{FOLDER_TYPE, file_type, number_of};
-use super::table::{Folder, TOP};
-use super::{Done, Fail};
+use super::stat::{FOLDER_TYPE, file_type, inode_of};
+use super::table::{Folder, ROOT};
 use crate::errno::{Errno, Fault};
 
-/// The bytes of an entry before its name.
-const HEAD: usize = 24;
+/// Size of an entry's header, in bytes. Its name follows.
+const HEADER: usize = 24;
 
 /// ```text
 /// prestat    kind u8 (0, a folder), 3 unused, length of the name u32
 /// ```
-pub(super) fn prestat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out: u32) -> Done {
-    top(stage, fd)?;
+pub(super) fn prestat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
+    check_preopened(guest, fd)?;
     memory.put_u64(out, 1 << 32)?;
     Ok(())
 }
 
-pub(super) fn prestat_name(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, at: u32, len: u32) -> Done {
-    top(stage, fd)?;
+pub(super) fn prestat_name(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, at: u32, len: u32) -> CallResult {
+    check_preopened(guest, fd)?;
     if len == 0 {
         return Err(Errno::NAMETOOLONG.into());
     }
@@ -30,32 +30,32 @@ pub(super) fn prestat_name(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, 
     Ok(())
 }
 
-/// Only the top, as long as it is open, was so before the guest began.
-fn top(stage: &Stage, fd: u32) -> Result<(), Errno> {
-    match stage.table.folder(fd) {
-        Ok(folder) if fd == TOP && folder.path == "/" => Ok(()),
+/// Checks that a descriptor is the preopened folder: the root of the run's files.
+fn check_preopened(guest: &Guest, fd: u32) -> Result<(), Errno> {
+    match guest.table.folder(fd) {
+        Ok(folder) if fd == ROOT && folder.path == "/" => Ok(()),
         _ => Err(Errno::BADF),
     }
 }
 
-/// Writes the entries behind the first `cookie` of them, as far as they fit; the last one may be cut off.
+/// Writes the entries from number `cookie` on, as many as fit. The last one may be truncated.
 ///
 /// ```text
 /// entry    cookie of the next u64, inode u64, length of the name u32, type u8, 3 unused; the name
 /// ```
 pub(super) fn list(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     at: u32,
     len: u32,
     cookie: u64,
     out: u32,
-) -> Done {
+) -> CallResult {
     memory.bytes(out, 4)?;
-    let folder = entries(stage, fd, cookie == 0)?;
+    let folder = entries(guest, fd, cookie == 0)?;
     let target = memory.bytes_mut(at, len)?;
-    let listed = folder.listed.as_deref().unwrap_or_default();
+    let listed = folder.entries.as_deref().unwrap_or_default();
     let own = [(".", FOLDER_TYPE), ("..", FOLDER_TYPE)];
     let entries = listed.iter().map(|entry| (entry.name.as_str(), file_type(entry.kind)));
     let skip = usize::try_from(cookie).unwrap_or(usize::MAX);
@@ -63,36 +63,36 @@ pub(super) fn list(
     let mut next = cookie;
     for (name, kind) in own.into_iter().chain(entries).skip(skip) {
         next = next.saturating_add(1);
-        let mut entry = Vec::with_capacity(HEAD + name.len());
+        let mut entry = Vec::with_capacity(HEADER + name.len());
         entry.extend_from_slice(&next.to_le_bytes());
-        entry.extend_from_slice(&number_of(&format!("{}/{name}", folder.path.trim_end_matches('/'))).to_le_bytes());
-        // A name has at most 255 bytes, or a few more where it is shown with replacement characters.
+        entry.extend_from_slice(&inode_of(&format!("{}/{name}", folder.path.trim_end_matches('/'))).to_le_bytes());
+        // A name has at most 255 bytes, or a few more if it contains replacement characters.
         entry.extend_from_slice(&(name.len() as u32).to_le_bytes());
         entry.extend_from_slice(&[kind, 0, 0, 0]);
         entry.extend_from_slice(name.as_bytes());
         let Some(rest) = target.get_mut(used..) else { break };
         let fits = entry.len().min(rest.len());
-        if let (Some(place), Some(part)) = (rest.get_mut(..fits), entry.get(..fits)) {
-            place.copy_from_slice(part);
+        if let (Some(slot), Some(part)) = (rest.get_mut(..fits), entry.get(..fits)) {
+            slot.copy_from_slice(part);
         }
         used += fits;
         if fits < entry.len() {
             break;
         }
     }
-    // No more than `len`, which is a `u32`.
+    // At most `len`, which is a `u32`.
     memory.put_u32(out, used as u32)?;
     Ok(())
 }
 
-/// The folder with its entries, read anew where a guest begins.
-fn entries(stage: &mut Stage, fd: u32, anew: bool) -> Result<Folder, Fail> {
-    let folder = stage.table.folder(fd)?.clone();
-    if folder.listed.is_some() && !anew {
+/// Returns the folder with its entries. Reads them if `reload` is set or none were read yet.
+fn entries(guest: &mut Guest, fd: u32, reload: bool) -> Result<Folder, CallError> {
+    let folder = guest.table.folder(fd)?.clone();
+    if folder.entries.is_some() && !reload {
         return Ok(folder);
     }
-    let listed = stage.files.list(&folder.path).map_err(|error| stage.fail(Fault::from(error)))?;
-    let held = stage.table.folder_mut(fd)?;
-    held.listed = Some(Arc::from(listed));
-    Ok(held.clone())
+    let listed = guest.files.list(&folder.path).map_err(|error| guest.fail(Fault::from(error)))?;
+    let open = guest.table.folder_mut(fd)?;
+    open.entries = Some(Arc::from(listed));
+    Ok(open.clone())
 }

@@ -1,14 +1,14 @@
-//! A guest's memory, where every address and length is checked.
+//! Access to a guest's memory. Every address and length is checked.
 
 use crate::errno::Errno;
 
-/// The memory of the guest that called.
+/// Memory of the calling guest.
 pub(super) struct Memory<'a>(pub(super) &'a mut [u8]);
 
-/// The most parts of one scattered read or write.
-const PARTS: u32 = 1024;
-/// The most bytes of one read or write; a caller that gets fewer asks again.
-const TRANSFER: usize = 1 << 20;
+/// Maximum number of buffers of one vectored read or write.
+const MAX_BUFFERS: u32 = 1024;
+/// Maximum size of one read or write, in bytes. The guest repeats the call for the rest.
+const MAX_TRANSFER: usize = 1 << 20;
 
 impl Memory<'_> {
     pub(super) fn bytes(&self, at: u32, len: u32) -> Result<&[u8], Errno> {
@@ -56,22 +56,22 @@ impl Memory<'_> {
         Ok(u64::from_le_bytes(self.array(at)?))
     }
 
-    /// A text of the guest, such as a path.
+    /// Reads a UTF-8 string, such as a path.
     pub(super) fn text(&self, at: u32, len: u32) -> Result<&str, Errno> {
         std::str::from_utf8(self.bytes(at, len)?).map_err(|_| Errno::ILSEQ)
     }
 
-    /// The parts of a scattered read or write, as far as one transfer goes.
+    /// Reads the buffers of a vectored read or write, up to the size of one transfer.
     ///
     /// ```text
-    /// part    address u32, length u32
+    /// buffer    address u32, length u32
     /// ```
-    pub(super) fn parts(&self, at: u32, count: u32) -> Result<Vec<(u32, u32)>, Errno> {
-        if count > PARTS {
+    pub(super) fn buffers(&self, at: u32, count: u32) -> Result<Vec<(u32, u32)>, Errno> {
+        if count > MAX_BUFFERS {
             return Err(Errno::INVAL);
         }
-        let mut parts = Vec::with_capacity(count as usize);
-        let mut room = TRANSFER as u32;
+        let mut buffers = Vec::with_capacity(count as usize);
+        let mut room = MAX_TRANSFER as u32;
         for index in 0..count {
             let entry = index.checked_mul(8).and_then(|skip| at.checked_add(skip)).ok_or(Errno::FAULT)?;
             let (start, len) = (self.u32(entry)?, self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?);
@@ -79,15 +79,15 @@ impl Memory<'_> {
             let len = len.min(room);
             room -= len;
             if len > 0 {
-                parts.push((start, len));
+                buffers.push((start, len));
             }
         }
-        Ok(parts)
+        Ok(buffers)
     }
 
-    /// Puts data where the parts are, in their order.
-    pub(super) fn scatter(&mut self, parts: &[(u32, u32)], mut data: &[u8]) -> Result<(), Errno> {
-        for (at, len) in parts {
+    /// Writes data into the buffers, in order.
+    pub(super) fn scatter(&mut self, buffers: &[(u32, u32)], mut data: &[u8]) -> Result<(), Errno> {
+        for (at, len) in buffers {
             let (now, rest) = data.split_at(data.len().min(*len as usize));
             self.put(*at, now)?;
             data = rest;
@@ -95,16 +95,17 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// What stands in the parts, in their order.
-    pub(super) fn gather(&self, parts: &[(u32, u32)]) -> Result<Vec<u8>, Errno> {
+    /// Returns the contents of the buffers, in order.
+    pub(super) fn gather(&self, buffers: &[(u32, u32)]) -> Result<Vec<u8>, Errno> {
         let mut all = Vec::new();
-        for (at, len) in parts {
+        for (at, len) in buffers {
             all.extend_from_slice(self.bytes(*at, *len)?);
         }
         Ok(all)
     }
 
-    /// Writes texts one behind the other, each ended by NUL, and the address of each: what `args_get` and `environ_get` do.
+    /// Writes NUL-terminated strings one after another, and a table of their addresses, for
+    /// `args_get` and `environ_get`.
     pub(super) fn put_texts<'t>(
         &mut self,
         mut pointers: u32,

@@ -1,59 +1,43 @@
-//! The host of the commands: WASI preview 1 over the run's files and the shell's streams, and one function of the shell's own.
+//! The host of the commands: WASI preview 1 over the run's files and the shell's streams, and the
+//! shell's own function `wattle.spawn`.
 //!
-//! A guest sees one folder, the top of the run's files, as descriptor 3. No function reaches the host's file system, clock aside, and none
-//! panics on any operand: `memory.rs` checks addresses, `table.rs` descriptors, and the run's files paths.
+//! A guest sees one folder as descriptor 3: the root of the run's files. No function reaches the
+//! host's file system; the clock is the only thing of the host that a guest sees. None panics on any
+//! operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files check paths.
 
+mod call;
 mod descriptors;
 mod folders;
+mod guest;
 mod memory;
 mod paths;
-mod place;
 mod poll;
 mod process;
-mod stage;
+mod resolve;
 mod stat;
 mod table;
 
 use wasmtime::{Caller, Linker};
 
-use crate::errno::{Errno, Fault};
+pub(crate) use call::Exit;
+pub(crate) use guest::Guest;
+
+use crate::errno::Errno;
+use call::{CallError, CallResult};
 use memory::Memory;
-pub(crate) use stage::{Exit, Stage};
-
-/// Why a function of the host does not do what it was asked for.
-enum Fail {
-    /// The guest is told so.
-    Told(Errno),
-    /// The guest ends.
-    Ends(Exit),
-}
-
-impl From<Errno> for Fail {
-    fn from(errno: Errno) -> Fail {
-        Fail::Told(errno)
-    }
-}
-
-impl From<Exit> for Fail {
-    fn from(exit: Exit) -> Fail {
-        Fail::Ends(exit)
-    }
-}
-
-type Done = Result<(), Fail>;
 
 macro_rules! functions {
     ($($name:ident($($arg:ident: $type:ty),*) = $function:path;)*) => {
-        /// Gives a guest the functions of preview 1, and `wattle.spawn`.
+        /// Adds the functions of preview 1 and `wattle.spawn` to a linker.
         ///
         /// # Errors
-        /// Where the engine refuses a signature.
-        pub(crate) fn link(linker: &mut Linker<Stage>) -> wasmtime::Result<()> {
+        /// Fails if the engine refuses a signature.
+        pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
             $(linker.func_wrap(
                 "wasi_snapshot_preview1",
                 stringify!($name),
-                |mut caller: Caller<'_, Stage>, $($arg: $type),*| -> wasmtime::Result<i32> {
-                    enter(&mut caller, |stage, memory| $function(stage, memory, $($arg),*))
+                |mut caller: Caller<'_, Guest>, $($arg: $type),*| -> wasmtime::Result<i32> {
+                    enter(&mut caller, |guest, memory| $function(guest, memory, $($arg),*))
                 },
             )?;)*
             linker.func_wrap("wasi_snapshot_preview1", "proc_exit", process::exit)?;
@@ -71,7 +55,7 @@ functions! {
     clock_res_get(clock: u32, out: u32) = process::clock_resolution;
     clock_time_get(clock: u32, precision: u64, out: u32) = process::clock_time;
     random_get(at: u32, len: u32) = process::random;
-    sched_yield() = process::make_way;
+    sched_yield() = process::yield_now;
     proc_raise(signal: u32) = process::raise;
     poll_oneoff(subscriptions: u32, events: u32, count: u32, out: u32) = poll::poll;
 
@@ -118,29 +102,19 @@ functions! {
     sock_shutdown(fd: u32, how: u32) = descriptors::shutdown;
 }
 
-/// Carries a call of the guest out: 0, or an error number, or its end.
+/// Runs a host function. Returns 0 or an error number to the guest, or ends the guest.
 fn enter(
-    caller: &mut Caller<'_, Stage>,
-    work: impl FnOnce(&mut Stage, &mut Memory<'_>) -> Done,
+    caller: &mut Caller<'_, Guest>,
+    work: impl FnOnce(&mut Guest, &mut Memory<'_>) -> CallResult,
 ) -> wasmtime::Result<i32> {
-    if caller.data().is_truncated() {
-        return Err(Exit::Cut.into());
+    if caller.data().is_cancelled() {
+        return Err(Exit::Cancelled.into());
     }
     let Some(memory) = caller.data().memory else { return Ok(i32::from(Errno::FAULT.number())) };
-    let (bytes, stage) = memory.data_and_store_mut(&mut *caller);
-    match work(stage, &mut Memory(bytes)) {
+    let (bytes, guest) = memory.data_and_store_mut(&mut *caller);
+    match work(guest, &mut Memory(bytes)) {
         Ok(()) => Ok(0),
-        Err(Fail::Told(errno)) => Ok(i32::from(errno.number())),
-        Err(Fail::Ends(exit)) => Err(exit.into()),
-    }
-}
-
-impl Stage {
-    /// What the guest is told of a fault, whose words are kept for the end.
-    fn fail(&mut self, fault: Fault) -> Fail {
-        if self.refusal.is_none() {
-            self.refusal = fault.refusal;
-        }
-        Fail::Told(fault.errno)
+        Err(CallError::Errno(errno)) => Ok(i32::from(errno.number())),
+        Err(CallError::Exit(exit)) => Err(exit.into()),
     }
 }

@@ -1,31 +1,31 @@
-//! The functions on paths: opening, making, moving and removing entries.
+//! Host functions on paths: opening, creating, moving and removing entries.
 
 use wattle_capability::files::{EntryKind, FilesError};
 
+use super::call::{CallError, CallResult};
+use super::guest::Guest;
 use super::memory::Memory;
-use super::place::{FOLLOW, Place};
-use super::stage::Stage;
+use super::resolve::{FOLLOW, ResolvedPath};
 use super::table::{Descriptor, Folder};
-use super::{Done, Fail};
 use crate::errno::{Errno, Fault};
-use crate::stream::{OpenHow, Stream};
+use crate::stream::{OpenMode, Stream};
 
-/// How a path is opened: bits of `path_open`.
+/// Open flags of `path_open`.
 const CREATE: u32 = 1;
 const FOLDER: u32 = 2;
 const EXCLUSIVE: u32 = 4;
 const TRUNCATE: u32 = 8;
 
-/// Rights that say what a descriptor is for.
+/// Rights of a descriptor: to read, and to write.
 const READ: u64 = 1 << 1;
 const WRITE: u64 = 1 << 6;
 
-/// The flag of a descriptor that writes to the end.
+/// Descriptor flag: writes go to the end of the file.
 pub(super) const APPEND: u32 = 1;
 
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn open(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     lookup: u32,
@@ -36,19 +36,19 @@ pub(super) fn open(
     _inheriting: u64,
     flags: u32,
     out: u32,
-) -> Done {
+) -> CallResult {
     memory.bytes(out, 4)?;
-    if !stage.table.has_room() {
+    if !guest.table.has_room() {
         return Err(Errno::MFILE.into());
     }
     let write = rights & WRITE != 0;
     let folder = how & FOLDER != 0;
-    let descriptor = match stage.place(memory, (fd, path, len), write)? {
-        Place::Device(_) if folder => return Err(Errno::NOTDIR.into()),
-        Place::Device(stream) => Descriptor::Stream(stream),
-        Place::Entry(path) => {
-            let how = OpenHow {
-                // A descriptor that is for neither can still be asked about what it stands for.
+    let descriptor = match guest.resolve(memory, (fd, path, len), write)? {
+        ResolvedPath::Device(_) if folder => return Err(Errno::NOTDIR.into()),
+        ResolvedPath::Device(stream) => Descriptor::Stream(stream),
+        ResolvedPath::Entry(path) => {
+            let mode = OpenMode {
+                // A descriptor opened for neither is open for reading, so that `fd_filestat_get` works.
                 read: rights & READ != 0 || !write,
                 write,
                 append: flags & APPEND != 0,
@@ -56,66 +56,72 @@ pub(super) fn open(
                 truncate: how & TRUNCATE != 0,
                 exclusive: how & EXCLUSIVE != 0,
             };
-            open_entry(stage, path, how, lookup & FOLLOW != 0, folder)?
+            open_entry(guest, path, mode, lookup & FOLLOW != 0, folder)?
         }
     };
-    let number = stage.table.open(descriptor)?;
+    let number = guest.table.open(descriptor)?;
     memory.put_u32(out, number)?;
     Ok(())
 }
 
-fn open_entry(stage: &mut Stage, path: String, how: OpenHow, follow: bool, folder: bool) -> Result<Descriptor, Fail> {
-    let there = match stage.files.stat_link(&path) {
+fn open_entry(
+    guest: &mut Guest,
+    path: String,
+    mode: OpenMode,
+    follow: bool,
+    folder: bool,
+) -> Result<Descriptor, CallError> {
+    let stat = match guest.files.stat_link(&path) {
         Ok(stat) if stat.kind == EntryKind::Link && !follow => return Err(Errno::LOOP.into()),
-        Ok(stat) if stat.kind == EntryKind::Link => stage.files.stat(&path),
-        there => there,
+        Ok(stat) if stat.kind == EntryKind::Link => guest.files.stat(&path),
+        other => other,
     };
-    match there.map(|stat| stat.kind) {
-        Ok(EntryKind::Folder) if how.create && how.exclusive => return Err(Errno::EXIST.into()),
-        // The C library asks for every right of a folder, and means to look into it.
-        Ok(EntryKind::Folder) if folder || !how.write => {
-            return Ok(Descriptor::Folder(Folder { path, listed: None }));
+    match stat.map(|stat| stat.kind) {
+        Ok(EntryKind::Folder) if mode.create && mode.exclusive => return Err(Errno::EXIST.into()),
+        // The C library requests all rights on a folder that it only wants to read.
+        Ok(EntryKind::Folder) if folder || !mode.write => {
+            return Ok(Descriptor::Folder(Folder { path, entries: None }));
         }
         Ok(EntryKind::File) if folder => return Err(Errno::NOTDIR.into()),
         Ok(_) => {}
-        Err(error) if folder => return Err(stage.fail(error.into())),
+        Err(error) if folder => return Err(guest.fail(error.into())),
         Err(_) => {}
     }
-    Stream::open_here(&stage.files, &path, how).map(Descriptor::Stream).map_err(|fault| stage.fail(fault))
+    Stream::open_blocking(&guest.files, &path, mode).map(Descriptor::Stream).map_err(|fault| guest.fail(fault))
 }
 
-pub(super) fn create_folder(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> Done {
-    let path = stage.entry(memory, fd, path, len)?;
-    let made = stage.files.create_folder(&path);
-    done(stage, made)
+pub(super) fn create_folder(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+    let path = guest.entry(memory, fd, path, len)?;
+    let made = guest.files.create_folder(&path);
+    finish(guest, made)
 }
 
-pub(super) fn remove_folder(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> Done {
-    let path = stage.entry(memory, fd, path, len)?;
-    match stage.files.stat_link(&path) {
+pub(super) fn remove_folder(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+    let path = guest.entry(memory, fd, path, len)?;
+    match guest.files.stat_link(&path) {
         Ok(stat) if stat.kind != EntryKind::Folder => Err(Errno::NOTDIR.into()),
         _ => {
-            let removed = stage.files.remove(&path);
-            done(stage, removed)
+            let removed = guest.files.remove(&path);
+            finish(guest, removed)
         }
     }
 }
 
-pub(super) fn unlink(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> Done {
-    let path = stage.entry(memory, fd, path, len)?;
-    match stage.files.stat_link(&path) {
+pub(super) fn unlink(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+    let path = guest.entry(memory, fd, path, len)?;
+    match guest.files.stat_link(&path) {
         Ok(stat) if stat.kind == EntryKind::Folder => Err(Errno::ISDIR.into()),
         Ok(_) if path.ends_with('/') => Err(Errno::NOTDIR.into()),
         _ => {
-            let removed = stage.files.remove(&path);
-            done(stage, removed)
+            let removed = guest.files.remove(&path);
+            finish(guest, removed)
         }
     }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn rename(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     old: u32,
@@ -123,18 +129,18 @@ pub(super) fn rename(
     to: u32,
     new: u32,
     new_len: u32,
-) -> Done {
-    let old = stage.entry(memory, fd, old, old_len)?;
-    let new = stage.entry(memory, to, new, new_len)?;
-    stage.check_parent(&new)?;
-    let moved = stage.files.rename(&old, &new);
-    done(stage, moved)
+) -> CallResult {
+    let old = guest.entry(memory, fd, old, old_len)?;
+    let new = guest.entry(memory, to, new, new_len)?;
+    guest.check_parent(&new)?;
+    let moved = guest.files.rename(&old, &new);
+    finish(guest, moved)
 }
 
-/// The run's files have one name each.
+/// Always fails: an entry of the run's files has exactly one name.
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn hard_link(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     _flags: u32,
@@ -143,30 +149,30 @@ pub(super) fn hard_link(
     to: u32,
     new: u32,
     new_len: u32,
-) -> Done {
-    stage.entry(memory, fd, old, old_len)?;
-    stage.entry(memory, to, new, new_len)?;
+) -> CallResult {
+    guest.entry(memory, fd, old, old_len)?;
+    guest.entry(memory, to, new, new_len)?;
     Err(Errno::NOTSUP.into())
 }
 
 pub(super) fn symlink(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     target: u32,
     target_len: u32,
     fd: u32,
     path: u32,
     len: u32,
-) -> Done {
-    let path = stage.entry(memory, fd, path, len)?;
-    stage.check_parent(&path)?;
-    let made = stage.files.symlink(memory.text(target, target_len)?, &path);
-    done(stage, made)
+) -> CallResult {
+    let path = guest.entry(memory, fd, path, len)?;
+    guest.check_parent(&path)?;
+    let made = guest.files.symlink(memory.text(target, target_len)?, &path);
+    finish(guest, made)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn read_link(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     path: u32,
@@ -174,19 +180,19 @@ pub(super) fn read_link(
     at: u32,
     room: u32,
     out: u32,
-) -> Done {
-    let target = match stage.place(memory, (fd, path, len), false)? {
-        Place::Device(_) => return Err(Errno::INVAL.into()),
-        Place::Entry(path) => stage.files.read_link(&path),
+) -> CallResult {
+    let target = match guest.resolve(memory, (fd, path, len), false)? {
+        ResolvedPath::Device(_) => return Err(Errno::INVAL.into()),
+        ResolvedPath::Entry(path) => guest.files.read_link(&path),
     };
-    let target = target.map_err(|error| stage.fail(error.into()))?;
-    let kept = target.as_bytes().get(..room as usize).unwrap_or(target.as_bytes());
-    memory.put(at, kept)?;
-    // No more than `room`, which is a `u32`.
-    memory.put_u32(out, kept.len() as u32)?;
+    let target = target.map_err(|error| guest.fail(error.into()))?;
+    let bytes = target.as_bytes().get(..room as usize).unwrap_or(target.as_bytes());
+    memory.put(at, bytes)?;
+    // At most `room`, which is a `u32`.
+    memory.put_u32(out, bytes.len() as u32)?;
     Ok(())
 }
 
-fn done(stage: &mut Stage, result: Result<(), FilesError>) -> Done {
-    result.map_err(|error| stage.fail(Fault::from(error)))
+fn finish(guest: &mut Guest, result: Result<(), FilesError>) -> CallResult {
+    result.map_err(|error| guest.fail(Fault::from(error)))
 }

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{FutureExt, pending, select_all};
 
-use super::Done;
+use super::call::{CallResult, Exit};
+use super::guest::Guest;
 use super::memory::Memory;
 use super::process;
-use super::stage::{Exit, Stage};
 use super::table::Descriptor;
 use crate::errno::Errno;
 use crate::stream::Stream;
-use crate::toolbox::Waited;
+use crate::toolbox::wait::WaitResult;
 
-/// The most subscriptions of one call.
-const MOST: u32 = 1024;
+/// Maximum number of subscriptions of one call.
+const MAX_SUBSCRIPTIONS: u32 = 1024;
 const CLOCK: u8 = 0;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
@@ -22,16 +22,16 @@ const WRITE: u8 = 2;
 struct Subscription {
     userdata: u64,
     kind: u8,
-    what: What,
+    source: Source,
 }
 
-enum What {
-    At(Instant),
-    /// A time so far off that it never comes.
+enum Source {
+    Deadline(Instant),
+    /// A deadline beyond the range of the clock.
     Never,
     Stream(Stream),
     Ready,
-    Wrong(Errno),
+    Invalid(Errno),
 }
 
 struct Event {
@@ -42,27 +42,27 @@ struct Event {
 }
 
 pub(super) fn poll(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     subscriptions: u32,
     events: u32,
     count: u32,
     out: u32,
-) -> Done {
-    if count == 0 || count > MOST {
+) -> CallResult {
+    if count == 0 || count > MAX_SUBSCRIPTIONS {
         return Err(Errno::INVAL.into());
     }
     memory.bytes(subscriptions, count * 48)?;
     memory.bytes(events, count * 32)?;
     memory.bytes(out, 4)?;
-    let asked = (0..count).map(|index| subscription(stage, memory, subscriptions + index * 48));
-    let asked = asked.collect::<Result<Vec<_>, _>>()?;
-    let happened = wait(stage, &asked)?;
-    for (event, at) in happened.iter().zip((events..).step_by(32)) {
+    let parsed = (0..count).map(|index| subscription(guest, memory, subscriptions + index * 48));
+    let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
+    let occurred = wait(guest, &parsed)?;
+    for (event, at) in occurred.iter().zip((events..).step_by(32)) {
         put(memory, at, event)?;
     }
-    // No more than there are subscriptions.
-    memory.put_u32(out, happened.len() as u32)?;
+    // At most as many as there are subscriptions.
+    memory.put_u32(out, occurred.len() as u32)?;
     Ok(())
 }
 
@@ -71,79 +71,84 @@ pub(super) fn poll(
 ///     clock       clock u32, 4 unused, time u64, precision u64, flags u16 (1: absolute)
 ///     read, write descriptor u32
 /// ```
-fn subscription(stage: &Stage, memory: &Memory<'_>, at: u32) -> Result<Subscription, Errno> {
+fn subscription(guest: &Guest, memory: &Memory<'_>, at: u32) -> Result<Subscription, Errno> {
     let kind = memory.u8(at + 8)?;
-    let what = match kind {
+    let source = match kind {
         CLOCK => {
             let time = Duration::from_nanos(memory.u64(at + 24)?);
             let absolute = memory.u16(at + 40)? & 1 != 0;
-            match process::now(stage, memory.u32(at + 16)?) {
-                None => What::Wrong(Errno::INVAL),
+            match process::now(guest, memory.u32(at + 16)?) {
+                None => Source::Invalid(Errno::INVAL),
                 Some(now) => {
-                    let left = if absolute { time.saturating_sub(now) } else { time };
-                    Instant::now().checked_add(left).map_or(What::Never, What::At)
+                    let remaining = if absolute { time.saturating_sub(now) } else { time };
+                    Instant::now().checked_add(remaining).map_or(Source::Never, Source::Deadline)
                 }
             }
         }
-        READ | WRITE => match stage.table.get(memory.u32(at + 16)?) {
-            Ok(Descriptor::Stream(stream)) => What::Stream(stream.clone()),
-            Ok(Descriptor::Folder(_)) => What::Ready,
-            Err(errno) => What::Wrong(errno),
+        READ | WRITE => match guest.table.get(memory.u32(at + 16)?) {
+            Ok(Descriptor::Stream(stream)) => Source::Stream(stream.clone()),
+            Ok(Descriptor::Folder(_)) => Source::Ready,
+            Err(errno) => Source::Invalid(errno),
         },
         _ => return Err(Errno::INVAL),
     };
-    Ok(Subscription { userdata: memory.u64(at)?, kind, what })
+    Ok(Subscription { userdata: memory.u64(at)?, kind, source })
 }
 
-/// Waits until something has happened, and gives all that has.
-fn wait(stage: &Stage, asked: &[Subscription]) -> Result<Vec<Event>, Exit> {
-    let until = asked.iter().filter_map(|one| if let What::At(time) = &one.what { Some(*time) } else { None }).min();
-    let mut told = vec![false; asked.len()];
+/// Waits until at least one event occurs, and returns all that have occurred.
+fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exit> {
+    let deadlines = subscriptions.iter().filter_map(|one| match one.source {
+        Source::Deadline(time) => Some(time),
+        _ => None,
+    });
+    let deadline = deadlines.min();
+    let mut signalled = vec![false; subscriptions.len()];
     loop {
         let now = Instant::now();
-        let happened = asked.iter().zip(&told).filter_map(|(one, told)| event(one, *told, now));
-        let happened: Vec<Event> = happened.collect();
-        if !happened.is_empty() {
-            return Ok(happened);
+        let occurred = subscriptions.iter().zip(&signalled).filter_map(|(one, ready)| event(one, *ready, now));
+        let occurred: Vec<Event> = occurred.collect();
+        if !occurred.is_empty() {
+            return Ok(occurred);
         }
-        let streams = asked.iter().enumerate().filter_map(|(index, one)| match &one.what {
-            What::Stream(stream) => Some(async move {
+        let streams = subscriptions.iter().enumerate().filter_map(|(index, one)| match &one.source {
+            Source::Stream(stream) => Some(async move {
                 stream.wait().await;
                 index
             }),
             _ => None,
         });
         let waits: Vec<_> = streams.map(FutureExt::boxed).collect();
-        let waited = if waits.is_empty() {
-            stage.waiter.wait(pending::<usize>(), until)
+        let result = if waits.is_empty() {
+            guest.waiter.wait(pending::<usize>(), deadline)
         } else {
-            stage.waiter.wait(select_all(waits).map(|(index, _, _)| index), until)
+            guest.waiter.wait(select_all(waits).map(|(index, _, _)| index), deadline)
         };
-        match waited {
-            Waited::Done(index) => told.iter_mut().skip(index).take(1).for_each(|told| *told = true),
-            Waited::Late => {}
-            Waited::Cut => return Err(Exit::Cut),
+        match result {
+            WaitResult::Done(index) => signalled.iter_mut().skip(index).take(1).for_each(|ready| *ready = true),
+            WaitResult::TimedOut => {}
+            WaitResult::Cancelled => return Err(Exit::Cancelled),
         }
     }
 }
 
-/// What has happened to a subscription; `told` where its stream said so.
-fn event(one: &Subscription, told: bool, now: Instant) -> Option<Event> {
-    let (error, bytes) = match &one.what {
-        What::At(time) => (*time <= now).then_some((0, 0))?,
-        What::Never => return None,
-        What::Ready => (0, 0),
-        What::Wrong(errno) => (errno.number(), 0),
-        What::Stream(stream) => {
+/// Returns the event of a subscription, if it has occurred. `signalled` is true if its stream has
+/// become ready since the call began.
+fn event(one: &Subscription, signalled: bool, now: Instant) -> Option<Event> {
+    let (error, bytes) = match &one.source {
+        Source::Deadline(time) => (*time <= now).then_some((0, 0))?,
+        Source::Never => return None,
+        Source::Ready => (0, 0),
+        Source::Invalid(errno) => (errno.number(), 0),
+        Source::Stream(stream) => {
             let bytes = stream.ready().unwrap_or(0) as u64;
-            (told || stream.is_ready(one.kind == WRITE)).then_some((0, bytes))?
+            (signalled || stream.is_ready(one.kind == WRITE)).then_some((0, bytes))?
         }
     };
     Some(Event { userdata: one.userdata, kind: one.kind, error, bytes })
 }
 
 /// ```text
-/// event    userdata u64, error u16, kind u8, 5 unused, bytes that are ready u64, flags u16, 6 unused
+/// event    userdata u64, error u16, kind u8, 5 unused, available bytes u64, flags u16, 6 unused
 /// ```
 fn put(memory: &mut Memory<'_>, at: u32, event: &Event) -> Result<(), Errno> {
     let mut bytes = [0; 32];
@@ -154,8 +159,8 @@ fn put(memory: &mut Memory<'_>, at: u32, event: &Event) -> Result<(), Errno> {
         (16, &event.bytes.to_le_bytes()),
     ];
     for (start, part) in parts {
-        if let Some(place) = bytes.get_mut(start..start + part.len()) {
-            place.copy_from_slice(part);
+        if let Some(slot) = bytes.get_mut(start..start + part.len()) {
+            slot.copy_from_slice(part);
         }
     }
     memory.put(at, &bytes)

@@ -1,35 +1,35 @@
-//! What a guest is started with and ends with, its clocks, and the commands that it starts.
+//! Host functions on the process: arguments, environment, exit, clocks, and starting commands.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wasmtime::Caller;
 
+use super::call::{CallError, CallResult, Exit};
+use super::guest::Guest;
 use super::memory::Memory;
-use super::stage::{Exit, Stage};
-use super::{Done, Fail};
 use crate::command::{Command, Status};
 use crate::errno::Errno;
 use crate::stream::Stream;
 
-pub(super) fn args_sizes(stage: &mut Stage, memory: &mut Memory<'_>, count: u32, size: u32) -> Done {
-    sizes(memory, stage.command.argv.iter().map(String::len), count, size)
+pub(super) fn args_sizes(guest: &mut Guest, memory: &mut Memory<'_>, count: u32, size: u32) -> CallResult {
+    sizes(memory, guest.command.argv.iter().map(String::len), count, size)
 }
 
-pub(super) fn args_get(stage: &mut Stage, memory: &mut Memory<'_>, argv: u32, buffer: u32) -> Done {
-    Ok(memory.put_texts(argv, buffer, stage.command.argv.iter().map(String::as_bytes))?)
+pub(super) fn args_get(guest: &mut Guest, memory: &mut Memory<'_>, argv: u32, buffer: u32) -> CallResult {
+    Ok(memory.put_texts(argv, buffer, guest.command.argv.iter().map(String::as_bytes))?)
 }
 
-pub(super) fn environ_sizes(stage: &mut Stage, memory: &mut Memory<'_>, count: u32, size: u32) -> Done {
-    let lengths = stage.command.env.iter().map(|(name, value)| name.len() + 1 + value.len());
+pub(super) fn environ_sizes(guest: &mut Guest, memory: &mut Memory<'_>, count: u32, size: u32) -> CallResult {
+    let lengths = guest.command.env.iter().map(|(name, value)| name.len() + 1 + value.len());
     sizes(memory, lengths, count, size)
 }
 
-pub(super) fn environ_get(stage: &mut Stage, memory: &mut Memory<'_>, environ: u32, buffer: u32) -> Done {
-    let texts: Vec<String> = stage.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+pub(super) fn environ_get(guest: &mut Guest, memory: &mut Memory<'_>, environ: u32, buffer: u32) -> CallResult {
+    let texts: Vec<String> = guest.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(memory.put_texts(environ, buffer, texts.iter().map(String::as_bytes))?)
 }
 
-fn sizes(memory: &mut Memory<'_>, lengths: impl Iterator<Item = usize>, count: u32, size: u32) -> Done {
+fn sizes(memory: &mut Memory<'_>, lengths: impl Iterator<Item = usize>, count: u32, size: u32) -> CallResult {
     let (mut number, mut bytes) = (0u32, 0u32);
     for length in lengths {
         let whole = u32::try_from(length).ok().and_then(|length| length.checked_add(1)).ok_or(Errno::TOO_BIG)?;
@@ -47,7 +47,7 @@ const MONOTONIC: u32 = 1;
 const PROCESS: u32 = 2;
 const THREAD: u32 = 3;
 
-pub(super) fn clock_resolution(_: &mut Stage, memory: &mut Memory<'_>, clock: u32, out: u32) -> Done {
+pub(super) fn clock_resolution(_: &mut Guest, memory: &mut Memory<'_>, clock: u32, out: u32) -> CallResult {
     if clock > THREAD {
         return Err(Errno::INVAL.into());
     }
@@ -55,55 +55,56 @@ pub(super) fn clock_resolution(_: &mut Stage, memory: &mut Memory<'_>, clock: u3
     Ok(())
 }
 
-pub(super) fn clock_time(stage: &mut Stage, memory: &mut Memory<'_>, clock: u32, _: u64, out: u32) -> Done {
-    let time = now(stage, clock).ok_or(Errno::INVAL)?;
+pub(super) fn clock_time(guest: &mut Guest, memory: &mut Memory<'_>, clock: u32, _: u64, out: u32) -> CallResult {
+    let time = now(guest, clock).ok_or(Errno::INVAL)?;
     memory.put_u64(out, u64::try_from(time.as_nanos()).map_err(|_| Errno::OVERFLOW)?)?;
     Ok(())
 }
 
-/// What a clock shows; `None` where there is no such clock.
-pub(super) fn now(stage: &Stage, clock: u32) -> Option<Duration> {
+/// Returns the time of a clock, or `None` if there is no such clock.
+pub(super) fn now(guest: &Guest, clock: u32) -> Option<Duration> {
     match clock {
         REAL => Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
-        MONOTONIC => Some(stage.started.elapsed()),
-        PROCESS | THREAD => Some(stage.busy()),
+        MONOTONIC => Some(guest.started.elapsed()),
+        PROCESS | THREAD => Some(guest.busy()),
         _ => None,
     }
 }
 
-pub(super) fn random(_: &mut Stage, memory: &mut Memory<'_>, at: u32, len: u32) -> Done {
+pub(super) fn random(_: &mut Guest, memory: &mut Memory<'_>, at: u32, len: u32) -> CallResult {
     fastrand::fill(memory.bytes_mut(at, len)?);
     Ok(())
 }
 
-pub(super) fn make_way(_: &mut Stage, _: &mut Memory<'_>) -> Done {
+pub(super) fn yield_now(_: &mut Guest, _: &mut Memory<'_>) -> CallResult {
     std::thread::yield_now();
     Ok(())
 }
 
-/// There are no signals.
-pub(super) fn raise(_: &mut Stage, _: &mut Memory<'_>, _: u32) -> Done {
+/// Always fails: there are no signals.
+pub(super) fn raise(_: &mut Guest, _: &mut Memory<'_>, _: u32) -> CallResult {
     Err(Errno::NOSYS.into())
 }
 
-/// The status of a process is the lowest byte of what it ends with.
-pub(super) fn exit(_: Caller<'_, Stage>, code: u32) -> wasmtime::Result<()> {
+/// Ends the guest. Its status is the lowest byte of `code`.
+pub(super) fn exit(_: Caller<'_, Guest>, code: u32) -> wasmtime::Result<()> {
     Err(Exit::Status(Status(code.to_le_bytes()[0])).into())
 }
 
-/// Flags of `wattle.spawn`: the environment is the one that was given; the standard input is empty.
+/// Flags of `wattle.spawn`: use the passed environment; start with an empty standard input.
 const OWN_ENVIRONMENT: u32 = 1;
 const NO_INPUT: u32 = 2;
-/// The most bytes of words and of variables that a command is started with.
-const WORDS_MOST: u32 = 2 << 20;
+/// Maximum size of a command's arguments, and of its environment, in bytes.
+const MAX_ARGUMENTS: u32 = 2 << 20;
 
-/// Runs a command to its end and gives its status: 0 to 255. Its directory and its descriptors are the caller's.
+/// Runs a command to its end and returns its status: 0 to 255. It inherits the caller's working
+/// directory and descriptors.
 ///
 /// ```text
-/// argv, env    texts, each ended by NUL
+/// argv, env    NUL-terminated strings
 /// ```
 pub(super) fn spawn(
-    mut caller: Caller<'_, Stage>,
+    mut caller: Caller<'_, Guest>,
     argv: u32,
     argv_len: u32,
     env: u32,
@@ -111,27 +112,27 @@ pub(super) fn spawn(
     flags: u32,
     timeout_ms: i64,
 ) -> wasmtime::Result<u32> {
-    if caller.data().is_truncated() {
-        return Err(Exit::Cut.into());
+    if caller.data().is_cancelled() {
+        return Err(Exit::Cancelled.into());
     }
     let Some(memory) = caller.data().memory else { return Ok(Status::CANNOT_RUN.0.into()) };
-    let (bytes, stage) = memory.data_and_store_mut(&mut caller);
+    let (bytes, guest) = memory.data_and_store_mut(&mut caller);
     let memory = Memory(bytes);
-    let read = words(&memory, argv, argv_len).and_then(|argv| Ok((argv, words(&memory, env, env_len)?)));
+    let read = strings(&memory, argv, argv_len).and_then(|argv| Ok((argv, strings(&memory, env, env_len)?)));
     let timeout = u64::try_from(timeout_ms).ok().filter(|time| *time > 0).map(Duration::from_millis);
     let status = match read {
-        Ok((argv, env)) if !argv.is_empty() => start(stage, argv, env, flags, timeout),
+        Ok((argv, env)) if !argv.is_empty() => start(guest, argv, env, flags, timeout),
         _ => Ok(Status::CANNOT_RUN),
     };
     match status {
         Ok(status) => Ok(status.0.into()),
-        Err(Fail::Ends(exit)) => Err(exit.into()),
-        Err(Fail::Told(_)) => Ok(Status::CANNOT_RUN.0.into()),
+        Err(CallError::Exit(exit)) => Err(exit.into()),
+        Err(CallError::Errno(_)) => Ok(Status::CANNOT_RUN.0.into()),
     }
 }
 
-fn words(memory: &Memory<'_>, at: u32, len: u32) -> Result<Vec<String>, Errno> {
-    if len > WORDS_MOST {
+fn strings(memory: &Memory<'_>, at: u32, len: u32) -> Result<Vec<String>, Errno> {
+    if len > MAX_ARGUMENTS {
         return Err(Errno::TOO_BIG);
     }
     let text = memory.text(at, len)?;
@@ -139,31 +140,30 @@ fn words(memory: &Memory<'_>, at: u32, len: u32) -> Result<Vec<String>, Errno> {
 }
 
 fn start(
-    stage: &mut Stage,
+    guest: &mut Guest,
     argv: Vec<String>,
     env: Vec<String>,
     flags: u32,
     timeout: Option<Duration>,
-) -> Result<Status, Fail> {
-    let own = env.into_iter().filter_map(|pair| pair.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())));
-    let env = if flags & OWN_ENVIRONMENT != 0 { own.collect() } else { stage.command.env.clone() };
-    let mut fds = stage.command.fds.clone();
+) -> Result<Status, CallError> {
+    let passed = env.into_iter().filter_map(|pair| pair.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())));
+    let env = if flags & OWN_ENVIRONMENT != 0 { passed.collect() } else { guest.command.env.clone() };
+    let mut fds = guest.command.fds.clone();
     if flags & NO_INPUT != 0 {
         fds.retain(|(number, _)| *number != 0);
         fds.push((0, Stream::null()));
     }
-    let command = Command { argv, env, cwd: stage.command.cwd.clone(), fds };
-    let spawn = std::sync::Arc::clone(&stage.spawn);
-    // On the runtime's own threads: this one waits, and may be cut off.
-    let task = Task(tokio::spawn(async move { spawn.spawn(command, timeout).await }));
-    let mut task = task;
-    Ok(stage.wait(&mut task.0)?.unwrap_or(Status::CANNOT_RUN))
+    let command = Command { argv, env, cwd: guest.command.cwd.clone(), fds };
+    let spawn = std::sync::Arc::clone(&guest.spawn);
+    // The command runs on the runtime's threads: this thread waits, and may be cancelled.
+    let mut task = AbortOnDrop(tokio::spawn(async move { spawn.spawn(command, timeout).await }));
+    Ok(guest.wait(&mut task.0)?.unwrap_or(Status::CANNOT_RUN))
 }
 
-/// A command that ends with who waits for it.
-struct Task(tokio::task::JoinHandle<Status>);
+/// A command's task, aborted when the waiting guest ends.
+struct AbortOnDrop(tokio::task::JoinHandle<Status>);
 
-impl Drop for Task {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,16 +1,16 @@
-//! What a guest is told about descriptors and entries.
+//! Host functions that return or set metadata of descriptors and entries.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wattle_capability::files::{EntryKind, Stat};
 
-use super::Done;
+use super::call::CallResult;
+use super::guest::Guest;
 use super::memory::Memory;
 use super::paths::APPEND;
-use super::place::{FOLLOW, Place};
-use super::stage::Stage;
-use super::table::{Descriptor, TOP};
+use super::resolve::{FOLLOW, ResolvedPath};
+use super::table::{Descriptor, ROOT};
 use crate::errno::{Errno, Fault};
 use crate::stream::{Stream, StreamKind};
 
@@ -20,11 +20,12 @@ pub(super) const FOLDER_TYPE: u8 = 3;
 const FILE_TYPE: u8 = 4;
 const LINK_TYPE: u8 = 7;
 
-/// All rights but those of sockets: 0 to 27.
+/// All rights except those of sockets: bits 0 to 27.
 const ALL_RIGHTS: u64 = (1 << 28) - 1;
 const RIGHT_READ: u64 = 1 << 1;
 const RIGHT_WRITE: u64 = 1 << 6;
-/// To move the place in a file and to tell it. A device that has them is not taken for a terminal.
+/// Rights to seek and to query the position. The C library treats a character device that lacks
+/// them as a terminal.
 const RIGHT_SEEK: u64 = 1 << 2 | 1 << 5;
 
 pub(super) fn file_type(kind: EntryKind) -> u8 {
@@ -36,19 +37,20 @@ pub(super) fn file_type(kind: EntryKind) -> u8 {
     }
 }
 
-/// The number by which an entry is known to be the same as another: the run's files have no inodes, but one path each.
-pub(super) fn number_of(path: &str) -> u64 {
+/// Returns the inode number of an entry: a hash of its path. The run's files have no inodes, and each
+/// entry has exactly one path.
+pub(super) fn inode_of(path: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
-    // 0 stands for a number that is not known.
+    // 0 means an unknown inode.
     hasher.finish().max(1)
 }
 
 /// ```text
-/// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64, rights of what is opened by it u64
+/// fdstat    type u8, 1 unused, flags u16, 4 unused, rights u64, rights of descriptors opened through it u64
 /// ```
-pub(super) fn fdstat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out: u32) -> Done {
-    let (kind, flags, rights) = match stage.table.get(fd)? {
+pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
+    let (kind, flags, rights) = match guest.table.get(fd)? {
         Descriptor::Folder(_) => (FOLDER_TYPE, 0, ALL_RIGHTS & !(RIGHT_READ | RIGHT_WRITE | RIGHT_SEEK)),
         Descriptor::Stream(stream) => match (stream.file(), stream.kind()) {
             (Some(file), _) => {
@@ -72,58 +74,58 @@ pub(super) fn fdstat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out: u
     Ok(())
 }
 
-pub(super) fn filestat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out: u32) -> Done {
-    let told = match stage.table.get(fd)? {
+pub(super) fn filestat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
+    let stat = match guest.table.get(fd)? {
         Descriptor::Folder(folder) => {
             let path = folder.path.clone();
-            let stat = stage.files.stat(&path).map_err(|error| stage.fail(Fault::from(error)))?;
-            of_entry(stage, &path, &stat, true)
+            let stat = guest.files.stat(&path).map_err(|error| guest.fail(Fault::from(error)))?;
+            of_entry(guest, &path, &stat, true)
         }
         Descriptor::Stream(stream) => match stream.file() {
-            Some(file) => of_entry(stage, file.path(), &file.stat(), true),
-            // As by its path, see below.
-            None if fd > TOP => Told { kind: FILE_TYPE, ..of_stream(stream) },
+            Some(file) => of_entry(guest, file.path(), &file.stat(), true),
+            // Reported like the path of a device, see `path_filestat`.
+            None if fd > ROOT => FileStat { kind: FILE_TYPE, ..of_stream(stream) },
             None => of_stream(stream),
         },
     };
-    put(memory, out, &told)
+    put(memory, out, &stat)
 }
 
 pub(super) fn path_filestat(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     flags: u32,
     path: u32,
     len: u32,
     out: u32,
-) -> Done {
+) -> CallResult {
     let follow = flags & FOLLOW != 0;
-    let told = match stage.place(memory, (fd, path, len), false)? {
-        // A path below `/dev` is told as a file: commands refuse to read what they take for neither file nor folder.
-        Place::Device(stream) => Told { kind: FILE_TYPE, ..of_stream(&stream) },
-        Place::Entry(path) => {
-            let stat = if follow { stage.files.stat(&path) } else { stage.files.stat_link(&path) };
-            let stat = stat.map_err(|error| stage.fail(Fault::from(error)))?;
+    let stat = match guest.resolve(memory, (fd, path, len), false)? {
+        // A path below `/dev` is reported as a file: commands refuse to read other kinds of entries.
+        ResolvedPath::Device(stream) => FileStat { kind: FILE_TYPE, ..of_stream(&stream) },
+        ResolvedPath::Entry(path) => {
+            let stat = if follow { guest.files.stat(&path) } else { guest.files.stat_link(&path) };
+            let stat = stat.map_err(|error| guest.fail(Fault::from(error)))?;
             if path.ends_with('/') && stat.kind != EntryKind::Folder && follow {
                 return Err(Errno::NOTDIR.into());
             }
-            of_entry(stage, &path, &stat, follow)
+            of_entry(guest, &path, &stat, follow)
         }
     };
-    put(memory, out, &told)
+    put(memory, out, &stat)
 }
 
-/// What a `filestat` tells.
-struct Told {
-    number: u64,
+/// Metadata that a `filestat` contains.
+struct FileStat {
+    inode: u64,
     kind: u8,
     size: u64,
     modified: u64,
 }
 
-fn of_entry(stage: &Stage, path: &str, stat: &Stat, follow: bool) -> Told {
-    let real = |path: &str| stage.files.real_path(path).unwrap_or_else(|_| path.to_owned());
+fn of_entry(guest: &Guest, path: &str, stat: &Stat, follow: bool) -> FileStat {
+    let real = |path: &str| guest.files.real_path(path).unwrap_or_else(|_| path.to_owned());
     let path = path.trim_end_matches('/');
     let whole = match path.rsplit_once('/') {
         Some((parent, name)) if !follow => {
@@ -133,62 +135,62 @@ fn of_entry(stage: &Stage, path: &str, stat: &Stat, follow: bool) -> Told {
         _ => real(if path.is_empty() { "/" } else { path }),
     };
     let modified = stat.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    Told {
-        number: number_of(&whole),
+    FileStat {
+        inode: inode_of(&whole),
         kind: file_type(stat.kind),
         size: stat.size,
         modified: u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX),
     }
 }
 
-fn of_stream(stream: &Stream) -> Told {
+fn of_stream(stream: &Stream) -> FileStat {
     let kind = match stream.kind() {
         StreamKind::File => FILE_TYPE,
         StreamKind::Device => DEVICE_TYPE,
         StreamKind::Pipe => UNKNOWN_TYPE,
     };
     let size = stream.file().map_or(0, |file| file.stat().size);
-    Told { number: stream.number(), kind, size, modified: 0 }
+    FileStat { inode: stream.id(), kind, size, modified: 0 }
 }
 
 /// ```text
-/// filestat    device u64, inode u64, type u8, 7 unused, names u64, size u64, accessed u64, modified u64, changed u64
+/// filestat    device u64, inode u64, type u8, 7 unused, links u64, size u64, accessed u64, modified u64, changed u64
 /// ```
-fn put(memory: &mut Memory<'_>, out: u32, told: &Told) -> Done {
-    let mut stat = Vec::with_capacity(64);
-    let kind = u64::from(told.kind);
-    for value in [1, told.number, kind, 1, told.size, told.modified, told.modified, told.modified] {
-        stat.extend_from_slice(&value.to_le_bytes());
+fn put(memory: &mut Memory<'_>, out: u32, stat: &FileStat) -> CallResult {
+    let mut bytes = Vec::with_capacity(64);
+    let kind = u64::from(stat.kind);
+    for value in [1, stat.inode, kind, 1, stat.size, stat.modified, stat.modified, stat.modified] {
+        bytes.extend_from_slice(&value.to_le_bytes());
     }
-    memory.put(out, &stat)?;
+    memory.put(out, &bytes)?;
     Ok(())
 }
 
-/// Bits that say which times are set, and to what.
+/// Time flags: set the modification time to the passed time, or to the current time.
 const MODIFIED: u32 = 4;
 const MODIFIED_NOW: u32 = 8;
 
 pub(super) fn set_times(
-    stage: &mut Stage,
+    guest: &mut Guest,
     _: &mut Memory<'_>,
     fd: u32,
     _accessed: u64,
     modified: u64,
     which: u32,
-) -> Done {
-    let path = match stage.table.get(fd)? {
+) -> CallResult {
+    let path = match guest.table.get(fd)? {
         Descriptor::Folder(folder) => folder.path.clone(),
         Descriptor::Stream(stream) => match stream.file() {
             Some(file) => file.path().to_owned(),
             None => return Ok(()),
         },
     };
-    set_modified(stage, &path, modified, which)
+    set_modified(guest, &path, modified, which)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn path_set_times(
-    stage: &mut Stage,
+    guest: &mut Guest,
     memory: &mut Memory<'_>,
     fd: u32,
     _flags: u32,
@@ -197,20 +199,20 @@ pub(super) fn path_set_times(
     _accessed: u64,
     modified: u64,
     which: u32,
-) -> Done {
-    match stage.place(memory, (fd, path, len), true)? {
-        Place::Device(_) => Ok(()),
-        Place::Entry(path) => set_modified(stage, &path, modified, which),
+) -> CallResult {
+    match guest.resolve(memory, (fd, path, len), true)? {
+        ResolvedPath::Device(_) => Ok(()),
+        ResolvedPath::Entry(path) => set_modified(guest, &path, modified, which),
     }
 }
 
-/// The time when an entry was read last is not kept.
-fn set_modified(stage: &mut Stage, path: &str, modified: u64, which: u32) -> Done {
+/// Sets the modification time. The access time is not stored.
+fn set_modified(guest: &mut Guest, path: &str, modified: u64, which: u32) -> CallResult {
     let time = match which & (MODIFIED | MODIFIED_NOW) {
-        0 => return stage.files.stat(path).map(drop).map_err(|error| stage.fail(Fault::from(error))),
+        0 => return guest.files.stat(path).map(drop).map_err(|error| guest.fail(Fault::from(error))),
         MODIFIED => UNIX_EPOCH + Duration::from_nanos(modified),
         MODIFIED_NOW => SystemTime::now(),
         _ => return Err(Errno::INVAL.into()),
     };
-    stage.files.set_modified(path, time).map_err(|error| stage.fail(Fault::from(error)))
+    guest.files.set_modified(path, time).map_err(|error| guest.fail(Fault::from(error)))
 }

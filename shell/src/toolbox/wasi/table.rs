@@ -1,4 +1,4 @@
-//! The descriptors of a guest.
+//! The descriptor table of a guest.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use wattle_capability::files::Entry;
 use crate::errno::Errno;
 use crate::stream::Stream;
 
-/// The one folder that is open when a guest starts: the top of the run's files.
-pub(super) const TOP: u32 = 3;
+/// Descriptor of the preopened folder: the root of the run's files.
+pub(super) const ROOT: u32 = 3;
 
-/// What a descriptor stands for.
+/// An open descriptor.
 #[derive(Clone)]
 pub(super) enum Descriptor {
     Stream(Stream),
@@ -20,34 +20,34 @@ pub(super) enum Descriptor {
 /// An open folder.
 #[derive(Clone)]
 pub(super) struct Folder {
-    /// Absolute, in the run's tree.
+    /// Absolute path in the run's files.
     pub(super) path: String,
-    /// Its entries as they were when reading it began.
-    pub(super) listed: Option<Arc<[Entry]>>,
+    /// Entries at the time when the guest began to read the folder.
+    pub(super) entries: Option<Arc<[Entry]>>,
 }
 
 /// The open descriptors, by number.
 pub(super) struct Table {
     slots: Vec<Option<Descriptor>>,
-    most: usize,
+    max: usize,
 }
 
 impl Table {
-    /// Descriptors 0 to 2 as the caller has them, and the top.
-    pub(super) fn new(fds: &[(u32, Stream)], most: usize) -> Table {
+    /// Creates a table with the caller's descriptors 0 to 2, and the root.
+    pub(super) fn new(fds: &[(u32, Stream)], max: usize) -> Table {
         let standard = |number: u32| {
-            let held = fds.iter().rev().find(|(held, _)| *held == number);
-            held.map(|(_, stream)| Descriptor::Stream(stream.clone()))
+            let open = fds.iter().rev().find(|(open, _)| *open == number);
+            open.map(|(_, stream)| Descriptor::Stream(stream.clone()))
         };
-        let top = Descriptor::Folder(Folder { path: "/".to_owned(), listed: None });
-        Table { slots: vec![standard(0), standard(1), standard(2), Some(top)], most: most.max(4) }
+        let root = Descriptor::Folder(Folder { path: "/".to_owned(), entries: None });
+        Table { slots: vec![standard(0), standard(1), standard(2), Some(root)], max: max.max(4) }
     }
 
     pub(super) fn get(&self, fd: u32) -> Result<&Descriptor, Errno> {
         self.slots.get(fd as usize).and_then(Option::as_ref).ok_or(Errno::BADF)
     }
 
-    /// A stream; a folder is told as one.
+    /// Returns the stream of a descriptor. Fails with [`Errno::ISDIR`] on a folder.
     pub(super) fn stream(&self, fd: u32) -> Result<&Stream, Errno> {
         match self.get(fd)? {
             Descriptor::Stream(stream) => Ok(stream),
@@ -69,15 +69,15 @@ impl Table {
         }
     }
 
-    /// Whether one more fits.
+    /// Returns true if another descriptor can be opened.
     pub(super) fn has_room(&self) -> bool {
-        self.slots.len() < self.most || self.slots.iter().any(Option::is_none)
+        self.slots.len() < self.max || self.slots.iter().any(Option::is_none)
     }
 
-    /// Takes the lowest number that is free.
+    /// Adds a descriptor under the lowest free number.
     pub(super) fn open(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
         let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
-        if free >= self.most {
+        if free >= self.max {
             return Err(Errno::MFILE);
         }
         match self.slots.get_mut(free) {
@@ -92,7 +92,7 @@ impl Table {
         slot.take().map(drop).ok_or(Errno::BADF)
     }
 
-    /// Gives a descriptor another number, in place of what has it.
+    /// Moves a descriptor to another number, and replaces the one that is open there.
     pub(super) fn renumber(&mut self, from: u32, to: u32) -> Result<(), Errno> {
         self.get(to)?;
         let moved = self.get(from)?.clone();

@@ -1,31 +1,32 @@
-//! What a guest's path leads to: an entry of the run's files, or a device.
+//! Resolving a guest's path to an entry of the run's files, or to a device.
 
 use wattle_capability::files::EntryKind;
 
-use super::Fail;
+use super::call::CallError;
+use super::guest::Guest;
 use super::memory::Memory;
-use super::stage::Stage;
 use crate::errno::{Errno, Fault};
 use crate::stream::{Device, Stream};
 
-/// Whether a link at the end of a path is followed: the one flag of a look-up.
+/// Lookup flag: follow a symbolic link in the last component of a path.
 pub(super) const FOLLOW: u32 = 1;
 
-/// The longest path, in bytes, before it is looked at.
-const PATH_MOST: u32 = 64 << 10;
+/// Maximum length of a path, in bytes.
+const MAX_PATH: u32 = 64 << 10;
 
-/// What a path names.
-pub(super) enum Place {
+/// A resolved path.
+pub(super) enum ResolvedPath {
+    /// The stream of a device below `/dev`.
     Device(Stream),
-    /// Absolute in the run's tree, as the guest wrote it.
+    /// An absolute path in the run's files, not normalized.
     Entry(String),
 }
 
-impl Stage {
-    /// A path of the guest, below the folder that it was given with.
+impl Guest {
+    /// Reads a path of the guest and makes it absolute, relative to the folder `fd`.
     pub(super) fn path(&self, memory: &Memory<'_>, fd: u32, at: u32, len: u32) -> Result<String, Errno> {
         let folder = self.table.folder(fd)?;
-        if len > PATH_MOST {
+        if len > MAX_PATH {
             return Err(Errno::NAMETOOLONG);
         }
         let text = memory.text(at, len)?;
@@ -35,7 +36,7 @@ impl Stage {
         if text.contains('\0') {
             return Err(Errno::INVAL);
         }
-        // An absolute one is taken from the top, where every folder stands.
+        // An absolute path starts at the root, whatever folder it is passed with.
         Ok(if text.starts_with('/') {
             text.to_owned()
         } else {
@@ -43,30 +44,30 @@ impl Stage {
         })
     }
 
-    /// As [`Stage::path`], with the devices told apart.
-    pub(super) fn place(
+    /// Reads a path, as [`Guest::path`] does, and resolves devices.
+    pub(super) fn resolve(
         &self,
         memory: &Memory<'_>,
         (fd, at, len): (u32, u32, u32),
         write: bool,
-    ) -> Result<Place, Errno> {
+    ) -> Result<ResolvedPath, Errno> {
         let path = self.path(memory, fd, at, len)?;
-        Ok(match Device::in_run(&path, &self.files) {
-            Some(device) => Place::Device(device.stream(write, |number| self.command.fd(number).cloned())),
-            None => Place::Entry(path),
+        Ok(match Device::resolve(&path, &self.files) {
+            Some(device) => ResolvedPath::Device(device.stream(write, |number| self.command.fd(number).cloned())),
+            None => ResolvedPath::Entry(path),
         })
     }
 
-    /// A path of an entry that is to be made or removed: a device stays as it is.
+    /// Reads the path of an entry to create or remove. Fails on a device.
     pub(super) fn entry(&self, memory: &Memory<'_>, fd: u32, at: u32, len: u32) -> Result<String, Errno> {
-        match self.place(memory, (fd, at, len), true)? {
-            Place::Entry(path) => Ok(path),
-            Place::Device(_) => Err(Errno::PERM),
+        match self.resolve(memory, (fd, at, len), true)? {
+            ResolvedPath::Entry(path) => Ok(path),
+            ResolvedPath::Device(_) => Err(Errno::PERM),
         }
     }
 
-    /// Checks that the folder is there that an entry is to be made in.
-    pub(super) fn check_parent(&mut self, path: &str) -> Result<(), Fail> {
+    /// Checks that the parent of a path is an existing folder.
+    pub(super) fn check_parent(&mut self, path: &str) -> Result<(), CallError> {
         let path = path.trim_end_matches('/');
         let parent = path.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
         match self.files.stat(parent) {

@@ -1,4 +1,4 @@
-//! The journal of runs in the store.
+//! The runs of a store: the implementation of the [`Journal`] port.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,14 +11,17 @@ use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode, encode};
 
 use super::session::write_turns;
-use super::{StoreError, Tenant, TenantStore, hold, now};
-use crate::journal::{Answer, Call, Hold, Journal, Opened, Status, Turn};
-use crate::ledger::Sealed;
+use super::{TenantStore, lock, now};
+use crate::error::{Cause, StoreError};
+use crate::journal::{Journal, JournalFuture, Lock, RecordedCall, RunRecord, Status, Turn};
+use crate::ledger::FinalSeal;
+use crate::tenant::Tenant;
 
-/// How long a run that has ended is kept: 30 days, in milliseconds.
-const KEPT: i64 = 30 * 24 * 3_600 * 1_000;
+/// Retention of ended runs: 30 days, in milliseconds.
+const RETENTION_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
-/// The session whose state is a run's own, where it belongs to none. No session that somebody names has a `/` in its id.
+/// Returns the id of the session that holds a run's own state if the run has no session. Ids of
+/// other sessions contain no `/`.
 #[must_use]
 pub fn own_session(run: &str) -> String {
     format!("run/{run}")
@@ -29,9 +32,9 @@ impl Journal for TenantStore {
         &self.tenant
     }
 
-    fn open(&self, run: Opened) -> Answer<'_, ()> {
+    fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
         Box::pin(self.journal("write", move |transaction, tenant| {
-            let oldest = now().saturating_sub(KEPT);
+            let oldest = now().saturating_sub(RETENTION_MS);
             transaction.execute(
                 "DELETE FROM run WHERE tenant = ?1 AND status = 'ended' AND used < ?2",
                 params![tenant, oldest],
@@ -39,13 +42,13 @@ impl Journal for TenantStore {
             transaction.execute(
                 "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
-                params![tenant, run.id, run.session, run.status.name(), now(), run.attempts, json(&run.opening)?],
+                params![tenant, run.id, run.session, run.status.name(), now(), run.attempts, json(&run.start)?],
             )?;
             Ok(())
         }))
     }
 
-    fn attempt(&self, run: &str) -> Answer<'_, u32> {
+    fn attempt(&self, run: &str) -> JournalFuture<'_, u32> {
         let run = run.to_owned();
         Box::pin(self.durably(move |transaction, tenant| {
             Ok(transaction.query_row(
@@ -57,17 +60,17 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()> {
+    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(self.durably(move |transaction, tenant| {
-            one(transaction.execute(
+            exactly_one(transaction.execute(
                 "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND id = ?2",
                 params![tenant, run, reason, now()],
             )?)
         }))
     }
 
-    fn release(&self, run: &str) -> Answer<'_, bool> {
+    fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let released = transaction.execute(
@@ -79,10 +82,10 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()> {
+    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
-            // A turn is progress: of the attempts only this one counts for the next turn.
+            // A turn is progress, so only the current attempt counts for the next turn.
             transaction.execute(
                 "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = ?2",
                 params![tenant, run, now()],
@@ -96,7 +99,7 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()> {
+    fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let mut statement = transaction.prepare_cached(
@@ -105,8 +108,8 @@ impl Journal for TenantStore {
                  ON CONFLICT (tenant, run, turn, program, path, number)
                  DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came)",
             )?;
-            for Call { turn, program, mark, times, came } in calls {
-                let CallId { path, number, function, effect, digest, args } = mark;
+            for RecordedCall { turn, program, id, times, result } in calls {
+                let CallId { path, number, function, effect, digest, args } = id;
                 let path: Vec<String> = path.iter().map(u32::to_string).collect();
                 statement.execute(params![
                     tenant,
@@ -120,14 +123,14 @@ impl Journal for TenantStore {
                     effect.name(),
                     digest.as_slice(),
                     args,
-                    came.as_ref().map(encode),
+                    result.as_ref().map(encode),
                 ])?;
             }
             Ok(())
         }))
     }
 
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()> {
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let session: Option<String> = transaction.query_row(
@@ -141,7 +144,7 @@ impl Journal for TenantStore {
             }
             let own = own_session(&run);
             transaction.execute("DELETE FROM session WHERE tenant = ?1 AND id = ?2", params![tenant, own])?;
-            // `0` is what comes behind `/`.
+            // `0` follows `/` in ASCII.
             transaction.execute(
                 "DELETE FROM changed WHERE tenant = ?1 AND call > ?2 || '/' AND call < ?2 || '0'",
                 params![tenant, run],
@@ -150,15 +153,15 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn run(&self, run: &str) -> Answer<'_, Option<Opened>> {
+    fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare("SELECT * FROM run WHERE tenant = ?1 AND id = ?2")?;
-            statement.query_row(params![tenant, run], |row| Ok(opened(row))).optional()?.transpose()
+            statement.query_row(params![tenant, run], |row| Ok(run_record(row))).optional()?.transpose()
         }))
     }
 
-    fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>> {
+    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>> {
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
                 "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2) ORDER BY made DESC, id DESC",
@@ -166,17 +169,17 @@ impl Journal for TenantStore {
             let mut rows = statement.query(params![tenant, status.map(Status::name)])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {
-                match opened(row) {
+                match run_record(row) {
                     Ok(run) => runs.push(run),
-                    // One that cannot be read must not keep the others from being listed and resumed.
-                    Err(error) => tracing::error!(run = row.get::<_, String>("id").unwrap_or_default(), %error, "a run cannot be read"),
+                    // An unreadable run must not keep the others from being listed and resumed.
+                    Err(error) => tracing::error!(run = row.get::<_, String>("id").unwrap_or_default(), %error, "failed to read a run"),
                 }
             }
             Ok(runs)
         }))
     }
 
-    fn turns(&self, run: &str) -> Answer<'_, Vec<Turn>> {
+    fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement =
@@ -186,35 +189,35 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>> {
+    fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
                 "SELECT * FROM call WHERE tenant = ?1 AND run = ?2 AND turn = ?3 ORDER BY program, path, number",
             )?;
-            let rows = statement.query_map(params![tenant, run, turn], |row| Ok(call(row)))?;
+            let rows = statement.query_map(params![tenant, run, turn], |row| Ok(recorded_call(row)))?;
             rows.map(|row| row?).collect()
         }))
     }
 
-    fn hold(&self, name: &str) -> Answer<'_, Option<Hold>> {
-        Box::pin(hold::take(self.clone(), name.to_owned()))
+    fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>> {
+        Box::pin(lock::acquire(self.clone(), name.to_owned()))
     }
 }
 
 impl TenantStore {
-    /// What the store knows of the ends of the tenant's runs: for each whose trace was sealed in that folder, what the last seal says.
+    /// Returns the final seals of the tenant's runs whose trace is in `folder`.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub async fn sealed(&self, folder: &Path) -> Result<Vec<Sealed>, StoreError> {
+    /// The file cannot be read.
+    pub async fn sealed(&self, folder: &Path) -> Result<Vec<FinalSeal>, StoreError> {
         let folder = folder.to_owned();
         self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
                 "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended' AND sealed IS NOT NULL ORDER BY made, id",
             )?;
             let rows = statement.query_map(params![tenant], |row| row.get::<_, String>(0))?;
-            let sealed = rows.map(|text| parse::<Sealed>(&text?)).filter(|sealed| match sealed {
+            let sealed = rows.map(|text| parse::<FinalSeal>(&text?)).filter(|sealed| match sealed {
                 Ok(sealed) => sealed.folder == folder,
                 Err(_) => true,
             });
@@ -223,31 +226,32 @@ impl TenantStore {
         .await
     }
 
-    /// Works in one transaction of the tenant.
+    /// Runs `work` in one transaction of the tenant.
     async fn journal<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Bad> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let tenant = self.tenant.clone();
         let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
-        let worked = self.store.with(StoreError::new(what), move |connection: &mut Connection| {
+        let task = self.store.with(StoreError::new(what), move |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
             Ok(match work(&transaction, tenant.as_str()) {
                 Ok(done) => transaction.commit().map(|()| Ok(done))?,
-                Err(bad) => Err(bad),
+                Err(cause) => Err(cause),
             })
         });
-        worked.await?.map_err(StoreError::new(what))
+        task.await?.map_err(StoreError::new(what))
     }
 
-    /// As [`journal`](TenantStore::journal), on the disk when it returns: it is known even where the machine stops.
+    /// Runs `work` like [`journal`](TenantStore::journal), and syncs to disk before it returns, so
+    /// that the change survives a crash of the machine.
     async fn durably<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Bad> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let tenant = self.tenant.clone();
-        let worked = self.store.with(StoreError::new("write"), move |connection: &mut Connection| {
+        let task = self.store.with(StoreError::new("write"), move |connection: &mut Connection| {
             connection.pragma_update(None, "synchronous", "FULL")?;
             let done = (|| {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -258,17 +262,14 @@ impl TenantStore {
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             Ok(done)
         });
-        worked.await?.map_err(StoreError::new("write"))
+        task.await?.map_err(StoreError::new("write"))
     }
 }
 
-/// Why a row cannot be read or written.
-type Bad = super::Cause;
-
-fn opened(row: &Row<'_>) -> Result<Opened, Bad> {
+fn run_record(row: &Row<'_>) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
-    let opening: String = row.get("opening")?;
-    Ok(Opened {
+    let start: String = row.get("opening")?;
+    Ok(RunRecord {
         id: row.get("id")?,
         session: row.get("session")?,
         status: [Status::Open, Status::Parked, Status::Ended]
@@ -279,37 +280,37 @@ fn opened(row: &Row<'_>) -> Result<Opened, Bad> {
         used: row.get::<_, i64>("used")?.cast_unsigned(),
         attempts: row.get("attempts")?,
         reason: row.get("reason")?,
-        opening: parse(&opening)?,
+        start: parse(&start)?,
     })
 }
 
-fn call(row: &Row<'_>) -> Result<Call, Bad> {
+fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
     let path: String = row.get("path")?;
     let path: Result<Arc<[u32]>, _> = path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
     let effect: String = row.get("effect")?;
     let digest: Vec<u8> = row.get("digest")?;
-    let came: Option<Vec<u8>> = row.get("came")?;
-    let came = came.map(|bytes| decode(&bytes).ok_or("what came of a call cannot be read")).transpose()?;
-    let mark = CallId {
+    let result: Option<Vec<u8>> = row.get("came")?;
+    let result = result.map(|bytes| decode(&bytes).ok_or("the result of a call is invalid")).transpose()?;
+    let id = CallId {
         path: path?,
         number: row.get("number")?,
         function: Cow::Owned(row.get("function")?),
         effect: CallEffect::from_name(&effect).ok_or("a call has an unknown effect")?,
-        digest: digest.try_into().map_err(|_| "the digest of a call has another length")?,
+        digest: digest.try_into().map_err(|_| "the digest of a call has an invalid length")?,
         args: row.get("args")?,
     };
-    Ok(Call { turn: row.get("turn")?, program: row.get("program")?, mark, times: row.get("times")?, came })
+    Ok(RecordedCall { turn: row.get("turn")?, program: row.get("program")?, id, times: row.get("times")?, result })
 }
 
-/// Fails unless there was exactly one such run.
-fn one(changed: usize) -> Result<(), Bad> {
+/// Checks that exactly one run was changed.
+fn exactly_one(changed: usize) -> Result<(), Cause> {
     if changed == 1 { Ok(()) } else { Err("there is no such run".into()) }
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Bad> {
+fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Bad> {
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
     Ok(serde_json::from_str(text)?)
 }

@@ -1,46 +1,13 @@
-//! Jobs: what runs in the background, and the tasks that everything in parallel is.
+//! The background jobs of one shell.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::task::JoinHandle;
+use super::task::Task;
 
-use super::Interpreter;
-use crate::language::ast::Chain;
-use crate::language::interpreter::{Flow, Jump};
-use crate::stream::Stream;
-
-/// A task that is ended when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Task<T = u8>(JoinHandle<T>);
-
-impl<T: Send + 'static> Task<T> {
-    pub(crate) fn start(work: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        Task(tokio::spawn(work))
-    }
-
-    /// Its result; nothing if it failed.
-    pub(crate) async fn finish(mut self) -> Option<T> {
-        std::future::poll_fn(|context| self.poll_end(context)).await
-    }
-
-    /// Whether it has ended.
-    pub(crate) fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
-        Pin::new(&mut self.0).poll(context).map(Result::ok)
-    }
-}
-
-impl<T> Drop for Task<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// One job.
+/// A background job, or a process substitution.
 #[derive(Debug)]
 struct Job {
+    /// Number that `jobs` shows. 0 for a process substitution, which is not listed.
     number: usize,
     pid: u32,
     text: String,
@@ -48,7 +15,7 @@ struct Job {
     status: u8,
 }
 
-/// The jobs of one shell. A copy has none: jobs belong to the shell that started them.
+/// The jobs of one shell. A clone has none: a job belongs to the shell that started it.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     list: Vec<Job>,
@@ -62,30 +29,31 @@ impl Clone for Jobs {
 }
 
 impl Jobs {
-    /// `$!`
+    /// Returns the value of `$!`.
     pub(crate) fn last_pid(&self) -> Option<u32> {
         self.last
     }
 
-    fn add(&mut self, pid: u32, text: String, task: Task) {
+    /// Adds a background job.
+    pub(crate) fn add(&mut self, pid: u32, text: String, task: Task) {
         let number = self.list.iter().map(|job| job.number).max().unwrap_or_default() + 1;
         self.last = Some(pid);
         self.list.push(Job { number, pid, text, task: Some(task), status: 0 });
     }
 
-    /// Counts a process substitution as `$!`.
+    /// Adds a process substitution. It sets `$!` and is not listed.
     pub(crate) fn add_hidden(&mut self, pid: u32, task: Task) {
         self.last = Some(pid);
         self.list.push(Job { number: 0, pid, text: String::new(), task: Some(task), status: 0 });
     }
 
-    /// Gives the tasks that still run away.
+    /// Removes all jobs and returns the tasks of those that still run.
     pub(crate) fn release(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.list).into_iter().filter_map(|job| job.task).collect()
     }
 
-    /// The place of the job that `%n`, `%%` or a number of `$!` names.
-    fn place(&self, word: &str) -> Option<usize> {
+    /// Returns the index of the job that `%n`, `%%` or a pid names.
+    fn find(&self, word: &str) -> Option<usize> {
         match word.strip_prefix('%') {
             Some("" | "%" | "+") => self.list.iter().rposition(|job| job.number > 0),
             Some(number) => {
@@ -99,8 +67,8 @@ impl Jobs {
         }
     }
 
-    /// Notes which have ended, without waiting.
-    fn look(&mut self, context: &mut Context<'_>) {
+    /// Updates the jobs that have ended.
+    fn poll_ended(&mut self, context: &mut Context<'_>) {
         for job in &mut self.list {
             if let Some(task) = &mut job.task
                 && let Poll::Ready(status) = task.poll_end(context)
@@ -111,9 +79,14 @@ impl Jobs {
         }
     }
 
-    /// Lines for `jobs`.
+    /// Returns true if a job is running.
+    pub(crate) fn are_running(&self) -> bool {
+        self.list.iter().any(|job| job.task.is_some())
+    }
+
+    /// Returns the output lines of `jobs`, and forgets the jobs that have ended.
     pub(crate) async fn lines(&mut self) -> Vec<String> {
-        self.look_now().await;
+        self.update().await;
         let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {
             let state = match (&job.task, job.status) {
                 (Some(_), _) => "Running".to_owned(),
@@ -128,102 +101,78 @@ impl Jobs {
         lines
     }
 
-    async fn look_now(&mut self) {
+    async fn update(&mut self) {
         std::future::poll_fn(|context| {
-            self.look(context);
+            self.poll_ended(context);
             Poll::Ready(())
         })
         .await;
     }
 
-    /// Waits for the job at a place, and forgets it.
-    async fn wait_at(&mut self, place: usize) -> Option<u8> {
-        let job = self.list.get_mut(place)?;
+    /// Waits for the job at an index, removes it and returns its status.
+    async fn wait_at(&mut self, index: usize) -> Option<u8> {
+        let job = self.list.get_mut(index)?;
         if let Some(task) = &mut job.task {
             let status = std::future::poll_fn(|context| task.poll_end(context)).await;
             job.status = status.unwrap_or(137);
             job.task = None;
         }
         let status = job.status;
-        self.list.remove(place);
+        self.list.remove(index);
         Some(status)
     }
 
-    /// Waits for a named job; nothing if there is none.
+    /// Waits for the job that a word names and returns its status, or `None` if there is no such job.
     pub(crate) async fn wait_for(&mut self, word: &str) -> Option<u8> {
-        let place = self.place(word)?;
-        self.wait_at(place).await
+        let index = self.find(word)?;
+        self.wait_at(index).await
     }
 
-    /// Waits for all.
+    /// Waits for all jobs.
     pub(crate) async fn wait_all(&mut self) {
         while !self.list.is_empty() {
             self.wait_at(0).await;
         }
     }
 
-    /// Waits for whichever ends next.
+    /// Waits for the job that ends first, removes it and returns its status.
     pub(crate) async fn wait_any(&mut self) -> Option<u8> {
         if self.list.is_empty() {
             return None;
         }
-        let place = std::future::poll_fn(|context| {
-            self.look(context);
+        let index = std::future::poll_fn(|context| {
+            self.poll_ended(context);
             match self.list.iter().position(|job| job.task.is_none()) {
-                Some(place) => Poll::Ready(place),
+                Some(index) => Poll::Ready(index),
                 None => Poll::Pending,
             }
         })
         .await;
-        Some(self.list.remove(place).status)
+        Some(self.list.remove(index).status)
     }
 
-    /// Waits until one that still runs ends; its status is kept for `wait`.
-    async fn wait_one(&mut self) {
+    /// Waits until one of the running jobs ends. Keeps its status for `wait`.
+    pub(crate) async fn wait_one(&mut self) {
         let running = self.list.iter().filter(|job| job.task.is_some()).count();
         std::future::poll_fn(|context| {
-            self.look(context);
+            self.poll_ended(context);
             let now = self.list.iter().filter(|job| job.task.is_some()).count();
             if now < running || now == 0 { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
-    /// Whether there is a job of that name that runs.
+    /// Returns true if a word names a running job.
     pub(crate) fn has(&self, word: &str) -> bool {
-        self.place(word).and_then(|place| self.list.get(place)).is_some_and(|job| job.task.is_some())
+        self.find(word).and_then(|index| self.list.get(index)).is_some_and(|job| job.task.is_some())
     }
 
-    /// Ends a job; false if there is none of that name.
+    /// Ends the job that a word names. Returns false if there is no such job.
     pub(crate) fn kill(&mut self, word: &str) -> bool {
-        let Some(job) = self.place(word).and_then(|place| self.list.get_mut(place)) else { return false };
+        let Some(job) = self.find(word).and_then(|index| self.list.get_mut(index)) else { return false };
         if job.task.take().is_some() {
             job.status = 143;
         }
         true
-    }
-}
-
-impl Interpreter {
-    /// Starts a chain in the background.
-    pub(super) async fn start_job(&mut self, chain: Arc<Chain>, text: String) -> Flow {
-        while self.run.is_busy() && self.jobs.list.iter().any(|job| job.task.is_some()) {
-            self.jobs.wait_one().await;
-        }
-        self.breathe().await?;
-        let mut shell = self.fork();
-        shell.fds.insert(0, Stream::null());
-        let place = self.place_beside(&mut shell)?;
-        let task = Task::start(async move {
-            let _place = place;
-            if shell.chain(&chain).await != Err(Jump::Exit) || !shell.run.is_ended() {
-                shell.finish().await;
-            }
-            shell.status
-        });
-        let pid = self.run.next_pid();
-        self.jobs.add(pid, text, task);
-        self.status = 0;
-        Ok(())
     }
 }

@@ -1,7 +1,6 @@
-//! What the host keeps for one guest.
+//! The host's state of one guest.
 
 use std::cell::Cell;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,15 @@ use wasmtime::ResourceLimiter;
 use wattle_capability::files::Files;
 use wattle_rt::{Account, Failure, Held};
 
+use super::call::{CallError, Exit};
 use super::table::Table;
-use crate::command::{Command, Spawn, Status};
-use crate::toolbox::{StageBounds, Waited, Waiter};
+use crate::bounds::StageBounds;
+use crate::command::{Command, Spawn};
+use crate::errno::Fault;
+use crate::toolbox::wait::{WaitResult, Waiter};
 
-/// The state of a guest.
-pub(crate) struct Stage {
+/// State of one guest: a running command.
+pub(crate) struct Guest {
     pub(super) command: Command,
     pub(super) files: Arc<Files>,
     pub(super) spawn: Arc<dyn Spawn>,
@@ -23,111 +25,88 @@ pub(crate) struct Stage {
     pub(super) waiter: Waiter,
     pub(super) started: Instant,
     pub(crate) bounds: StageBounds,
-    pub(crate) limit: Limit,
+    pub(crate) limiter: MemoryLimiter,
     pub(crate) memory: Option<wasmtime::Memory>,
-    /// What the run's files said when they first refused something.
+    /// Message of the first operation that the run's files refused.
     pub(crate) refusal: Option<String>,
-    /// The processor time of the thread before the guest began.
-    before: Duration,
-    /// What of its time is charged to the account of its run.
+    /// Processor time of the thread before the guest started.
+    initial_time: Duration,
+    /// Processor time that is charged to the account of the run so far.
     charged: Cell<Duration>,
 }
 
-/// Why a guest ends before the end of its code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// It said so.
-    Status(Status),
-    /// Nobody reads what it writes.
-    Pipe,
-    /// It used up its time.
-    Time,
-    /// The run used up its time.
-    Account,
-    /// Whoever ran it gave up.
-    Cut,
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the guest ends: {self:?}")
-    }
-}
-
-impl std::error::Error for Exit {}
-
-/// Holds a guest to its memory.
-pub(crate) struct Limit {
+/// Limits the memory of a guest.
+pub(crate) struct MemoryLimiter {
     memory: usize,
-    /// What it has on the account of its run.
+    /// Memory that the guest holds on the account of its run.
     held: Option<Held>,
-    /// Whether more was asked for.
+    /// If true, the guest requested more memory than its limit.
     pub(crate) refused: bool,
-    /// Why the account refused more.
-    pub(crate) full: Option<Failure>,
+    /// Failure of the account, if it refused more memory.
+    pub(crate) account_failure: Option<Failure>,
 }
 
-/// The most entries of a guest's table of functions.
-const TABLE_MOST: usize = 100_000;
+/// Maximum number of entries of a guest's function table.
+const MAX_TABLE_ENTRIES: usize = 100_000;
 
-impl ResourceLimiter for Limit {
+impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired > self.memory {
             self.refused = true;
             return Ok(false);
         }
-        self.full = self.held.as_mut().and_then(|held| held.grow(desired.saturating_sub(current)).err());
-        Ok(self.full.is_none())
+        self.account_failure = self.held.as_mut().and_then(|held| held.grow(desired.saturating_sub(current)).err());
+        Ok(self.account_failure.is_none())
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= TABLE_MOST)
+        Ok(desired <= MAX_TABLE_ENTRIES)
     }
 }
 
-impl Stage {
-    /// Made on the thread that the guest runs on.
+impl Guest {
+    /// Creates the state of a guest that runs on the calling thread.
     pub(crate) fn new(
         command: Command,
         files: Arc<Files>,
         spawn: Arc<dyn Spawn>,
         bounds: StageBounds,
         waiter: Waiter,
-    ) -> Stage {
+    ) -> Guest {
         let mut command = command;
         command.env.retain(|(name, _)| name != "PWD");
         command.env.push(("PWD".to_owned(), command.cwd.clone()));
         let table = Table::new(&command.fds, bounds.descriptors);
-        Stage {
+        Guest {
             table,
             command,
             files,
             spawn,
             waiter,
             started: Instant::now(),
-            limit: Limit {
+            limiter: MemoryLimiter {
                 memory: bounds.memory,
                 held: bounds.account.as_ref().map(Account::nothing),
                 refused: false,
-                full: None,
+                account_failure: None,
             },
             bounds,
             memory: None,
             refusal: None,
-            before: processor_time(),
+            initial_time: processor_time(),
             charged: Cell::new(Duration::ZERO),
         }
     }
 
-    /// The time that the guest has kept a processor busy.
+    /// Returns the processor time that the guest has used.
     pub(super) fn busy(&self) -> Duration {
-        processor_time().saturating_sub(self.before)
+        processor_time().saturating_sub(self.initial_time)
     }
 
-    /// Why the guest is to end now, if it is.
-    pub(crate) fn over(&self) -> Option<Exit> {
-        if self.is_truncated() {
-            Some(Exit::Cut)
+    /// Returns the reason to end the guest now, if there is one.
+    pub(crate) fn exit_reason(&self) -> Option<Exit> {
+        if self.is_cancelled() {
+            Some(Exit::Cancelled)
         } else if self.busy() > self.bounds.time {
             Some(Exit::Time)
         } else {
@@ -135,30 +114,38 @@ impl Stage {
         }
     }
 
-    /// Spends the time that the guest has kept a processor busy since the last call, on the account of its run.
+    /// Charges the processor time used since the previous call to the account of the run.
     ///
     /// # Errors
-    /// Where the run has spent all that it may.
+    /// Fails if the account has no processor time left.
     pub(crate) fn charge(&self) -> Result<(), Failure> {
         let Some(account) = &self.bounds.account else { return Ok(()) };
         let busy = self.busy();
         account.spend_cpu(busy.saturating_sub(self.charged.replace(busy)))
     }
 
-    pub(super) fn is_truncated(&self) -> bool {
-        self.waiter.is_truncated()
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.waiter.is_cancelled()
     }
 
-    /// Waits for what is not of the guest's own making.
+    /// Returns the call error of a fault. Keeps the message of the first fault for the guest's end.
+    pub(super) fn fail(&mut self, fault: Fault) -> CallError {
+        if self.refusal.is_none() {
+            self.refusal = fault.refusal;
+        }
+        CallError::Errno(fault.errno)
+    }
+
+    /// Waits for a future. Ends the guest if it is cancelled meanwhile.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Exit> {
         match self.waiter.wait(future, None) {
-            Waited::Done(output) => Ok(output),
-            Waited::Late | Waited::Cut => Err(Exit::Cut),
+            WaitResult::Done(output) => Ok(output),
+            WaitResult::TimedOut | WaitResult::Cancelled => Err(Exit::Cancelled),
         }
     }
 }
 
-/// The processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Tenants: whose data it is. Everything that a store keeps belongs to one tenant, and is reached through a [`TenantStore`] alone.
+//! Tenants, the owners of data.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,21 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Store;
-
 /// Maximum length of a tenant's name, in bytes.
 const NAME_BYTES: usize = 64;
 
 /// The tenant of a run that names none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with a letter or a digit.
+/// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with
+/// a letter or a digit.
 ///
-/// Two names are the same tenant only if they are the same bytes: `bob` and `Bob` are two. Nothing beyond ASCII is allowed, so no two
-/// names look alike and differ, and none has a second spelling.
+/// Names are compared byte by byte: `bob` and `Bob` are two tenants. Only ASCII is allowed, so that
+/// different names never look the same, and no name has a second spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 
-/// A text that is not the name of a tenant.
+/// A text that is not a valid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and begins with a letter or a digit; {0:?} is not one"
@@ -32,23 +31,24 @@ impl Tenant {
     /// Parses a name.
     ///
     /// # Errors
-    /// If the text is not a tenant's name.
+    /// The text is not a valid tenant name.
     pub fn new(name: &str) -> Result<Tenant, TenantError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte);
-        let begins_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-        if begins_well && name.len() <= NAME_BYTES && name.bytes().all(plain) {
+        let has_valid_start = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if has_valid_start && name.len() <= NAME_BYTES && name.bytes().all(plain) {
             return Ok(Tenant(name.into()));
         }
         Err(TenantError(name.chars().take(NAME_BYTES).collect()))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A file name for what belongs to the tenant: 32 hexadecimal digits, different for names that differ only in case.
+    /// Returns a file name for the tenant's data: 32 hexadecimal digits, different for names that
+    /// differ only in case.
     #[must_use]
     pub fn file_name(&self) -> String {
         use fmt::Write as _;
@@ -78,37 +78,6 @@ impl FromStr for Tenant {
 
     fn from_str(name: &str) -> Result<Tenant, TenantError> {
         Tenant::new(name)
-    }
-}
-
-/// What one tenant has in a store: its sessions, state, secrets and runs. Cheap to clone.
-///
-/// There is no way from here to another tenant's rows: each statement has the tenant in its key.
-#[derive(Clone)]
-pub struct TenantStore {
-    pub(super) store: Store,
-    pub(super) tenant: Tenant,
-}
-
-impl TenantStore {
-    /// The tenant.
-    #[must_use]
-    pub fn tenant(&self) -> &Tenant {
-        &self.tenant
-    }
-}
-
-impl Store {
-    /// What that tenant has in the store.
-    #[must_use]
-    pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
-        TenantStore { store: self.clone(), tenant: tenant.clone() }
-    }
-}
-
-impl fmt::Debug for TenantStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TenantStore({})", self.tenant)
     }
 }
 

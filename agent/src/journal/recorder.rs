@@ -1,0 +1,121 @@
+//! The recording of a run's turns while it is driven.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use wattle_capability::files::Files;
+use wattle_machine::{Effect, Input, Setup, State, Usage};
+
+use super::tape::{Mode, RunTape};
+use super::turn::EffectRecorder;
+use super::{RecordedCall, SharedJournal, Turn};
+use crate::error::StoreError;
+
+/// A recorder of one run's turns.
+pub(crate) struct TurnRecorder {
+    pub(crate) run: String,
+    journal: SharedJournal,
+    files: Option<Arc<Files>>,
+    effects: Mutex<EffectRecorder>,
+    /// Number of turns.
+    turns: AtomicU32,
+    /// The point from which the run was resumed.
+    resumed: Option<ResumePoint>,
+}
+
+/// The point at which a run was stopped.
+pub(crate) struct ResumePoint {
+    pub(crate) state: State,
+    /// The pending effects, which may have been performed in part.
+    pub(crate) effects: Vec<Effect>,
+    /// The number of their first event.
+    pub(crate) seq: u64,
+    /// Duration of the run so far.
+    pub(crate) elapsed: Duration,
+    /// The recorded calls of the programs among them.
+    calls: Vec<RecordedCall>,
+    /// The turn whose effects these are.
+    turn: u32,
+}
+
+impl TurnRecorder {
+    /// Creates the recorder of a new run.
+    pub(crate) fn new(journal: SharedJournal, run: String, files: Option<Arc<Files>>) -> TurnRecorder {
+        if let Some(files) = &files {
+            files.mark_all_changed();
+        }
+        TurnRecorder { run, journal, files, effects: Mutex::default(), turns: AtomicU32::new(0), resumed: None }
+    }
+
+    /// Creates the recorder of a stopped run. Its state is rebuilt from its turns, and its overlay
+    /// of files from its changes.
+    pub(crate) async fn resume(
+        journal: SharedJournal,
+        run: String,
+        setup: Setup,
+        files: Option<Arc<Files>>,
+    ) -> Result<TurnRecorder, StoreError> {
+        let turns = journal.turns(&run).await?;
+        let mut recorder = EffectRecorder::default();
+        let mut point = ResumePoint {
+            state: State::new(setup),
+            effects: Vec::new(),
+            seq: 1,
+            elapsed: Duration::ZERO,
+            calls: Vec::new(),
+            turn: 0,
+        };
+        for (at, turn) in (0..).zip(&turns) {
+            let Turn { seq, elapsed_ms, files: changed, .. } = turn;
+            (point.state, point.effects) = turn.step(point.state);
+            recorder.record(&point.effects);
+            (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
+            if let (Some(files), Some(changed)) = (&files, changed) {
+                files.restore(changed).map_err(StoreError::unreadable)?;
+            }
+        }
+        if turns.is_empty() {
+            // It was stopped before its first turn.
+            return Ok(TurnRecorder::new(journal, run, files));
+        }
+        point.calls = journal.calls_of(&run, point.turn).await?;
+        let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
+        Ok(TurnRecorder { run, journal, files, effects: Mutex::new(recorder), turns, resumed: Some(point) })
+    }
+
+    /// Returns the point from which the run was resumed, or `None` for a new run.
+    pub(crate) fn resumed(&self) -> Option<&ResumePoint> {
+        self.resumed.as_ref()
+    }
+
+    /// Records a turn, before its effects are performed.
+    pub(crate) async fn record(
+        &self,
+        (spent, input): (Usage, &Input),
+        effects: &[Effect],
+        seq: u64,
+        elapsed: Duration,
+    ) -> Result<(), StoreError> {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
+        let files = self.files.as_ref().and_then(|files| files.take_delta());
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        self.journal.turn(&self.run, Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files }).await?;
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the tape of one of the programs that the last turn started.
+    pub(crate) fn tape(&self, program: usize) -> Arc<RunTape> {
+        let turn = self.turns.load(Ordering::Relaxed).saturating_sub(1);
+        let program = u32::try_from(program).unwrap_or(u32::MAX);
+        let resumed = self
+            .resumed
+            .iter()
+            .filter(|resumed| resumed.turn == turn)
+            .flat_map(|resumed| resumed.calls.iter().cloned());
+        let overlay = self.files.as_ref().is_none_or(|files| files.is_overlay());
+        let journal = Arc::clone(&self.journal);
+        Arc::new(RunTape::new(journal, &self.run, (turn, program), Mode::Record { overlay }, resumed))
+    }
+}

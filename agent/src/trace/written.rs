@@ -1,0 +1,34 @@
+//! The lines that an earlier process of a resumed run has written. It may have stopped between
+//! writing a line and recording its progress.
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::Step;
+
+/// The lines that a run has written, each as the hash of its step, tool and arguments.
+#[derive(Default)]
+pub(super) struct WrittenLines(Vec<[u8; 32]>);
+
+impl WrittenLines {
+    /// Adds a line of the trace.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        if let Ok(step) = serde_json::from_slice::<Step>(line) {
+            self.0.push(digest(&step));
+        }
+    }
+
+    /// Returns true if the line of a step is already written, and removes it from the set.
+    pub(super) fn take(&mut self, step: &Step) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let wanted = digest(step);
+        let at = self.0.iter().position(|line| *line == wanted);
+        at.map(|at| self.0.swap_remove(at)).is_some()
+    }
+}
+
+fn digest(step: &Step) -> [u8; 32] {
+    Sha256::digest(json!([step.step, step.tool, step.args]).to_string()).into()
+}

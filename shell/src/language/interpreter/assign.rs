@@ -1,0 +1,213 @@
+//! Assignments to variables.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Interpreter;
+use super::flow::Flow;
+use crate::language::arithmetic::{self, Names};
+use crate::language::setting::{ArrayElement, Setting, SettingValue};
+use crate::language::variables::{AssignError, Value, is_name, past};
+
+impl Interpreter {
+    /// Performs an assignment. Reports a failure and ends the shell, as bash does.
+    pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
+        match self.try_assign(setting).await? {
+            Ok(()) => Ok(()),
+            Err(message) => Err(self.fail(&message).await),
+        }
+    }
+
+    /// Performs an assignment. Returns the message of a failure for the caller to report.
+    pub(crate) async fn try_assign(&mut self, setting: Setting) -> Flow<Result<(), String>> {
+        match self.perform(setting) {
+            Ok(()) => Ok(Ok(())),
+            Err(AssignFailure::Variable(error @ AssignError::Full(_))) => Err(self.exceed(error.to_string())),
+            Err(failure) => Ok(Err(failure.to_string())),
+        }
+    }
+
+    fn perform(&mut self, setting: Setting) -> Result<(), AssignFailure> {
+        let Setting { name, index, append, value } = setting;
+        if self.options.allexport {
+            self.variables.attributes(&name)?.exported = true;
+        }
+        match value {
+            SettingValue::Text(text) => match index {
+                Some(index) => self.set_element(&name, &index, append, text),
+                None => self.set_text(&name, append, text),
+            },
+            SettingValue::Array(elements) => self.set_array(&name, append, elements),
+        }
+    }
+
+    /// Sets the elements of an array, or appends to it.
+    fn set_array(&mut self, name: &str, append: bool, elements: Vec<ArrayElement>) -> Result<(), AssignFailure> {
+        let is_map = self.is_map(name);
+        if !append {
+            let variable = self.variables.entry(name)?;
+            variable.value = if is_map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
+        } else if !is_map {
+            self.variables.entry(name)?.make_list();
+        }
+        let mut next = self.next_index(name);
+        // In a map, elements without an index are keys and values in turn.
+        let mut pending_key: Option<String> = None;
+        for ArrayElement { index, append, text } in elements {
+            match index {
+                Some(index) => {
+                    if !is_map {
+                        next = arithmetic::evaluate(&index, self, 0)?.saturating_add(1);
+                    }
+                    self.set_element(name, &index, append, text)?;
+                }
+                None if is_map => match pending_key.take() {
+                    None => pending_key = Some(text),
+                    Some(key) => self.set_element(name, &key, false, text)?,
+                },
+                None => {
+                    let text = self.combine(name, None, text)?;
+                    self.variables.set_at(name, next, text)?;
+                    next = next.saturating_add(1);
+                }
+            }
+        }
+        if let Some(key) = pending_key {
+            self.set_element(name, &key, false, String::new())?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a variable is an associative array.
+    fn is_map(&self, name: &str) -> bool {
+        matches!(self.variables.get(name).map(|variable| &variable.value), Some(Value::Map(_)))
+    }
+
+    /// Returns the index after the last element of an indexed array.
+    fn next_index(&self, name: &str) -> i64 {
+        match self.variables.get(name).map(|variable| &variable.value) {
+            Some(Value::List(list)) => past(list),
+            _ => 0,
+        }
+    }
+
+    fn set_text(&mut self, name: &str, append: bool, text: String) -> Result<(), AssignFailure> {
+        match name {
+            "RANDOM" => {
+                fastrand::seed(text.parse().unwrap_or_default());
+                return Ok(());
+            }
+            "SECONDS" => self.lifecycle.started = Instant::now(),
+            "OPTIND" => self.parameters.getopts_offset = 0,
+            _ => {}
+        }
+        let old = if append { self.variables.text(name) } else { None };
+        let text = self.combine(name, old.as_deref(), text)?;
+        Ok(self.variables.set(name, text)?)
+    }
+
+    fn set_element(&mut self, name: &str, index: &str, append: bool, text: String) -> Result<(), AssignFailure> {
+        let is_map = self.is_map(name);
+        let old = if append { self.element(name, index)? } else { None };
+        let text = self.combine(name, old.as_deref(), text)?;
+        if is_map {
+            return Ok(self.variables.set_key(name, index.to_owned(), text)?);
+        }
+        if index.trim().is_empty() {
+            return Err(AssignFailure::Variable(AssignError::Index(format!("{name}[{index}"))));
+        }
+        let position = arithmetic::evaluate(index, self, 0)?;
+        Ok(self.variables.set_at(name, position, text)?)
+    }
+
+    /// Returns the text to store: the new text appended to `old`, or their sum if the variable is an
+    /// integer.
+    fn combine(&mut self, name: &str, old: Option<&str>, text: String) -> Result<String, AssignFailure> {
+        if self.variables.get(name).is_some_and(|variable| variable.integer) {
+            let value = arithmetic::evaluate(&text, self, 0)?;
+            let old = match old {
+                Some(old) => arithmetic::evaluate(old, self, 0)?,
+                None => 0,
+            };
+            return Ok(old.wrapping_add(value).to_string());
+        }
+        Ok(match old {
+            Some(old) => format!("{old}{text}"),
+            None => text,
+        })
+    }
+
+    /// Sets the text of a variable or of an array element, as `read` does.
+    pub(crate) async fn set(&mut self, name: &str, text: impl Into<String>) -> Flow<Result<(), String>> {
+        let setting = Setting::text(name, text.into());
+        if !is_name(&setting.name) {
+            return Ok(Err(format!("`{name}': not a valid identifier")));
+        }
+        self.try_assign(setting).await
+    }
+
+    /// Sets a variable to an indexed array.
+    pub(crate) fn set_list(&mut self, name: &str, texts: Vec<String>) -> Flow<Result<(), String>> {
+        match self.variables.set_list(name, texts) {
+            Ok(()) => Ok(Ok(())),
+            Err(error @ AssignError::Full(_)) => Err(self.exceed(error.to_string())),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+}
+
+/// Failure of an assignment.
+enum AssignFailure {
+    Variable(AssignError),
+    Arithmetic(String),
+}
+
+impl From<AssignError> for AssignFailure {
+    fn from(error: AssignError) -> AssignFailure {
+        AssignFailure::Variable(error)
+    }
+}
+
+impl From<String> for AssignFailure {
+    fn from(words: String) -> AssignFailure {
+        AssignFailure::Arithmetic(words)
+    }
+}
+
+impl fmt::Display for AssignFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AssignFailure::Variable(error) => error.fmt(f),
+            AssignFailure::Arithmetic(message) => f.write_str(message),
+        }
+    }
+}
+
+/// The variables of an arithmetic expression are those of the shell.
+impl Names for Interpreter {
+    fn get(&mut self, name: &str, index: Option<&str>, depth: u32) -> Result<Option<String>, String> {
+        let value = match index {
+            None => self.value(name),
+            Some(index) if matches!(self.variables.get(name).map(|variable| &variable.value), Some(Value::List(_))) => {
+                let position = arithmetic::evaluate(index, self, depth)?;
+                self.element(name, &position.to_string())?
+            }
+            Some(index) => self.element(name, index)?,
+        };
+        if value.is_none() && self.options.nounset {
+            return Err(format!("{name}: unbound variable"));
+        }
+        Ok(value)
+    }
+
+    fn set(&mut self, name: &str, index: Option<&str>, value: i64, depth: u32) -> Result<(), String> {
+        let is_map = self.is_map(name);
+        let index = match index {
+            Some(index) if !is_map => Some(arithmetic::evaluate(index, self, depth)?.to_string()),
+            other => other.map(str::to_owned),
+        };
+        let setting = Setting { name: name.into(), index, append: false, value: SettingValue::Text(value.to_string()) };
+        self.perform(setting).map_err(|failure| failure.to_string())
+    }
+}

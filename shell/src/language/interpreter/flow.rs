@@ -1,0 +1,17 @@
+//! Control flow of running a script.
+
+/// A jump out of the commands that are being run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Jump {
+    /// `break`, out of this many loops.
+    Break(u32),
+    /// `continue`, with the next iteration of the loop this many levels up.
+    Continue(u32),
+    /// `return`, out of a function or a sourced script.
+    Return,
+    /// The end of the shell. Its status is set.
+    Exit,
+}
+
+/// Result of running a part of a script: a value, or a jump.
+pub(crate) type Flow<T = ()> = Result<T, Jump>;

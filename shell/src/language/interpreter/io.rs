@@ -1,0 +1,72 @@
+//! Access of a shell to the run's files and to its standard streams.
+
+use std::sync::Arc;
+
+use wattle_capability::files::Files;
+
+use super::Interpreter;
+use super::flow::{Flow, Jump};
+use crate::errno::{Errno, Fault};
+use crate::language::paths;
+
+impl Interpreter {
+    /// Runs an operation on the run's files on a thread that may block.
+    pub(crate) async fn on_files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Files>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let files = Arc::clone(&self.run.files);
+        if files.is_memory() {
+            return work(&files);
+        }
+        tokio::task::spawn_blocking(move || work(&files)).await.unwrap_or(Err(Errno::INTR.into()))
+    }
+
+    /// Returns the absolute path in the run's files that a word names.
+    pub(crate) fn path(&self, path: &str) -> String {
+        paths::absolute(&self.folders.current, path)
+    }
+
+    /// Writes to standard output and returns the status. Ends the shell, as SIGPIPE does, if the pipe
+    /// has no reader.
+    pub(crate) async fn print(&mut self, text: impl AsRef<[u8]>) -> Flow<u8> {
+        self.write(1, text.as_ref()).await
+    }
+
+    async fn write(&mut self, fd: u32, text: &[u8]) -> Flow<u8> {
+        let written = match self.descriptors.open.get(&fd).cloned() {
+            Some(stream) => stream.write(text).await,
+            None => Err(Errno::BADF),
+        };
+        match written {
+            Ok(()) => Ok(0),
+            Err(Errno::PIPE) => {
+                self.last.status = 141;
+                Err(Jump::Exit)
+            }
+            Err(errno) if fd == 1 => {
+                self.report(&format!("write error: {errno}")).await;
+                Ok(1)
+            }
+            Err(_) => Ok(1),
+        }
+    }
+
+    /// Writes an error message to standard error, with the number of the current line.
+    pub(crate) async fn report(&self, message: &str) {
+        let text = if self.execution.line > 1 {
+            format!("line {}: {message}\n", self.execution.line)
+        } else {
+            format!("{message}\n")
+        };
+        self.write_stderr(&text).await;
+    }
+
+    /// Writes a text to standard error. Drops it if descriptor 2 is closed or has no reader.
+    pub(crate) async fn write_stderr(&self, text: &str) {
+        if let Some(stream) = self.descriptors.open.get(&2).cloned() {
+            // Without a reader there is nobody to report the failure to.
+            let _ = stream.write(text.as_bytes()).await;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The interpreter: the state of one shell.
+
+mod assign;
+mod flow;
+mod io;
+mod state;
+mod value;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+pub(crate) use flow::{Flow, Jump};
+
+use super::jobs::Jobs;
+use super::options::Options;
+use super::run::Run;
+use super::variables::Variables;
+use crate::stream::Stream;
+use state::{Definitions, Descriptors, Execution, Folders, LastCommand, Lifecycle, Parameters};
+
+/// Number of steps between two points at which a shell lets other tasks run.
+const YIELD_INTERVAL: u64 = 64;
+
+/// A shell. A clone is a subshell: its changes do not affect the original.
+#[derive(Clone)]
+pub(crate) struct Interpreter {
+    pub(crate) run: Arc<Run>,
+    pub(crate) variables: Variables,
+    pub(crate) definitions: Definitions,
+    pub(crate) parameters: Parameters,
+    pub(crate) options: Options,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) folders: Folders,
+    pub(crate) last: LastCommand,
+    pub(crate) jobs: Jobs,
+    pub(crate) execution: Execution,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+/// Variables of a new shell.
+const VARIABLES: [(&str, &str); 17] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("IFS", " \t\n"),
+    ("OPTIND", "1"),
+    ("OPTERR", "1"),
+    ("PS1", "$ "),
+    ("PS2", "> "),
+    ("PS4", "+ "),
+    ("BASH", "/bin/bash"),
+    ("BASH_VERSION", "5.2.0(1)-wattle"),
+    ("HOSTNAME", "wattle"),
+    ("HOSTTYPE", "wasm32"),
+    ("OSTYPE", "wasi"),
+    ("MACHTYPE", "wasm32-wasi"),
+    ("SHLVL", "1"),
+    ("UID", "1000"),
+    ("EUID", "1000"),
+    ("PPID", "1"),
+];
+
+/// Exported variables of a new session.
+const LOGIN_ENVIRONMENT: [(&str, &str); 9] = [
+    ("HOME", "/"),
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("SHELL", "/bin/bash"),
+    ("USER", "user"),
+    ("LOGNAME", "user"),
+    ("LANG", "C.UTF-8"),
+    ("TERM", "dumb"),
+    ("TMPDIR", "/"),
+    ("PWD", "/"),
+];
+
+impl Interpreter {
+    /// Creates a shell with the given descriptors in the root folder.
+    pub(crate) fn new(run: Arc<Run>, descriptors: BTreeMap<u32, Stream>) -> Interpreter {
+        let variables = Variables::new(Arc::clone(&run.ledger));
+        let mut interpreter = Interpreter {
+            run,
+            variables,
+            definitions: Definitions::default(),
+            parameters: Parameters { name: "bash".into(), ..Parameters::default() },
+            options: Options::default(),
+            descriptors: Descriptors { open: descriptors, ..Descriptors::default() },
+            folders: Folders { current: "/".into(), stack: Vec::new() },
+            last: LastCommand::default(),
+            jobs: Jobs::default(),
+            execution: Execution { line: 1, ..Execution::default() },
+            lifecycle: Lifecycle { started: Instant::now(), subshell: false, exited: false },
+        };
+        for (name, value) in VARIABLES {
+            interpreter.preset(name, value, false);
+        }
+        interpreter
+    }
+
+    /// Sets the environment of a new session. A shell that a command starts inherits its caller's.
+    pub(crate) fn set_login_environment(&mut self) {
+        for (name, value) in LOGIN_ENVIRONMENT {
+            self.preset(name, value, true);
+        }
+    }
+
+    /// Sets a predefined variable. Skips it if the session's variables are full.
+    pub(crate) fn preset(&mut self, name: &str, value: &str, exported: bool) {
+        if self.variables.set(name, value).is_ok()
+            && let Ok(variable) = self.variables.attributes(name)
+        {
+            variable.exported = exported;
+        }
+    }
+
+    /// Returns a copy for a subshell.
+    pub(crate) fn fork(&self) -> Interpreter {
+        let mut copy = self.clone();
+        copy.lifecycle.subshell = true;
+        let traps = &mut copy.definitions.traps;
+        traps.retain(|name, action| action.is_empty() || !matches!(name.as_str(), "EXIT" | "ERR"));
+        copy
+    }
+
+    /// Returns an empty shell that takes this one's place while another task runs it.
+    pub(crate) fn placeholder(&self) -> Interpreter {
+        Interpreter {
+            run: Arc::clone(&self.run),
+            variables: Variables::new(Arc::clone(&self.run.ledger)),
+            definitions: Definitions::default(),
+            parameters: Parameters::default(),
+            options: self.options,
+            descriptors: Descriptors::default(),
+            folders: Folders::default(),
+            last: LastCommand { word: String::new(), ..self.last },
+            jobs: Jobs::default(),
+            execution: Execution { calls: Vec::new(), ..self.execution },
+            lifecycle: self.lifecycle,
+        }
+    }
+
+    /// Ends the whole script because it exceeds a limit.
+    pub(crate) fn exceed(&mut self, message: String) -> Jump {
+        self.run.end(message);
+        self.last.status = 125;
+        Jump::Exit
+    }
+
+    /// Enters a nesting level. Ends the script if it is too deep.
+    pub(crate) fn enter_level(&mut self) -> Flow {
+        self.execution.depth += 1;
+        let max = self.run.bounds.depth;
+        if self.execution.depth > max {
+            return Err(self.exceed(format!(
+                "functions, subshells and substitutions are nested deeper than {max} levels: does a function call itself without end?"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Lets other tasks run from time to time, so that a loop of builtins can be cancelled. Jumps to
+    /// the end if the script was ended.
+    pub(crate) async fn checkpoint(&mut self) -> Flow {
+        if self.run.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
+            tokio::task::yield_now().await;
+        }
+        if self.run.is_ended() { Err(Jump::Exit) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,91 @@
+//! The groups of a shell's state. The fields of one group change together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::language::ast::Command;
+use crate::stream::Stream;
+
+/// Definitions of functions, aliases and traps.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions {
+    pub(crate) functions: Arc<HashMap<String, Arc<Command>>>,
+    pub(crate) aliases: Arc<BTreeMap<String, String>>,
+    pub(crate) traps: BTreeMap<String, String>,
+}
+
+/// Positional parameters.
+#[derive(Clone, Default)]
+pub(crate) struct Parameters {
+    /// `$0`
+    pub(crate) name: String,
+    /// `$1`, `$2`, …
+    pub(crate) arguments: Vec<String>,
+    /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has not
+    /// started on the argument.
+    pub(crate) getopts_offset: usize,
+}
+
+/// Open descriptors.
+#[derive(Clone, Default)]
+pub(crate) struct Descriptors {
+    pub(crate) open: BTreeMap<u32, Stream>,
+    /// Descriptors of process substitutions in the current command. They close after it.
+    pub(crate) substitutions: Vec<u32>,
+    /// Descriptors that `{name}>` opened or closed. They stay so after the command.
+    pub(crate) persistent: Vec<u32>,
+}
+
+/// The working folder, and those that `pushd` remembers.
+#[derive(Clone, Default)]
+pub(crate) struct Folders {
+    /// The working folder: an absolute path in the run's files.
+    pub(crate) current: String,
+    /// Folders remembered by `pushd`, the most recent one first.
+    pub(crate) stack: Vec<String>,
+}
+
+/// Results of the previous command.
+#[derive(Clone, Default)]
+pub(crate) struct LastCommand {
+    /// `$?`
+    pub(crate) status: u8,
+    /// Status of the previous command substitution. A command that only assigns returns it.
+    pub(crate) substitution_status: u8,
+    /// `$_`
+    pub(crate) word: String,
+    /// If true, the host ended the previous command because of a limit.
+    pub(crate) killed: bool,
+}
+
+/// Position in the running script.
+#[derive(Clone, Default)]
+pub(crate) struct Execution {
+    /// Line of the current command.
+    pub(crate) line: u32,
+    /// Names of the running functions, the innermost last.
+    pub(crate) calls: Vec<String>,
+    /// Number of enclosing loops in the current function.
+    pub(crate) loops: u32,
+    /// Number of enclosing sourced scripts.
+    pub(crate) sourced: u32,
+    /// Nesting depth of functions, subshells, substitutions and evaluated texts.
+    pub(crate) depth: u32,
+    /// Nesting depth of commands on the host's stack of the current task.
+    pub(crate) stack_level: u32,
+    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. `set -e` has no
+    /// effect if it is above 0.
+    pub(crate) errexit_suspended: u32,
+}
+
+/// Start and end of a shell.
+#[derive(Clone, Copy)]
+pub(crate) struct Lifecycle {
+    /// Time from which `SECONDS` counts.
+    pub(crate) started: Instant,
+    /// If true, this shell is a stage, a subshell or a job, and reads no further lines.
+    pub(crate) subshell: bool,
+    /// If true, `exit` ended the shell.
+    pub(crate) exited: bool,
+}

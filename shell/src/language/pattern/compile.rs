@@ -1,0 +1,145 @@
+//! Compiling patterns, and the regular expressions of `[[ =~ ]]`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regex::{Regex, RegexBuilder};
+
+use super::fragment::{Fragment, quoted_chars};
+use super::glob::{Glob, Member};
+use super::reader::Reader;
+
+/// Maximum number of cached regular expressions.
+const MAX_CACHED: usize = 256;
+
+/// A cache of compiled regular expressions.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    compiled: Mutex<HashMap<String, Arc<Regex>>>,
+}
+
+impl Cache {
+    /// Compiles a regular expression, or returns the cached one. `fold` ignores case.
+    ///
+    /// # Errors
+    /// Fails with a message if the text is not a valid expression.
+    pub(crate) fn regex(&self, text: &str, fold: bool) -> Result<Arc<Regex>, String> {
+        let key = format!("{}{text}", if fold { "i" } else { "c" });
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = compiled.get(&key) {
+            return Ok(regex.clone());
+        }
+        let built =
+            RegexBuilder::new(text).case_insensitive(fold).dot_matches_new_line(true).size_limit(4 << 20).build();
+        let regex = Arc::new(built.map_err(|error| {
+            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        })?);
+        if compiled.len() >= MAX_CACHED {
+            compiled.clear();
+        }
+        compiled.insert(key, regex.clone());
+        Ok(regex)
+    }
+}
+
+/// The part of a text that a pattern has to match.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    Whole,
+    Prefix { longest: bool },
+    LongestSuffix,
+    ShortestSuffix,
+    Anywhere,
+}
+
+/// Compiles a pattern to a regular expression. Returns `None` if the pattern contains a group.
+pub(super) fn compile(globs: &[Glob], shape: Shape, fold: bool, cache: &Cache) -> Option<Arc<Regex>> {
+    let star = if matches!(shape, Shape::Prefix { longest: false }) { ".*?" } else { ".*" };
+    let mut text = String::new();
+    for glob in globs {
+        match glob {
+            Glob::Char(c) => text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            Glob::AnyChar => text.push('.'),
+            Glob::Star => text.push_str(star),
+            Glob::Set { negated, members } => push_set(&mut text, *negated, members),
+            Glob::Group { .. } => return None,
+        }
+    }
+    let text = match shape {
+        Shape::Whole => format!("\\A(?:{text})\\z"),
+        Shape::Prefix { .. } => format!("\\A(?:{text})"),
+        Shape::LongestSuffix => format!("(?:{text})\\z"),
+        Shape::ShortestSuffix => format!("\\A(.*)(?:{text})\\z"),
+        Shape::Anywhere => text,
+    };
+    cache.regex(&text, fold).ok()
+}
+
+/// Appends a set as a regular expression.
+fn push_set(text: &mut String, negated: bool, members: &[Member]) {
+    let start = text.len();
+    text.push_str(if negated { "[^" } else { "[" });
+    let mut empty = true;
+    for member in members {
+        match member {
+            Member::Range(from, to) if from <= to => {
+                text.push_str(&format!("\\x{{{:x}}}-\\x{{{:x}}}", *from as u32, *to as u32))
+            }
+            Member::Range(..) => continue,
+            Member::Class(name) => text.push_str(&format!("[:{name}:]")),
+        }
+        empty = false;
+    }
+    if empty {
+        text.truncate(start);
+        text.push_str(if negated { "." } else { "[^\\x{0}-\\x{10ffff}]" });
+    } else {
+        text.push(']');
+    }
+}
+
+/// Translates a POSIX extended regular expression to the syntax of the crate `regex`. Quoted
+/// fragments match themselves.
+pub(crate) fn extended_regex(fragments: &[Fragment]) -> String {
+    let chars = quoted_chars(fragments);
+    let mut out = String::new();
+    let mut at = 0;
+    while let Some((c, quoted)) = chars.get(at).copied() {
+        at += 1;
+        if quoted {
+            out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+            continue;
+        }
+        match c {
+            '\\' => {
+                out.push('\\');
+                match chars.get(at) {
+                    Some((next, _)) => {
+                        if next.is_alphanumeric() && !matches!(next, 'w' | 'W' | 's' | 'S' | 'b' | 'B' | 'd' | 'D') {
+                            out.pop();
+                        }
+                        out.push(*next);
+                    }
+                    None => out.push('\\'),
+                }
+                at += 1;
+            }
+            '[' => {
+                let mut reader = Reader::new(chars.clone(), at, false);
+                match reader.set() {
+                    Some(Glob::Set { negated, members }) => {
+                        // In a regular expression only `^` negates a set; `!` is a plain character.
+                        let bang = negated && chars.get(at).is_some_and(|(c, _)| *c == '!');
+                        let members = if bang { [vec![Member::Range('!', '!')], members].concat() } else { members };
+                        push_set(&mut out, negated && !bang, &members);
+                        at = reader.at();
+                    }
+                    _ => out.push_str("\\["),
+                }
+            }
+            '{' if !chars.get(at).is_some_and(|(c, _)| c.is_ascii_digit()) => out.push_str("\\{"),
+            c => out.push(c),
+        }
+    }
+    out
+}

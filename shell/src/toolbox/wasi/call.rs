@@ -1,0 +1,52 @@
+//! The result of a host function.
+
+use std::fmt;
+
+use crate::command::Status;
+use crate::errno::Errno;
+
+/// Result of a host function that returns no value.
+pub(super) type CallResult = Result<(), CallError>;
+
+/// Failure of a host function.
+pub(super) enum CallError {
+    /// The error number that the function returns to the guest.
+    Errno(Errno),
+    /// The reason to end the guest.
+    Exit(Exit),
+}
+
+impl From<Errno> for CallError {
+    fn from(errno: Errno) -> CallError {
+        CallError::Errno(errno)
+    }
+}
+
+impl From<Exit> for CallError {
+    fn from(exit: Exit) -> CallError {
+        CallError::Exit(exit)
+    }
+}
+
+/// Reason to end a guest from within a host function or at a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It called `proc_exit` with a status.
+    Status(Status),
+    /// It wrote to a pipe without a reader.
+    Pipe,
+    /// It exceeded its processor time.
+    Time,
+    /// The account of its run has no processor time left.
+    Account,
+    /// Its caller cancelled it.
+    Cancelled,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "guest ended: {self:?}")
+    }
+}
+
+impl std::error::Error for Exit {}
