@@ -17,7 +17,7 @@ test:
 bench *ARGS:
     cargo bench -p wattle-tests -p wattle {{ARGS}}
 
-# One fuzz target (reader, expand, compile, host, shell, answers, front_matter, pages) for some minutes.
+# Runs one fuzz target (`cargo fuzz list` in tests/fuzz) for some minutes.
 fuzz TARGET MINUTES="10":
     cd tests/fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
 
@@ -31,16 +31,13 @@ fuzz-all MINUTES="60":
 component:
     cargo build -p wattle-machine --target wasm32-wasip2
 
-# The guests, for WebAssembly: built apart, kept as modules beside the functions that ask them.
+# Builds the guests for WebAssembly, which are committed beside the functions that call them.
 toolbox:
-    rustup target add wasm32-unknown-unknown
-    cd shell/toolbox/jq && cargo build --release
-    cp shell/toolbox/jq/target/wasm32-unknown-unknown/release/wattle_jq.wasm capability/src/json/jq.wasm
-    cd shell/toolbox/jq && cat Cargo.toml Cargo.lock src/*.rs | sha256sum | cut -d' ' -f1 > ../../../capability/src/json/jq.source
-    cd shell/toolbox/pages && cargo test --target "$(rustc -vV | sed -n 's/^host: //p')" && cargo build --release
-    cp shell/toolbox/pages/target/wasm32-unknown-unknown/release/wattle_pages.wasm capability/src/web/pages.wasm
-    cd shell/toolbox/pages && cat Cargo.toml Cargo.lock src/*.rs | sha256sum | cut -d' ' -f1 > ../../../capability/src/web/pages.source
     shell/toolbox/build
+
+# Builds the guests anew and compares them with the committed modules, byte for byte. For a nightly run.
+toolbox-check: toolbox
+    git diff --exit-code -- capability/src/json capability/src/web shell/src/toolbox shell/toolbox/LICENSES.md
 
 # Licences, banned crates, sources.
 deny:

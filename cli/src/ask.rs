@@ -1,4 +1,4 @@
-//! Asking the person at the terminal whether a program may do what the policy wants asked.
+//! Asks the user at the terminal to approve what the policy asks about.
 
 use std::io::{BufRead, IsTerminal, stdin};
 use std::pin::Pin;
@@ -9,19 +9,19 @@ use wattle_agent::capability::policy::{Answer, Asker, Request};
 
 use crate::output::{self, DIM, WARN, paint, visible};
 
-/// The person at the terminal, who is asked one thing after the other.
+/// The user at the terminal, who is asked one question at a time.
 #[derive(Default)]
 struct Terminal {
-    /// Held while a question is open.
+    /// The lock that an open question holds.
     turn: Mutex<()>,
 }
 
-/// Whether a person is at the terminal.
+/// Returns true if a user is at the terminal.
 pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Who can be asked: the person at the terminal, where there is one.
+/// Returns the user at the terminal, if there is one.
 pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
     is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
 }
@@ -43,10 +43,10 @@ impl Asker for Terminal {
     }
 }
 
-/// Reads the answer; whatever is not a clear yes is a no.
+/// Reads the answer. Anything but a clear yes is a no.
 fn read() -> Answer {
     let mut said = String::new();
-    // A terminal that cannot be read says nothing.
+    // An unreadable terminal counts as a no.
     let _ = stdin().lock().read_line(&mut said);
     meant(&said)
 }

@@ -1,4 +1,4 @@
-//! What a run changed: the list on stderr, and carrying the overlay's changes out.
+//! The changes of a run: listing them, and applying them to the workdir.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
 use crate::setup::make_private;
 
-/// The most changes that are listed.
+/// Maximum number of changes in a list.
 const LISTED: usize = 100;
 
-/// What is to become of the changes of a run.
+/// The treatment of a run's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// They stand in the workdir already.
+    /// They are in the workdir already.
     Written,
-    /// They are carried out now.
+    /// They are applied now.
     Apply,
-    /// They are dropped; the text says why, and what would have kept them.
+    /// They are dropped; the text explains why.
     Drop(&'static str),
 }
 
 impl Fate {
-    /// What becomes of the changes of a run with these settings, that ended well or not.
+    /// Returns the treatment for these settings and the success of the run.
     pub(crate) fn of(config: &crate::config::Config, well: bool) -> Fate {
         match (config.writes_through(), config.apply.value, well) {
             (true, _, _) => Fate::Written,
@@ -37,18 +37,18 @@ impl Fate {
     }
 }
 
-/// Tells what was changed.
+/// Returns the changes.
 ///
 /// # Errors
-/// Where the workdir cannot be read.
+/// If the workdir cannot be read.
 pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
     files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))
 }
 
-/// Carries the changes out where that is their fate, and lists them on stderr where there are any.
+/// Applies the changes if the treatment says so, and lists them on stderr.
 ///
 /// # Errors
-/// Where the changes cannot be told, or not all could be carried out: the error says which.
+/// If the changes cannot be listed, or some could not be applied; the error names them.
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
@@ -60,10 +60,11 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Carries the changes out. What could not be is kept below the user's data, where the user can compare it.
+/// Applies the changes. Files that could not be applied are saved below the user's data folder for
+/// comparison.
 ///
 /// # Errors
-/// Where not all could be carried out: the error says which.
+/// If some changes could not be applied; the error names them.
 pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
     let Err(error) = files.apply() else { return Ok(()) };
     let mut text = error.to_string();
@@ -75,7 +76,7 @@ pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Writes the files of the run that are not in the workdir to a new folder; `None` where there are none.
+/// Writes the run's version of the failed files to a new folder; `None` if there are none.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written = |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
     let mut undone = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
@@ -106,7 +107,7 @@ fn list(changes: &[Change], fate: Fate) {
     }
 }
 
-/// The changes as JSON.
+/// Returns the changes as JSON.
 pub(crate) fn to_json(changes: &[Change]) -> Json {
     let one = |change: &Change| {
         let kind = match change.kind {

@@ -1,30 +1,30 @@
-//! Why a command did not do what was asked: the words on stderr and the exit code.
+//! The errors of commands: the message on stderr and the exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// How the process ends; the codes are the same for every command.
+/// The exit code of the process, which has the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked is done.
+    /// Success.
     Done,
     /// There is no answer, or the program failed.
     Failed,
-    /// The command line asks for something that there is not.
+    /// The command line is invalid, or names something unknown.
     Usage,
-    /// A setting is missing or wrong.
+    /// A setting is missing or invalid.
     Configuration,
     /// The model's provider failed.
     Provider,
-    /// A bound of the run was reached.
+    /// A limit of the run was reached.
     Bound,
-    /// What was asked for was not granted.
+    /// A permission is missing.
     Denied,
-    /// The run waits for the answer of a person.
+    /// The run is parked: it waits for an approval.
     Parked,
-    /// The user interrupted it.
+    /// The user interrupted the command.
     Interrupted,
-    /// A script of the shell ended with this status.
+    /// The status of a shell script.
     Status(u8),
 }
 
@@ -45,44 +45,44 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What ends a command before it is done.
+/// The error that ends a command.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Something to tell the user.
+    /// An error that is reported to the user.
     Told {
-        /// How the process ends.
+        /// Returns the exit code.
         exit: Exit,
-        /// What is wrong: lower case, no full stop.
+        /// The message: lower case, without a full stop.
         message: String,
-        /// What to do about it.
+        /// The hint: what the user can do.
         hint: Option<String>,
     },
-    /// Whoever read our output has gone, so nothing is left to do; not an error.
+    /// The reader of stdout has closed it, so nothing is left to do. Not an error.
     ReaderGone,
 }
 
 impl Fault {
-    /// A fault with that exit code.
+    /// Returns a fault with this exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Fault {
         Fault::Told { exit, message: message.into(), hint: None }
     }
 
-    /// Something that the command line asks for and that there is not.
+    /// Returns a fault in the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Usage, message)
     }
 
-    /// A setting that is missing or wrong.
+    /// Returns a fault in the settings.
     pub(crate) fn configuration(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Configuration, message)
     }
 
-    /// Something that was tried and failed.
+    /// Returns the fault of a failed operation.
     pub(crate) fn failed(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Failed, message)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Fault {
         match self {
@@ -91,7 +91,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong, without what to do about it.
+    /// Returns the message without the hint.
     pub(crate) fn message(&self) -> &str {
         match self {
             Fault::Told { message, .. } => message,
@@ -99,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// How the process ends.
+    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Told { exit, .. } => *exit,

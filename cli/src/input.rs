@@ -1,17 +1,17 @@
-//! Reading what the command line names: prompts, programs, stdin.
+//! Reading the inputs of the command line: prompts, programs and stdin.
 
 use std::io::Read;
 use std::path::Path;
 
 use crate::fault::Fault;
 
-/// The most bytes that a prompt, a program or a model's answer may have on the way in.
+/// Maximum size of a prompt, a program or a model's answer, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// A prompt: the text itself, or stdin for `-`.
+/// Returns the prompt: the text itself, or stdin for `-`.
 ///
 /// # Errors
-/// Where it is empty, or stdin cannot be read or is not UTF-8.
+/// If it is empty, or stdin cannot be read or is not UTF-8.
 pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
     let text = match given {
         "-" => utf8(stdin()?, "stdin")?,
@@ -23,10 +23,10 @@ pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
     }
 }
 
-/// The text of a file, or of stdin for `-`.
+/// Reads the text of a file, or of stdin for `-`.
 ///
 /// # Errors
-/// Where it cannot be read, is too large or is not UTF-8.
+/// If it cannot be read, is too large or is not UTF-8.
 pub(crate) fn text(path: &Path) -> Result<String, Fault> {
     if path == Path::new("-") {
         return utf8(stdin()?, "stdin");
@@ -36,10 +36,10 @@ pub(crate) fn text(path: &Path) -> Result<String, Fault> {
     utf8(bounded(std::fs::File::open(path).map_err(failed)?, &shown)?, &shown)
 }
 
-/// All of stdin.
+/// Reads all of stdin.
 ///
 /// # Errors
-/// Where it cannot be read or is too large.
+/// If it cannot be read or is too large.
 pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
     bounded(std::io::stdin().lock(), "stdin")
 }

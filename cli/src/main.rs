@@ -21,13 +21,12 @@ mod walls;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Cli, Command, ReplArgs};
+use crate::args::{Cli, Command};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
@@ -40,9 +39,9 @@ fn main() -> ExitCode {
         };
         output::fault(&Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it"));
     }));
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::parse_checked(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return print_usage(&error),
     };
     log(&cli);
     perform(cli)
@@ -53,8 +52,8 @@ fn main() -> ExitCode {
         .into()
 }
 
-/// Prints help, or what is wrong with the command line, which repeats words of it.
-fn misused(error: &clap::Error) -> ExitCode {
+/// Prints help, or the error in the command line, whose words are made visible.
+fn print_usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             error.exit()
@@ -64,28 +63,28 @@ fn misused(error: &clap::Error) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// Lets what the libraries have to say come to stderr: warnings, and with `--verbose` what is done behind the scenes by our own.
-/// A server's lines carry the time.
+/// Sends log messages to stderr: warnings, and with `--verbose` the debug messages of Wattle itself.
+/// The lines of a server start with the time.
 fn log(cli: &Cli) {
-    let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
+    let own = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
     let lines = tracing_subscriber::fmt::layer().with_writer(|| output::Log).with_ansi(false).with_target(false);
     let log = tracing_subscriber::registry().with(levels);
-    // Only a second call in the same process would find a log set up.
+    // Fails only if the process already has a log.
     let _ = match cli.command {
         Some(Command::Serve(_)) => log.with(lines).try_init(),
         _ => log.with(lines.without_time()).try_init(),
     };
 }
 
-/// Performs the command; flags that stand before it count for it too.
+/// Performs the command. Options in front of the command apply to it too.
 fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {
         Some(Command::Run(args)) => commands::run::run(args, outer),
         Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, outer)),
         Some(Command::Session(command)) => commands::session::session(command, outer),
-        Some(Command::Repl(args)) => repl::run(args, outer),
+        Some(Command::Repl(args)) => repl::run(args.flags.into(), outer),
         Some(Command::Serve(args)) => serve::serve(args, outer),
         Some(Command::Exec(args)) => commands::exec::exec(args, outer),
         Some(Command::Shell(args)) => commands::shell::shell(args, outer),
@@ -105,12 +104,8 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Status(args)) => commands::trust::status(args, &outer),
         Some(Command::Config(command)) => commands::config::config(command, outer),
         Some(Command::Completions { shell }) => commands::completions::completions(shell),
-        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            repl::run(ReplArgs::default(), outer)
-        }
-        None => {
-            Err(Fault::usage("no command is given")
-                .hint("`wattle --help` shows them, `wattle demo` plays recorded runs"))
-        }
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl::run(Layer::default(), outer),
+        None => Err(Fault::usage("no command is given")
+            .hint("`wattle --help` lists the commands, `wattle demo` plays recorded runs")),
     }
 }

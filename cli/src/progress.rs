@@ -1,6 +1,6 @@
-//! The live view of a run: events as lines for a person.
+//! The live view of a run, which prints its events for a user.
 //!
-//! Every text that a model or a program wrote is bounded, and made harmless for a terminal.
+//! Texts of models and programs are truncated, and their control characters are made visible.
 
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use wattle_agent::rt::truncate;
 
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 
-/// How wide a line of a text is shown, in characters.
+/// Maximum length of a line, in characters.
 const WIDTH: usize = 160;
 
 /// The live view of one run on stderr.
@@ -19,7 +19,7 @@ const WIDTH: usize = 160;
 pub(crate) struct Live(Mutex<Progress>);
 
 impl Live {
-    /// A view that shows programs and outputs in full where `verbose`.
+    /// Creates a view. If `verbose` is true, it shows programs and outputs in full.
     pub(crate) fn new(verbose: bool) -> Live {
         Live(Mutex::new(Progress { verbose, step: 0 }))
     }
@@ -33,7 +33,7 @@ impl Live {
     }
 }
 
-/// Turns the events of one run into lines.
+/// The state that turns the events of one run into lines.
 #[derive(Debug)]
 struct Progress {
     verbose: bool,
@@ -41,7 +41,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// The lines that tell of an event; none for an event that shows nothing by itself.
+    /// Returns the lines for an event; `None` for an event without lines.
     fn lines(&mut self, event: &Event) -> Option<String> {
         let mut lines = String::new();
         match event {
@@ -95,7 +95,8 @@ impl Progress {
             Event::Parked { call, question } => {
                 block(&mut lines, WARN, "waits", &format!("call {call}: {question}"), self.bound(8));
             }
-            // The words of an answer show as the thought and the call that they make up; whoever started the run tells of its failure.
+            // The thought and the call already show the text of an answer, and the command itself
+            // reports the error.
             Event::Delta { .. } | Event::Error { .. } => return None,
         }
         Some(lines.trim_end().to_owned())
@@ -108,7 +109,7 @@ impl Progress {
         }
     }
 
-    /// A program that the model wrote, or one of the catalog.
+    /// Renders the call of an inline program or of a catalog program.
     fn call(&self, lines: &mut String, label: &str, body: Option<&str>, args: &[String]) {
         let args = quoted(args);
         let what = match body {
@@ -125,18 +126,18 @@ impl Progress {
     }
 }
 
-/// Tokens and what they cost; `None` where none were counted.
+/// Renders tokens and their cost; `None` without tokens.
 pub(crate) fn spent(usage: Usage) -> Option<String> {
     let cost = usage.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     (usage.total() > 0).then(|| format!("{} + {} tokens{cost}", usage.prompt, usage.completion))
 }
 
-/// `1 line`, `2 lines`.
+/// Renders a count with its noun: `1 line`, `2 lines`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Arguments between quotes, each cut to a readable length.
+/// Renders arguments in quotes, truncated to a readable length.
 fn quoted(args: &[String]) -> String {
     let one = |arg: &String| format!("{:?}", visible(&truncate(arg, 60)));
     args.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -146,7 +147,7 @@ fn tag(style: Style, word: &str) -> String {
     paint(style, &format!("{word:<7}"))
 }
 
-/// A text behind a tag, its further lines below.
+/// Renders a text after a tag, with its further lines below.
 fn block(lines: &mut String, style: Style, word: &str, text: &str, bound: usize) {
     let text = visible(text.trim());
     let mut rows = text.lines();
@@ -158,7 +159,7 @@ fn block(lines: &mut String, style: Style, word: &str, text: &str, bound: usize)
     more(lines, rest.saturating_sub(bound.saturating_sub(1)));
 }
 
-/// A text below a tag, each line behind a bar.
+/// Renders a text below a tag, each line after a bar.
 fn rows(lines: &mut String, text: &str, bound: usize) {
     let text = visible(text.trim_end());
     let count = text.lines().count();

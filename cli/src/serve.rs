@@ -1,4 +1,4 @@
-//! `wattle serve`: the HTTP server, until it is told to stop.
+//! `wattle serve`: the HTTP server.
 
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
@@ -18,16 +18,15 @@ use crate::{threads, trusted};
 
 /// The variable that holds the token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
-/// The variable that lets requests ask for trusted runs.
+/// The variable that allows requests to ask for trusted runs.
 const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
-/// How many steps a message may take where nothing says otherwise.
+/// Default maximum number of steps of a message.
 const STEPS: u32 = 10;
 
-/// Serves until an interrupt or a termination signal, then lets what is under way end; a second one ends it at once.
+/// Serves until an interrupt or a termination signal, then waits for the current runs to end. A second
+/// signal ends the process at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
-    let flags = Layer::from(args.flags.clone());
-    plain(&[&flags, &outer])?;
-    let config = Config::gather(&[flags, outer])?;
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
     walls::raise(&config, &Needs { trusted: may_exec()?, listens: true, ..Needs::default() })?;
     threads::run(listen(args, config))
 }
@@ -84,35 +83,13 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     Ok(exit)
 }
 
-/// Whether requests may ask for trusted runs: the operator's word, which no file of a project and no request can give.
+/// Returns true if requests may ask for trusted runs. Only the operator's environment can allow it.
 fn may_exec() -> Result<bool, Fault> {
     let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else { return Ok(false) };
     bool::from_text(&text).map_err(|why| Fault::configuration(format!("the variable `{EXEC_VARIABLE}`: {why}")))
 }
 
-/// Runs over HTTP are plain ones unless a request asks otherwise: whoever asks for more on the command line would wait for it in vain.
-fn plain(flags: &[&Layer]) -> Result<(), Fault> {
-    let given = |what: fn(&Layer) -> bool| flags.iter().any(|layer| what(layer));
-    let refused = [
-        ("--write", given(|layer| layer.write.is_some())),
-        ("--apply", given(|layer| layer.apply.is_some())),
-        ("--exec", given(|layer| layer.exec.is_some())),
-        ("--session", given(|layer| layer.session.is_some())),
-    ];
-    match refused.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Fault::usage(format!("`{flag}` is not for a server")).hint(hint_of(flag))),
-        None => Ok(()),
-    }
-}
-
-fn hint_of(flag: &str) -> &'static str {
-    match flag {
-        "--exec" => "`WATTLE_AGENT_EXEC=1` lets a request ask for a trusted run by `\"exec\": true`",
-        _ => "runs over HTTP write nothing to the workdir, and each request names its session",
-    }
-}
-
-/// The address that a text such as `127.0.0.1:8787` or `localhost:8787` means.
+/// Resolves an address such as `127.0.0.1:8787` or `localhost:8787`.
 async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
     let wrong = |why: &str| {
         Fault::usage(format!("cannot listen on `{text}`: {why}")).hint("give an address and a port: `127.0.0.1:8787`")
@@ -124,7 +101,8 @@ async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// The token: the operator's own, else, where nobody but this machine can connect, one that is made at the first start and kept.
+/// Returns the operator's token. Without one, a server that only this machine can reach generates a
+/// token at the first start and keeps it.
 fn token(listen: SocketAddr) -> Result<Token, Fault> {
     let wrong = |error: TokenError| Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"));
     let own = variable(TOKEN_VARIABLE).filter(|text| !text.is_empty()).map(|text| Token::new(&text).map_err(wrong));
@@ -136,13 +114,13 @@ fn token(listen: SocketAddr) -> Result<Token, Fault> {
         }),
         None if listen.ip().is_loopback() => kept(),
         None => {
-            Err(Fault::configuration(format!("a server that others can connect to needs a token of yours: {listen}"))
+            Err(Fault::configuration(format!("a server that other machines can reach needs your own token: {listen}"))
                 .hint(format!("set `{TOKEN_VARIABLE}`, or listen on 127.0.0.1")))
         }
     }
 }
 
-/// The token of earlier starts, or a new one, which is shown.
+/// Returns the token of earlier starts, or a new one, which is printed.
 fn kept() -> Result<Token, Fault> {
     let path =
         etcetera::base_strategy::Xdg::new().ok().and_then(|xdg| xdg.state_dir()).map(|dir| dir.join("wattle/token"));
@@ -176,27 +154,18 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Waits for an interrupt or a termination signal; for ever where the system tells of none.
+/// Waits for an interrupt or a termination signal, forever if the system delivers neither.
 async fn signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+        (Ok(mut interrupt), Ok(mut terminate)) => tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        },
+        _ => std::future::pending().await,
     }
 }

@@ -1,14 +1,14 @@
-//! The threads that carry commands out. A command puts up its walls before it starts them, since a wall holds for the threads that come
-//! after it.
+//! The threads that run commands. A command confines the process before it starts them, because the
+//! confinement applies to later threads only.
 
 use tokio::runtime::{Builder, Runtime};
 
 use crate::fault::Fault;
 
-/// Carries out the work of a command on threads of its own, and ends with it: what still runs then is of no use to anybody.
+/// Runs the work of a command on new threads, and stops whatever still runs at its end.
 ///
 /// # Errors
-/// If the threads cannot be started, or as the work.
+/// If the threads cannot be started, or the work fails.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
     let done = runtime.block_on(work);
@@ -16,10 +16,10 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, 
     done
 }
 
-/// Looks something up that decides which walls are put up, and leaves no thread behind.
+/// Runs a lookup that decides about the confinement, and leaves no thread behind.
 ///
 /// # Errors
-/// If the lookup cannot be started, or as the lookup.
+/// If the lookup cannot be started, or fails.
 pub(crate) fn look_up<T>(lookup: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     started(Builder::new_current_thread().enable_all().build())?.block_on(lookup)
 }

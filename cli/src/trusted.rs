@@ -1,4 +1,4 @@
-//! What the operator's settings give a trusted run, and which secrets requests may refer to.
+//! The parts of a trusted run, and the secrets that requests may refer to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
 use crate::setup::variable;
 
-/// Where `git` is looked for where the environment has no `PATH`.
+/// The search path for `git` if the environment has no `PATH`.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The parts of a trusted run in that workdir. What is not set up is there all the same, and tells the program what is missing.
+/// Returns the parts of a trusted run in this workdir. A part without its settings reports what is
+/// missing when a program uses it.
 ///
 /// # Errors
-/// Where a setting cannot be used: a public folder that is not there, a key that is not set.
+/// If a setting cannot be used: the public folder does not exist, or a key is not set.
 pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Egress) -> Result<Trusted, Fault> {
     Ok(Trusted {
         repository: repository(config, workdir, tenant)?,
@@ -71,7 +72,7 @@ fn image_generator(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn Im
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// The key in the variable that a setting names.
+/// Returns the key in the variable that a setting names.
 fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
@@ -83,11 +84,11 @@ fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
         .map_err(|why| Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}")))
 }
 
-/// The secrets that requests may refer to: those of the settings, then those of the store, which is opened when it is asked. One whose
-/// variable is not set says so when it is asked for.
+/// Returns the secrets that requests may refer to: those of the settings, then those of the store,
+/// which is opened on first use. A secret whose variable is not set reports that on use.
 ///
 /// # Errors
-/// Where a variable holds what can be no secret.
+/// If a variable's value cannot be a secret.
 pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let entries = &config.secrets.value.0;
     let entry = |SecretEntry { name, variable: from, hosts }: &SecretEntry| {

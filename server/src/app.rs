@@ -1,4 +1,4 @@
-//! What the server serves: the parts that its runs are made of.
+//! The parts of the server's runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use wattle_agent::{Access, CatalogDiff, Host, IssueFile, Job, Meter, ModelInfere
 
 use crate::request::SessionId;
 
-/// The parts of the runs that come in over HTTP. Cheap to clone.
+/// The parts of the runs over HTTP. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) host: Host,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: Arc<Settings>,
-    /// What the tenant whose runs these are has in the store.
+    /// The part of the store that belongs to the tenant of the runs.
     pub(crate) store: TenantStore,
     inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
@@ -36,8 +36,8 @@ pub struct App {
 }
 
 impl App {
-    /// Runs with that model decide and, through `ai`, help. They all belong to the tenant of that store: so do the sessions that requests
-    /// name, their state and the journal. A request has no say in whose they are.
+    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. All runs, sessions and
+    /// their state belong to the tenant of `store`; a request cannot choose another one.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: TenantStore) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
         App {
@@ -55,44 +55,45 @@ impl App {
         }
     }
 
-    /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
+    /// Writes the trace of every run, `_steps.jsonl`, to this folder, which no plain run can access.
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
     }
 
-    /// Keeps the host's own files from trusted runs, where they lie in the workdir.
+    /// Protects the host's own files in the workdir from trusted runs.
     #[must_use]
     pub fn with_host_files(self, files: HostFiles) -> App {
         App { host_files: files, ..self }
     }
 
-    /// Seals the trace of every run with that key.
+    /// Seals the trace of every run with this key.
     #[must_use]
     pub fn with_signer(self, signer: Arc<Signer>) -> App {
         App { signer: Some(signer), ..self }
     }
 
-    /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
+    /// Applies this policy to the programs of every run. Nobody can approve a call, so what the policy
+    /// asks about is denied.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
     }
 
-    /// Lets the requests of every run refer to those secrets.
+    /// Allows the requests of every run to refer to these secrets.
     #[must_use]
     pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> App {
         App { secrets: Some(secrets), ..self }
     }
 
-    /// Lets a request that says `"exec": true` have a trusted run, which writes to the workdir itself and has these parts. Without them,
-    /// or without a workdir, every run is a plain one, whatever the request says.
+    /// Allows a request with `"exec": true` to have a trusted run, which writes to the workdir directly
+    /// and has these parts. Without them, or without a workdir, every run is a plain one.
     #[must_use]
     pub fn with_exec(self, trusted: Trusted) -> App {
         App { trusted: Some(trusted), ..self }
     }
 
-    /// What a run has that asks to be a trusted one: its parts and its files; `None` where it is a plain one.
+    /// Returns the parts and the files of a trusted run; `None` if the run is a plain one.
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {
@@ -104,7 +105,7 @@ impl App {
         }
     }
 
-    /// Takes in what changed in the folders of the catalog; the log tells of it.
+    /// Reloads the folders of the catalog, and logs the changes.
     pub(crate) async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.host.refresh().await;
         if !changed.is_empty() || !removed.is_empty() {
@@ -113,8 +114,8 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// What a run for that message is made of. The files of a plain one are an overlay over nothing: a client has no say in what its run
-    /// may touch beyond what the operator lets it ask for.
+    /// Returns the job of a message. The files of a plain run are an overlay over nothing: a client can
+    /// touch no more than the operator allows.
     pub(crate) fn job(
         &self,
         session: &SessionId,
@@ -153,22 +154,23 @@ impl App {
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
 
-    /// Where runs are kept.
+    /// Returns the journal of the runs.
     pub(crate) fn journal(&self) -> SharedJournal {
         Arc::new(self.store.clone())
     }
 
-    /// What is kept of a run so that it is known whose it is, and whether it is a trusted one.
+    /// Returns the journal's record that a server started the run, and if it is trusted.
     pub(crate) fn origin(exec: bool) -> Json {
         json!({"by": "serve", "exec": exec})
     }
 
-    /// Whether a run was begun by a server.
+    /// Returns true if a server started the run.
     pub(crate) fn is_own(run: &RunRecord) -> bool {
         run.start.origin.get("by").is_some_and(|by| by == "serve")
     }
 
-    /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
+    /// Returns the parts with which a run resumes. A trusted run stays trusted if the operator still allows
+    /// trusted runs.
     pub(crate) fn resumed(&self, session: &str, run: &RunRecord, cancel: CancellationToken) -> ResumeOptions {
         let trusted = self.trusted(run.start.origin.get("exec").is_some_and(|exec| exec == true));
         let meter = Meter::default();

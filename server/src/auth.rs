@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use crate::error::ApiError;
 use crate::routes::Shared;
 
-/// Lets a request through that shows the server's token.
+/// Rejects requests without the server's token.
 pub(crate) async fn require(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     match bearer(request.headers()) {
         Some(shown) if shared.token.admits(shown) => next.run(request).await,
@@ -18,7 +18,7 @@ pub(crate) async fn require(State(shared): State<Arc<Shared>>, request: Request,
     }
 }
 
-/// What the request shows as its bearer token.
+/// Returns the bearer token of the request.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked("Bearer ".len())?;

@@ -1,4 +1,4 @@
-//! Reading a request's body within its bounds.
+//! Reading a request's body within its limits.
 
 use axum::extract::Request;
 use axum::http::header;
@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// The bytes of a body that is JSON by its own account.
+/// Reads a body whose type, if declared, is JSON.
 pub(crate) async fn read_json(request: Request, limits: &Limits) -> Result<Bytes, ApiError> {
     let headers = request.headers();
     if let Some(value) = headers.get(header::CONTENT_TYPE) {
@@ -17,7 +17,7 @@ pub(crate) async fn read_json(request: Request, limits: &Limits) -> Result<Bytes
             return Err(ApiError::not_json_type(&declared));
         }
     }
-    // A body that announces its length is refused before it is read.
+    // A body that declares its length is rejected before it is read.
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limits.body_bytes as u64) {
         return Err(ApiError::body_too_large(limits.body_bytes));

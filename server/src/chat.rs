@@ -1,4 +1,4 @@
-//! `POST /chat`: one message of a session, answered by the events of its run.
+//! `POST /chat`: runs one message of a session and answers with the events of its run.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 
 use crate::app::App;
 use crate::body::read_json;
-use crate::error::{ApiError, told};
+use crate::error::{ApiError, stream_error};
 use crate::request::{self, ChatRequest, SessionId};
 use crate::routes::Shared;
 use crate::sessions::Turn;
 use crate::sse::{Frames, frames};
 
-/// Tells whoever asked for a trusted run whether it is one: `granted` or `not permitted`.
+/// The header that reports if a requested trusted run is one: `granted` or `not permitted`.
 const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
 
-/// Takes the message, queues it for its session, and answers at once with the stream of what becomes of it. The run ends
-/// when the client goes away.
+/// Queues the message for its session, and answers at once with the stream of its events. The run ends
+/// when the client disconnects.
 pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, ApiError> {
     let body = read_json(request, &shared.limits).await?;
     let ChatRequest { message, session, exec } = request::read(&body)?;
@@ -34,19 +34,19 @@ pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) ->
     let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(full)?;
     let turn = shared.sessions.queue(&session).await?;
     let trusted = shared.app.trusted(exec);
-    let told = exec.then_some(if trusted.is_some() { "granted" } else { "not permitted" });
+    let granted = exec.then_some(if trusted.is_some() { "granted" } else { "not permitted" });
     let cancel = shared.cancelled.child_token();
     let (frames, events) = frames(cancel.clone());
     let asked = Asked { session: session.clone(), message, trusted, turn, slot, cancel };
     shared.runs.spawn(converse(Arc::clone(&shared), asked, frames));
     let mut response = events.into_response(&session, shared.limits.heartbeat);
-    if let Some(told) = told {
-        response.headers_mut().insert(EXEC, HeaderValue::from_static(told));
+    if let Some(granted) = granted {
+        response.headers_mut().insert(EXEC, HeaderValue::from_static(granted));
     }
     Ok(response)
 }
 
-/// A message on its way to its run.
+/// A queued message.
 struct Asked {
     session: SessionId,
     message: String,
@@ -57,35 +57,35 @@ struct Asked {
     cancel: CancellationToken,
 }
 
-/// Notes that a run is over. The answer is worth more than the session: it is delivered all the same.
+/// Records the end of a run. A failure is only logged, so that the client still receives the answer.
 pub(crate) async fn settle(journal: &SharedJournal, ended: &RunOutcome) {
     let RunOutcome::Done(report) = ended else { return };
     if let Err(cause) = journal::end(journal, report).await {
-        tracing::error!(run = report.run_id, %cause, "failed to note the end of a run");
+        tracing::error!(run = report.run_id, %cause, "failed to record the end of a run");
     }
 }
 
-/// Waits for the session's turn, runs, and keeps what the run added to the conversation.
+/// Waits for the session's turn, runs the message, and saves the conversation.
 async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let Asked { session, message, trusted, turn, slot: _slot, cancel } = asked;
     let _turn = tokio::select! {
         biased;
-        () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
+        () = cancel.cancelled() => return frames.fail(stream_error::CANCELLED).await,
         turn = turn.begin() => turn,
     };
     let app = &shared.app;
     let journal = app.journal();
-    // Another process may be at a message of the session.
+    // Another process may run a message of the session.
     let held = tokio::select! {
         biased;
-        () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
+        () = cancel.cancelled() => return frames.fail(stream_error::CANCELLED).await,
         held = journal::lock_session(&journal, session.as_str()) => held,
     };
     let _held = match held {
         Ok(held) => held,
         Err(cause) => {
             tracing::error!(%session, %cause, "failed to hold a session");
-            return frames.fail(told::STORE).await;
+            return frames.fail(stream_error::STORE).await;
         }
     };
     app.refresh().await;
@@ -93,7 +93,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
         Ok(history) => history,
         Err(cause) => {
             tracing::error!(%session, %cause, "failed to read a session");
-            return frames.fail(told::STORE).await;
+            return frames.fail(stream_error::STORE).await;
         }
     };
     let exec = trusted.is_some();
@@ -102,8 +102,8 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let ended = match journal::run(&app.host, &*app.model, &app.settings, job, &frames, kept).await {
         Ok(ended) => ended,
         Err(cause) => {
-            tracing::error!(%session, %cause, "failed to keep a run");
-            return frames.fail(told::STORE).await;
+            tracing::error!(%session, %cause, "failed to record a run");
+            return frames.fail(stream_error::STORE).await;
         }
     };
     settle(&journal, &ended).await;

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last, within its bounds.
+//! One connection, served within its limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -23,12 +23,12 @@ use crate::routes::Shared;
 use crate::settings::Limits;
 use crate::wire::Wire;
 
-/// How long a client is listened to after its last answer, so that it gets to read it.
+/// Time to read on after the last answer, so that the client receives it.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves requests until the client or the server ends the connection.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router) {
-    // A frame is sent when it is there, not when a packet is full.
+    // Sends each frame at once instead of waiting for a full packet.
     drop(stream.set_nodelay(true));
     let limits = shared.limits;
     let heard = Arc::new(AtomicBool::new(false));
@@ -44,12 +44,12 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
         .max_header_size(limits.head_bytes)
         .max_headers(limits.headers)
         .serve_connection(io, service);
-    let mut told = false;
+    let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
             () = shared.aborted.cancelled() => return,
-            () = shared.stopping.cancelled(), if !told => told = true,
+            () = shared.stopping.cancelled(), if !is_stopping => is_stopping = true,
         }
         Pin::new(&mut connection).graceful_shutdown();
     };
@@ -57,12 +57,12 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
     let unheard = !heard.load(Ordering::Relaxed);
     match ended.err().and_then(|error| refusal(&error, &limits)) {
         Some(error) if unheard => refuse(stream, &error).await,
-        _ if told => {}
+        _ if is_stopping => {}
         _ => linger(stream).await,
     }
 }
 
-/// What a client is told that did not manage to make a request.
+/// Returns the error for a client whose request could not be read.
 fn refusal(error: &hyper::Error, limits: &Limits) -> Option<ApiError> {
     if error.is_timeout() {
         Some(ApiError::slow("head", limits.head_time))
@@ -75,7 +75,7 @@ fn refusal(error: &hyper::Error, limits: &Limits) -> Option<ApiError> {
     }
 }
 
-/// Answers a connection that gets nothing else.
+/// Sends an error as the connection's only answer.
 pub(crate) async fn refuse(mut stream: TcpStream, error: &ApiError) {
     let answer = error.on_the_wire();
     if let Ok(Ok(())) = timeout(LINGER, stream.write_all(answer.as_bytes())).await {
@@ -83,8 +83,8 @@ pub(crate) async fn refuse(mut stream: TcpStream, error: &ApiError) {
     }
 }
 
-/// Takes in what the client still sends, for a while. Closing at once would reset the connection, and a client that is
-/// busy sending would lose the answer.
+/// Reads and discards what the client still sends, for a limited time. Closing at once would reset the
+/// connection, and a client that is still sending would lose the answer.
 async fn linger(mut stream: TcpStream) {
     if stream.shutdown().await.is_err() {
         return;

@@ -1,4 +1,4 @@
-//! What goes wrong, and all of its wording: one text for the client, one for the log.
+//! The errors and all of their wording: one text for the client, one for the log.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::names::HostName;
 
-/// Why the server does not serve.
+/// The reason why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to listen on `{listen}`: {cause}")]
 pub struct ServeError {
@@ -19,18 +19,18 @@ pub struct ServeError {
     pub(crate) cause: std::io::Error,
 }
 
-/// Why a request is refused, as the client is told.
+/// An error answer to a client.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
     hint: Option<String>,
-    /// After how many seconds the same request may succeed; `None` where it never will.
+    /// The number of seconds after which the same request may succeed; `None` if it never will.
     retry: Option<u64>,
 }
 
-/// After how many seconds to come again when the server is full.
+/// The number of seconds to wait if the server is full.
 const SOON: u64 = 2;
 
 impl ApiError {
@@ -46,7 +46,7 @@ impl ApiError {
         ApiError { retry: Some(seconds), ..self }
     }
 
-    /// The body breaks a rule of the request's form.
+    /// Reports a body that is not a valid request.
     pub(crate) fn bad_request(message: impl Into<String>, hint: &str) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(hint)
     }
@@ -61,14 +61,14 @@ impl ApiError {
             .hint("send exactly one `Host` header with the server's name and port")
     }
 
-    /// Two headers of a name that decides about a request may be read in two ways: by this server in one, by a proxy in the other.
+    /// Reports a repeated header. This server and a proxy could each use a different one.
     pub(crate) fn repeated_header(name: &str) -> Self {
         let message = format!("the request has more than one `{name}` header");
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(format!("send exactly one `{name}` header"))
     }
 
     pub(crate) fn broken_body() -> Self {
-        ApiError::bad_request("the body broke off or is not framed as its headers say", "send the whole body")
+        ApiError::bad_request("the body is incomplete or does not match its headers", "send the whole body")
     }
 
     pub(crate) fn unauthorized(shown: bool) -> Self {
@@ -93,13 +93,13 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(path: &str) -> Self {
-        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at `{path}`"))
-            .hint("`POST /chat` starts a run, `GET /healthz` tells whether the server is well")
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("no route `{path}`"))
+            .hint("`POST /chat` starts a run, `GET /healthz` reports the server's health")
     }
 
     pub(crate) fn method_not_allowed(method: &str, path: &str) -> Self {
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", format!("`{path}` does not take {method}"))
-            .hint("the `Allow` header of this answer lists what it takes")
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", format!("`{path}` does not allow {method}"))
+            .hint("the header `Allow` of this answer lists the methods")
     }
 
     pub(crate) fn not_json_type(found: &str) -> Self {
@@ -155,7 +155,7 @@ impl ApiError {
         json!({"error": {"code": code, "message": message, "hint": hint, "retryable": retryable}}).to_string()
     }
 
-    /// The whole answer as it goes over a connection that no request was read from.
+    /// Returns the whole answer in bytes, for a connection without a valid request.
     pub(crate) fn on_the_wire(&self) -> String {
         let (status, body) = (self.status, self.json());
         let retry = self.retry.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
@@ -182,8 +182,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What an `error` event says that no run could be begun for or that broke off.
-pub(crate) mod told {
+/// Messages of `error` events for runs that did not start or ended without an event.
+pub(crate) mod stream_error {
     pub(crate) const STORE: &str = "error: the session could not be read; the server's log says why";
     pub(crate) const BROKE_OFF: &str = "error: the run broke off, which is a bug; the server's log says more";
     pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn came";

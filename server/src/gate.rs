@@ -1,4 +1,4 @@
-//! The gate that every request passes first: the name that it asked for, and the page that it comes from.
+//! The first check of every request: its `Host` and its `Origin`.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::names::{HostName, Origin};
 use crate::routes::Shared;
 use crate::settings::ServerSettings;
 
-/// Which names and which pages are admitted.
+/// The accepted names and origins.
 pub(crate) struct Gate {
-    /// `None` admits every name.
+    /// The accepted names; `None` accepts every name.
     hosts: Option<Vec<HostName>>,
     origins: Vec<Origin>,
 }
 
-/// Where a request comes from.
+/// The sender of a request.
 enum Caller {
-    /// Not a page, or a page of the server's own.
+    /// A client that is not a page, or a page of the server itself.
     Own,
-    /// A page of a listed origin, as the browser wrote it.
+    /// A page of a listed origin, with the header's value.
     Listed(HeaderValue),
 }
 
@@ -38,14 +38,14 @@ impl Gate {
         Gate { hosts: (!open).then_some(hosts), origins: settings.allowed_origins.clone() }
     }
 
-    /// The authority that the request is for, where its name is admitted.
+    /// Returns the authority of the request, if its name is accepted.
     fn authority(&self, request: &Request) -> Result<Authority, ApiError> {
         let mut given = request.headers().get_all(header::HOST).iter();
         let (host, more) = (given.next(), given.next());
         if more.is_some() {
             return Err(ApiError::bad_host());
         }
-        // A target in absolute form says more than the header; HTTP/1.0 may leave the header out.
+        // A target in absolute form overrides the header; HTTP/1.0 may omit the header.
         let authority = match (request.uri().authority(), host) {
             (Some(authority), _) => authority.clone(),
             (None, Some(host)) => Authority::try_from(host.as_bytes()).map_err(|_| ApiError::bad_host())?,
@@ -58,7 +58,7 @@ impl Gate {
         }
     }
 
-    /// Checks that what decides about a request was said once.
+    /// Checks that no header that decides about the request is repeated.
     fn unambiguous(headers: &HeaderMap) -> Result<(), ApiError> {
         for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")] {
             if headers.get_all(header).iter().nth(1).is_some() {
@@ -83,7 +83,8 @@ impl Gate {
     }
 }
 
-/// Refuses what does not pass, answers a page's preliminary question, and marks answers for pages of listed origins.
+/// Rejects requests that fail the checks, answers preflight requests, and adds the CORS headers for pages
+/// of listed origins.
 pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let gate = &shared.gate;
     let checked = gate.authority(&request).and_then(|authority| {

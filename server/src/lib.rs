@@ -2,16 +2,18 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `POST /chat {message, session_id?}` | the run's events as they happen, as SSE; the last one is `response` or `error` |
+//! | `POST /chat {message, session_id?, exec?}` | the run's events as an SSE stream that ends with `response` or `error` |
 //! | `GET /healthz` | `{"status":"ok",…}`, without a token |
 //!
-//! All but `/healthz` asks for the bearer token. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
-//! Runs that come in over HTTP are plain ones: they have no workdir below their overlay, and reach the network as far as
-//! the host's egress policy says.
+//! All routes but `/healthz` require the bearer token. An error is always JSON:
+//! `{"error":{"code","message","hint","retryable"}}`. `docs/http.md` is the reference.
 //!
-//! In reading order: the [`Server`] accepts connections, each of which is served within its bounds (`connection`, `wire`);
-//! a request passes the gate (`Host`, `Origin`) and the token check, and comes to its route; `chat` waits for
-//! the session's turn and runs; `sse` carries the events.
+//! A run over HTTP is a plain run unless the operator allows trusted ones: its overlay has no workdir
+//! below it, and the host's egress policy limits its network access.
+//!
+//! In reading order: the [`Server`] accepts connections and serves each within its limits (`connection`,
+//! `wire`). A request passes the gate (`Host`, `Origin`) and the token check, then reaches its route.
+//! `chat` waits for the session's turn and runs the message; `sse` sends the events.
 //!
 //! ```no_run
 //! # use wattle_server::{App, Server, ServerSettings, Token};

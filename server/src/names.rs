@@ -1,4 +1,4 @@
-//! Names of hosts and origins, as headers give them and as the operator lists them.
+//! Names of hosts and origins, from headers and from the operator's lists.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use axum::http::uri::{Authority, Scheme, Uri};
 
-/// A host without a port, normalised: lower case, no final dot, IPv6 in brackets.
+/// A host without a port, normalised: lower case, without a final dot, IPv6 in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
@@ -18,13 +18,13 @@ pub struct Origin {
     port: u16,
 }
 
-/// Why a text names no host or no origin.
+/// The reason why a text is not a host name or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(String);
 
 impl HostName {
-    /// Takes the host of an authority, whatever its port.
+    /// Returns the host of an authority, without its port.
     pub(crate) fn of(authority: &Authority) -> Option<HostName> {
         port(authority)?;
         let host = authority.host().to_ascii_lowercase();
@@ -46,8 +46,9 @@ impl FromStr for HostName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let wrong =
-            || NameError(format!("`{text}` is no host name: give a name or an address without scheme, port and path"));
+        let wrong = || {
+            NameError(format!("`{text}` is not a host name: give a name or an address without scheme, port and path"))
+        };
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
         }
@@ -66,14 +67,15 @@ impl fmt::Display for HostName {
 }
 
 impl Origin {
-    /// Whether a page of this origin came from that authority, over plain or secured HTTP: a proxy in front may add TLS.
+    /// Returns true if the origin is the server's own authority. The schemes may differ, because a proxy
+    /// may add TLS.
     pub(crate) fn is_of(&self, authority: &Authority) -> bool {
         let port = port(authority).map(|port| port.unwrap_or(default_port(self.https)));
         HostName::of(authority).is_some_and(|host| host == self.host) && port == Some(self.port)
     }
 }
 
-/// The port of an authority, if it names one; nothing where it has more than a host and a port, or the port is none.
+/// Returns the port of an authority, if it has one; `None` if it has more than a host and a valid port.
 fn port(authority: &Authority) -> Option<Option<u16>> {
     match authority.as_str().strip_prefix(authority.host())? {
         "" => Some(None),
@@ -90,7 +92,9 @@ impl FromStr for Origin {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         let wrong = || {
-            NameError(format!("`{text}` is no origin: give scheme, host and port, such as `https://app.example:8443`"))
+            NameError(format!(
+                "`{text}` is not an origin: give scheme, host and port, such as `https://app.example:8443`"
+            ))
         };
         let uri = Uri::from_str(text).map_err(|_| wrong())?;
         let https = match uri.scheme() {

@@ -1,4 +1,4 @@
-//! The body of `POST /chat`, read into types.
+//! The body of `POST /chat`, parsed into types.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use wattle_agent::{SESSION_ID, is_session_id};
 
 use crate::error::ApiError;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChatRequest {
     pub(crate) message: String,
     pub(crate) session: SessionId,
-    /// Whether a trusted run is asked for.
+    /// If true, the client asks for a trusted run.
     pub(crate) exec: bool,
 }
 
-/// A session's name: what a header, a URL and a file can carry.
+/// A session's id, which is safe in a header, a URL and a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionId(String);
 
 const FORM: &str = "send {\"message\": \"…\"} or {\"message\": \"…\", \"session_id\": \"…\"}";
 
 impl SessionId {
-    /// Makes one that sorts by time and cannot be guessed.
+    /// Generates an id that sorts by time and cannot be guessed.
     pub(crate) fn generate() -> Self {
         SessionId(ulid::Ulid::generate().to_string())
     }
@@ -44,7 +44,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Reads the body. A session that is not named is a new one.
+/// Parses the body. Without a session id, the session is a new one.
 pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
     let mut fields = object(body)?;
     let message = match fields.remove("message") {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read() {
+    fn a_request_is_parsed() {
         let read = read(br#"{"session_id": "01J.a_b:c-d", "message": " hello "}"#).unwrap();
         assert_eq!(
             read,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_made_where_none_is_named() {
+    fn a_request_without_a_session_has_a_new_one() {
         for body in [&br#"{"message":"m"}"#[..], br#"{"message":"m","session_id":null}"#] {
             let (one, other) = (read(body).unwrap().session, read(body).unwrap().session);
             assert_eq!(one.as_str().len(), 26);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_names_the_fault() {
         let long = format!(r#"{{"message":"m","session_id":"{}"}}"#, "x".repeat(129));
         let deep = "[".repeat(100_000);
         for (body, words) in [

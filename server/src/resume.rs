@@ -1,4 +1,4 @@
-//! What a server that was killed left open is taken up by the next one.
+//! Resuming the open runs of a killed server.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::chat::settle;
 use crate::request::SessionId;
 use crate::routes::Shared;
 
-/// Takes up every open run of a server that no process works on. Nobody follows them; what they answer stands in their sessions.
-pub(crate) async fn take_up(shared: Arc<Shared>) {
+/// Resumes every open run of a server that no process holds. Nobody receives their events; their answers
+/// are saved in their sessions.
+pub(crate) async fn resume_all(shared: Arc<Shared>) {
     let open = match shared.app.journal().runs(Some(Status::Open)).await {
         Ok(open) => open,
-        Err(cause) => return tracing::error!(%cause, "failed to look for runs that were left open"),
+        Err(cause) => return tracing::error!(%cause, "failed to list the open runs"),
     };
-    // The oldest first: those of one session in their order.
+    // The oldest first, so that the runs of a session keep their order.
     for run in open.into_iter().rev().filter(App::is_own) {
         let Some(session) = run.session.clone().and_then(SessionId::new) else { continue };
         let slot = tokio::select! {
@@ -30,12 +31,12 @@ pub(crate) async fn take_up(shared: Arc<Shared>) {
         shared.runs.spawn(async move {
             let _slot = slot;
             let _turn = turn.begin().await;
-            go_on(&of, &session, &run, cancel).await;
+            resume(&of, &session, &run, cancel).await;
         });
     }
 }
 
-async fn go_on(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: CancellationToken) {
+async fn resume(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: CancellationToken) {
     let (app, journal, id) = (&shared.app, shared.app.journal(), run.id.as_str());
     let _held = match journal::lock_session(&journal, session.as_str()).await {
         Ok(held) => held,
@@ -45,13 +46,13 @@ async fn go_on(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: Ca
     let resumed = app.resumed(session.as_str(), run, cancel);
     match journal::resume(&app.host, &*app.model, id, resumed, &nobody, &journal).await {
         Ok(ended) => {
-            tracing::info!(run = id, "took up a run that was left open");
+            tracing::info!(run = id, "resumed an open run");
             settle(&journal, &ended).await;
         }
         Err(ResumeError::Held(_) | ResumeError::Ended(_)) => {}
         Err(cause @ ResumeError::Parked { .. }) => {
-            tracing::warn!(run = id, "{cause}; `wattle session release {id}` lets the next start try it again");
+            tracing::warn!(run = id, "{cause}; `wattle session release {id}` allows another attempt at the next start");
         }
-        Err(cause) => tracing::error!(run = id, %cause, "failed to take up a run that was left open"),
+        Err(cause) => tracing::error!(run = id, %cause, "failed to resume an open run"),
     }
 }

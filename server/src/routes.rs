@@ -1,4 +1,4 @@
-//! What is where.
+//! The routes.
 
 use std::sync::Arc;
 
@@ -20,22 +20,22 @@ use crate::settings::{Limits, ServerSettings};
 use crate::token::Token;
 use crate::{auth, chat};
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Shared {
     pub(crate) app: App,
     pub(crate) token: Token,
     pub(crate) gate: Gate,
     pub(crate) limits: Limits,
     pub(crate) sessions: Sessions,
-    /// One permit for each run that may be under way.
+    /// One permit for each run that may be active.
     pub(crate) slots: Arc<Semaphore>,
-    /// The runs under way.
+    /// The active runs.
     pub(crate) runs: TaskTracker,
-    /// Cancelled when the server takes no further runs.
+    /// Cancelled when the server accepts no further runs.
     pub(crate) stopping: CancellationToken,
     /// Cancelled when the runs must end.
     pub(crate) cancelled: CancellationToken,
-    /// Cancelled when the connections must end, whatever they are at.
+    /// Cancelled when the connections must end at once.
     pub(crate) aborted: CancellationToken,
 }
 
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// The routes, behind their checks.
+/// Returns the routes with their checks.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let state = || Arc::clone(shared);
     let protected =

@@ -1,4 +1,4 @@
-//! The server: from listening to the last connection.
+//! The server, from listening to its end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::resume;
 use crate::routes::{Shared, router};
 use crate::settings::ServerSettings;
 
-/// How long things may take that ought to end by themselves, before they are ended.
+/// Maximum time for connections to end by themselves before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no further connection to give (no file descriptors, no memory).
+/// Pause after the system failed to accept a connection, for lack of file descriptors or memory.
 const STARVED: Duration = Duration::from_millis(100);
-/// The most connections that are being told that there are too many; above it they are closed without a word.
+/// Maximum number of excess connections that receive an error. Further ones are closed without an answer.
 const REFUSALS: usize = 64;
 
-/// A server that listens. It accepts connections once it [runs](Server::run).
+/// A listening server. It accepts connections once it [runs](Server::run).
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -36,7 +36,7 @@ impl Server {
     /// Listens on the address of the settings.
     ///
     /// # Errors
-    /// Where the address cannot be had: it is in use, is not this machine's, or is not permitted.
+    /// If the address is in use, does not belong to this machine, or is not permitted.
     pub async fn bind(settings: ServerSettings, app: App) -> Result<Server, ServeError> {
         let listen = settings.listen;
         let failed = |cause| ServeError { listen, cause };
@@ -45,18 +45,19 @@ impl Server {
         Ok(Server { listener, address, shared: Arc::new(Shared::new(settings, app)) })
     }
 
-    /// The address that it listens on, with the port that it got.
+    /// Returns the address, with the actual port.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` is cancelled, and goes on with the runs that a server which was killed left open. Then it takes no further connection and no further run; those under way have
-    /// their grace time to end, and are cancelled after it. Every stream gets its last frame.
+    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. Then it accepts
+    /// no further connections and runs. Active runs may continue for the grace time, and are cancelled
+    /// after it. Every stream receives its last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
-        tokio::spawn(resume::take_up(Arc::clone(&shared)));
+        tokio::spawn(resume::resume_all(Arc::clone(&shared)));
         accept(listener, &shared, &connections, &shutdown).await;
         shared.stopping.cancel();
         shared.runs.close();
@@ -72,7 +73,7 @@ impl Server {
     }
 }
 
-/// Accepts connections until told to stop; the address is free from then on.
+/// Accepts connections until `shutdown` is cancelled, and then releases the address.
 async fn accept(listener: TcpListener, shared: &Arc<Shared>, tasks: &TaskTracker, shutdown: &CancellationToken) {
     let router = router(shared);
     let seats = Seats {
@@ -95,14 +96,14 @@ async fn accept(listener: TcpListener, shared: &Arc<Shared>, tasks: &TaskTracker
     }
 }
 
-/// The bound on connections.
+/// The limits on connections.
 struct Seats {
     connections: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
 }
 
 impl Seats {
-    /// Serves the connection where there is a seat for it, else tells it that there is none.
+    /// Serves the connection if a seat is free, and otherwise answers with an error.
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
         if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
             let (shared, router) = (Arc::clone(shared), router.clone());

@@ -1,4 +1,4 @@
-//! Turns: two messages of one session are handled one after the other, in the order they came.
+//! Turns: the messages of a session run one after another, in the order of their requests.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use crate::error::ApiError;
 use crate::request::SessionId;
 
-/// The queues of the sessions that have a message under way.
+/// The queues of the sessions that have an active message.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     queues: Arc<Mutex<HashMap<SessionId, Queue>>>,
@@ -20,58 +20,59 @@ pub(crate) struct Sessions {
 }
 
 struct Queue {
-    /// One permit, given in the order in which it was asked for.
+    /// One permit. Waiters receive it in their order.
     turn: Arc<Semaphore>,
-    /// Those that wait and the one whose turn it is; a queue without any is forgotten.
+    /// The number of waiting and active messages. A queue without any is removed.
     members: usize,
 }
 
-/// A place in a session's queue, held until the run is done.
+/// A position in a session's queue, held until the run ends.
 pub(crate) struct Turn {
-    // The permit goes before the place, so that a queue is never forgotten while somebody has its turn.
+    // The permit is dropped before the slot, so that no queue is removed during a turn.
     permit: BoxFuture<'static, Permit>,
-    place: Place,
+    slot: Slot,
 }
 
-/// The session's turn: no other run of it is under way.
+/// The session's turn: no other run of the session is active.
 pub(crate) struct Held {
     _permit: Permit,
-    _place: Place,
+    _slot: Slot,
 }
 
 type Permit = Result<OwnedSemaphorePermit, AcquireError>;
 
-struct Place {
+struct Slot {
     sessions: Sessions,
     id: SessionId,
 }
 
 impl Sessions {
-    /// Sessions of which at most so many messages wait.
+    /// Creates queues in which at most `waiting` messages wait.
     pub(crate) fn new(waiting: usize) -> Self {
         Sessions { queues: Arc::default(), waiting }
     }
 
-    /// Takes the next place in the session's queue. It is taken when this comes back, however late its turn is.
+    /// Takes the next position in the session's queue. The order is fixed when this returns, before the
+    /// turn begins.
     pub(crate) async fn queue(&self, id: &SessionId) -> Result<Turn, ApiError> {
-        let (turn, place) = self.enter(id)?;
+        let (turn, slot) = self.enter(id)?;
         let mut permit = turn.acquire_owned().boxed();
-        // Asking once is what puts the request into the semaphore's own queue.
+        // The first poll enters the semaphore's own queue.
         let permit = match poll_fn(|cx| Poll::Ready(permit.poll_unpin(cx))).await {
             Poll::Ready(given) => ready(given).boxed(),
             Poll::Pending => permit,
         };
-        Ok(Turn { permit, place })
+        Ok(Turn { permit, slot })
     }
 
-    fn enter(&self, id: &SessionId) -> Result<(Arc<Semaphore>, Place), ApiError> {
+    fn enter(&self, id: &SessionId) -> Result<(Arc<Semaphore>, Slot), ApiError> {
         let mut queues = self.lock();
         let queue = queues.entry(id.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), members: 0 });
         if queue.members > self.waiting {
             return Err(ApiError::session_busy(self.waiting));
         }
         queue.members += 1;
-        Ok((Arc::clone(&queue.turn), Place { sessions: self.clone(), id: id.clone() }))
+        Ok((Arc::clone(&queue.turn), Slot { sessions: self.clone(), id: id.clone() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Queue>> {
@@ -80,13 +81,13 @@ impl Sessions {
 }
 
 impl Turn {
-    /// Waits until every earlier message of the session is handled.
+    /// Waits until every earlier message of the session has ended.
     pub(crate) async fn begin(self) -> Held {
-        Held { _permit: self.permit.await, _place: self.place }
+        Held { _permit: self.permit.await, _slot: self.slot }
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut queues = self.sessions.lock();
         if let Some(queue) = queues.get_mut(&self.id) {
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_come_in_the_order_of_the_queue() {
+    async fn turns_begin_in_the_order_of_the_queue() {
         let sessions = Sessions::new(8);
         let first = sessions.queue(&id("a")).await.unwrap();
         let second = sessions.queue(&id("a")).await.unwrap();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_leaves_the_queue_does_not_let_others_overtake() {
+    async fn a_message_that_leaves_the_queue_keeps_the_order_of_the_others() {
         let sessions = Sessions::new(8);
         let held = sessions.queue(&id("a")).await.unwrap().begin().await;
         let left = sessions.queue(&id("a")).await.unwrap();
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_do_not_wait_for_each_other_and_queues_are_bounded() {
+    async fn sessions_run_at_the_same_time_and_queues_are_bounded() {
         let sessions = Sessions::new(1);
         let _held = sessions.queue(&id("a")).await.unwrap().begin().await;
         let _waiting = sessions.queue(&id("a")).await.unwrap();

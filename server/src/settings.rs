@@ -1,4 +1,4 @@
-//! How the server listens, and within which bounds it serves.
+//! The settings and the limits of the server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,25 +6,26 @@ use std::time::Duration;
 use crate::names::{HostName, Origin};
 use crate::token::Token;
 
-/// Where the server listens, whom it admits, and its bounds.
+/// The server's address, its token, the accepted names and origins, and its limits.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on; port 0 selects a free one.
     pub listen: SocketAddr,
-    /// What a client must show.
+    /// The token of all clients.
     pub token: Token,
-    /// The names that requests may give as `Host`. On loopback `localhost`, `127.0.0.1` and `[::1]` are admitted too, and
-    /// nothing else: a page whose name was made to resolve to this machine gets nowhere. Elsewhere an empty list admits
-    /// every name.
+    /// The names that are accepted in the header `Host`. A server on a loopback address also accepts
+    /// `localhost`, `127.0.0.1` and `[::1]`, and nothing else, which defeats DNS rebinding. On other
+    /// addresses, an empty list accepts every name.
     pub allowed_hosts: Vec<HostName>,
-    /// Origins of other sites whose pages may use the server (CORS). The server's own origin always may.
+    /// The origins of other sites whose pages may use the server (CORS). The server's own origin is always
+    /// accepted.
     pub allowed_origins: Vec<Origin>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl ServerSettings {
-    /// Listens there for clients with that token, with no further names and origins and the default bounds.
+    /// Returns settings without further names and origins, with the default limits.
     #[must_use]
     pub fn new(listen: SocketAddr, token: Token) -> Self {
         let (allowed_hosts, allowed_origins) = (Vec::new(), Vec::new());
@@ -32,32 +33,32 @@ impl ServerSettings {
     }
 }
 
-/// Bounds on clients.
+/// The limits on clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a request's head, above which it is refused with 431 (default 32 KiB).
+    /// Maximum size of a request's head, in bytes. A larger one has status 431 (default 32 KiB).
     pub head_bytes: usize,
-    /// The most header lines of a request, above which it is refused with 431 (default 100).
+    /// Maximum number of header lines of a request. More have status 431 (default 100).
     pub headers: usize,
-    /// The time for a request's head to come whole, after which it is refused with 408; also how long a connection may
-    /// idle between requests (default 10 s).
+    /// Maximum time until a request's head is complete, and maximum idle time between requests. A slower
+    /// head has status 408 (default 10 s).
     pub head_time: Duration,
-    /// The most bytes of a request's body, above which it is refused with 413 (default 1 MiB).
+    /// Maximum size of a request's body, in bytes. A larger one has status 413 (default 1 MiB).
     pub body_bytes: usize,
-    /// The time for a request's body to come whole, after which it is refused with 408 (default 30 s).
+    /// Maximum time until a request's body is complete. A slower one has status 408 (default 30 s).
     pub body_time: Duration,
-    /// How long a client may leave what it is sent unread before its connection is closed (default 60 s).
+    /// Maximum time that a write waits for the client before its connection is closed (default 60 s).
     pub write_time: Duration,
-    /// The most connections at once, above which new ones are refused with 503 (default 256).
+    /// Maximum number of open connections. Further ones have status 503 (default 256).
     pub connections: usize,
-    /// The most runs at once, those that wait for their session's turn included, above which new ones are refused with 503
-    /// (default 32).
+    /// Maximum number of runs, including those that wait for their session's turn. Further ones have
+    /// status 503 (default 32).
     pub runs: usize,
-    /// The most messages of one session that wait for their turn, above which new ones are refused with 429 (default 8).
+    /// Maximum number of waiting messages of one session. Further ones have status 429 (default 8).
     pub waiting: usize,
     /// The time between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
-    /// How long runs may go on once the server is told to stop, before they are cancelled (default 30 s).
+    /// Maximum time that runs continue after the server was asked to stop (default 30 s).
     pub grace: Duration,
 }
 

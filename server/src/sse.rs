@@ -1,4 +1,4 @@
-//! From a run's events to the frames of an SSE stream.
+//! The events of a run as the frames of an SSE stream.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use wattle_agent::Sink;
 use wattle_agent::machine::{Envelope, Event};
 
-use crate::error::told;
+use crate::error::stream_error;
 use crate::request::SessionId;
 
-/// How many events a client may be behind before its run is cancelled: more than the tokens of two whole answers.
+/// Maximum number of unread events; with more, the run is cancelled. Two whole answers have fewer tokens.
 const BEHIND: usize = 10_000;
 
-/// The sending end: the sink of one run. The last event is held back until [`finish`](Frames::finish), so that whoever
-/// has seen it finds the session written.
+/// The sending end: the sink of one run. [`finish`](Frames::finish) sends the last event, so that a
+/// client that has received it finds the session saved.
 pub(crate) struct Frames {
     sender: Sender<Envelope>,
     cancel: CancellationToken,
@@ -31,15 +31,15 @@ pub(crate) struct Frames {
     last: Mutex<Option<Envelope>>,
 }
 
-/// The receiving end: what a response is made of. Dropping it cancels the run.
+/// The receiving end: the body of a response. Dropping it cancels the run.
 pub(crate) struct Events {
     receiver: Receiver<Envelope>,
     _cancels: DropGuard,
-    /// The number of the newest event; `None` once the last one was given.
+    /// The number of the newest event; `None` after the last one.
     newest: Option<u64>,
 }
 
-/// Makes both ends for a run that ends when the token is cancelled.
+/// Creates both ends for a run that ends when the token is cancelled.
 pub(crate) fn frames(cancel: CancellationToken) -> (Frames, Events) {
     let (sender, receiver) = channel(BEHIND);
     let events = Events { receiver, _cancels: cancel.clone().drop_guard(), newest: Some(0) };
@@ -59,41 +59,42 @@ impl Sink for Frames {
 }
 
 impl Frames {
-    /// Sends the last event of a run that has ended.
+    /// Sends the last event of an ended run.
     pub(crate) async fn finish(self) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {
             Some(last) if !self.lagged.load(Ordering::Relaxed) => self.send(last).await,
-            Some(_) => self.fail(told::LAGGED).await,
-            None => self.fail(told::BROKE_OFF).await,
+            Some(_) => self.fail(stream_error::LAGGED).await,
+            None => self.fail(stream_error::BROKE_OFF).await,
         }
     }
 
-    /// Ends the stream with an `error` event that no run gave.
+    /// Ends the stream with an `error` event that does not come from a run.
     pub(crate) async fn fail(self, message: &str) {
         let seq = self.seen.load(Ordering::Relaxed) + 1;
         self.send(failure(seq, message)).await;
     }
 
     async fn send(self, event: Envelope) {
-        // A client that is gone misses nothing.
+        // Fails only if the client has disconnected.
         drop(self.sender.send(event).await);
     }
 }
 
 impl Events {
-    /// The next event, and in the end nothing. There is always a last event, even where the run broke off without one.
+    /// Returns the next event; `None` after the last one. A run that ends without a last event gets an
+    /// `error` event.
     async fn next(&mut self) -> Option<Envelope> {
         let newest = self.newest?;
         let event = match self.receiver.recv().await {
             Some(event) => event,
-            None => failure(newest + 1, told::BROKE_OFF),
+            None => failure(newest + 1, stream_error::BROKE_OFF),
         };
         self.newest = (!is_last(&event.event)).then_some(event.seq);
         Some(event)
     }
 
-    /// The response that carries them.
+    /// Returns the response with the events as its body.
     pub(crate) fn into_response(self, session: &SessionId, heartbeat: Duration) -> Response {
         let frames = stream::unfold(self, |mut events| async {
             let event = events.next().await?;
@@ -102,7 +103,7 @@ impl Events {
         let headers = [
             (HeaderName::from_static("x-session-id"), session.to_string()),
             (HeaderName::from_static("cache-control"), "no-store".to_owned()),
-            // Proxies of the nginx kind keep a stream back until it ends, unless they are told.
+            // Without this header, nginx buffers the stream until it ends.
             (HeaderName::from_static("x-accel-buffering"), "no".to_owned()),
         ];
         (headers, Sse::new(frames).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat"))).into_response()
@@ -113,13 +114,13 @@ fn is_last(event: &Event) -> bool {
     matches!(event, Event::Response { .. } | Event::Error { .. })
 }
 
-/// One frame: the sequence number as `id:`, the event as `data:`.
+/// Returns a frame with the sequence number as `id:` and the event as `data:`.
 fn frame(event: &Envelope) -> Frame {
     let data = serde_json::to_string(event).unwrap_or_default();
     Frame::default().id(event.seq.to_string()).data(data)
 }
 
-/// An `error` event with a run id of its own: there is no run that it could belong to, or that could say so itself.
+/// Returns an `error` event with a new run id: there is no run that could report the error itself.
 fn failure(seq: u64, message: &str) -> Envelope {
     let run_id = ulid::Ulid::generate().to_string();
     let event = Event::Error { message: message.to_owned() };

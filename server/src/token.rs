@@ -1,26 +1,26 @@
-//! The token that a client shows: usable, never printed by accident.
+//! The bearer token, which is never printed by accident.
 
 use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// What stands where the token stood.
+/// The text that replaces the token in debug output.
 const MASK: &str = "***";
 
 /// The bearer token that opens the server. `Debug` hides it; [`reveal`](Token::reveal) is the one way to its text.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why there is no token.
+/// The reason why a token is invalid or cannot be generated.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TokenError(String);
 
 impl Token {
-    /// Takes a token of the operator's; blanks around it are dropped.
+    /// Creates the operator's token. Surrounding whitespace is removed.
     ///
     /// # Errors
-    /// Where it is empty, or holds what an `Authorization` header cannot carry.
+    /// If it is empty, or has a character that is invalid in the header `Authorization`.
     pub fn new(text: &str) -> Result<Token, TokenError> {
         let text = text.trim();
         if text.is_empty() {
@@ -32,23 +32,23 @@ impl Token {
         Ok(Token(text.to_owned()))
     }
 
-    /// Makes a token of 256 random bits.
+    /// Generates a token of 256 random bits.
     ///
     /// # Errors
-    /// Where the operating system gives no randomness.
+    /// If the operating system returns no random bytes.
     pub fn generate() -> Result<Token, TokenError> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|cause| TokenError(format!("the system gives no randomness: {cause}")))?;
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The token's text, for the one who may see it.
+    /// Returns the token's text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Compares in a time that does not depend on where the two differ.
+    /// Compares in constant time: the time does not depend on the first difference.
     pub(crate) fn admits(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }

@@ -1,4 +1,4 @@
-//! The connection below HTTP: what bounds a client that does not read, and keeps bare error answers back.
+//! The TCP stream below HTTP: limits slow readers, and suppresses the error answers of the HTTP layer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,26 +11,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A TCP stream that fails a write which its peer does not take in time. Until the first request was heard nothing is
-/// written at all: what the HTTP layer says then by itself is an error without a body, in whose place ours is sent.
+/// A TCP stream whose writes fail if the peer does not read in time. Before the first request, writes are
+/// discarded: the HTTP layer would send an error without a body, which [`crate::connection`] replaces.
 pub(crate) struct Wire {
     stream: TcpStream,
-    heard: Arc<AtomicBool>,
+    has_request: Arc<AtomicBool>,
     limit: Duration,
-    /// When the write that waits now has waited too long.
+    /// The deadline of the pending write.
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream, heard: Arc<AtomicBool>, limit: Duration) -> Self {
-        Wire { stream, heard, limit, overdue: None }
+    pub(crate) fn new(stream: TcpStream, has_request: Arc<AtomicBool>, limit: Duration) -> Self {
+        Wire { stream, has_request, limit, overdue: None }
     }
 
     pub(crate) fn into_inner(self) -> TcpStream {
         self.stream
     }
 
-    /// Bounds how long a write waits.
+    /// Limits the time of a pending write.
     fn in_time<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.overdue = None;
@@ -49,7 +49,7 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        if !self.heard.load(Ordering::Relaxed) {
+        if !self.has_request.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(buf.len()));
         }
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);

@@ -213,4 +213,4 @@ macro_rules! corpus {
     };
 }
 
-corpus! { words expansion control functions redirection options text scripts commands }
+corpus! { words expansion control functions redirection options text scripts commands awk }

@@ -1,4 +1,5 @@
-//! The addresses that are not part of the public internet, as tables in which the first match decides.
+//! The addresses that are not part of the public internet, as tables in which the first match
+//! decides.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -104,8 +105,8 @@ const V6: &[([u16; 8], u32, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast),
 ];
 
-/// IPv6 networks whose last 32 bits are an IPv4 address that traffic really reaches, so that the IPv4
-/// address decides. In order: IPv4-mapped, IPv4-translated, NAT64.
+/// IPv6 networks whose last 32 bits are an IPv4 address that traffic really reaches, so that the
+/// IPv4 address decides. In order: IPv4-mapped, IPv4-translated, NAT64.
 const EMBEDS_V4: &[[u16; 8]] =
     &[[0, 0, 0, 0, 0, 0xffff, 0, 0], [0, 0, 0, 0, 0xffff, 0, 0, 0], [0x64, 0xff9b, 0, 0, 0, 0, 0, 0]];
 
@@ -154,8 +155,8 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     listed.or((!within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)).then_some(Reserved))
 }
 
-/// Returns the class of a name that is refused without resolving it; `None` for every other name. `name`
-/// is in lower case, without a final dot.
+/// Returns the class of a name that is refused without resolving it; `None` for every other name.
+/// `name` is in lower case, without a final dot.
 pub(crate) fn classify_name(name: &str) -> Option<Class> {
     if name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain" {
         return Some(Loopback);
@@ -167,7 +168,8 @@ pub(crate) fn classify_name(name: &str) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// The first and the last address of each row have the row's class, unless an earlier row matches.
+    /// The first and the last address of each row have the row's class, unless an earlier row
+    /// matches.
     #[test]
     fn every_row_decides_its_network() {
         for &(net, len, class) in V4 {

@@ -1,5 +1,5 @@
-//! The HTTP client. This is the only file of the tree that uses the HTTP library, and the only one that
-//! opens connections.
+//! The HTTP client. This is the only file of the tree that uses the HTTP library, and the only one
+//! that opens connections.
 //!
 //! The client is private to this crate. A request gets here through
 //! [`Egress::start`](super::Egress::start), which takes a request that has passed the guard and the
@@ -22,13 +22,13 @@ use crate::error::EgressError;
 use crate::policy::Reach;
 use crate::resolve::{Resolver, check};
 
-/// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool of
-/// connections.
+/// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool
+/// of connections.
 ///
-/// A pooled connection is reused only within its reach, and leads to an address that the reach permits.
-/// So a later change of the name's addresses has no effect on it, and the resolver need not know the
-/// port. Plain HTTP has clients of its own because it needs no certificates: they start faster, and work
-/// on systems without certificates.
+/// A pooled connection is reused only within its reach, and leads to an address that the reach
+/// permits. So a later change of the name's addresses has no effect on it, and the resolver need
+/// not know the port. Plain HTTP has clients of its own because it needs no certificates: they
+/// start faster, and work on systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
@@ -112,8 +112,8 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Builds a client that uses no settings of the environment, keeps no state between requests and follows
-/// no redirects.
+/// Builds a client that uses no settings of the environment, keeps no state between requests and
+/// follows no redirects.
 fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
     let builder = reqwest::Client::builder()
         .no_proxy()

@@ -42,7 +42,8 @@ impl Egress {
         &self.policy
     }
 
-    /// Checks a URL without resolving its host. An allowed name may still resolve to a refused address.
+    /// Checks a URL without resolving its host. An allowed name may still resolve to a refused
+    /// address.
     ///
     /// # Errors
     /// If a request for the URL would be refused, or the URL is invalid.
@@ -50,8 +51,8 @@ impl Egress {
         self.policy.admit(&Target::of(&redirect::parse(url)?)?).map(drop)
     }
 
-    /// Returns a client for a configured endpoint. It reaches that scheme, host and port, even if the host
-    /// is not public, and nothing else.
+    /// Returns a client for a configured endpoint. It reaches that scheme, host and port, even if
+    /// the host is not public, and nothing else.
     ///
     /// # Errors
     /// If the URL has no host, a scheme other than HTTP and HTTPS, or credentials.
@@ -59,8 +60,8 @@ impl Egress {
         EndpointClient::new(Arc::clone(&self.clients), url, self.policy.limits)
     }
 
-    /// Sends a request, follows redirects, and reads the whole response. A response with a status of 400
-    /// or above is not an error.
+    /// Sends a request, follows redirects, and reads the whole response. A response with a status
+    /// of 400 or above is not an error.
     ///
     /// # Errors
     /// As [`Egress::start`]; also if the body is incomplete, too large or too slow.
@@ -68,12 +69,13 @@ impl Egress {
         self.start(outgoing).await?.collect().await
     }
 
-    /// Sends a request, follows redirects that the run's guard allows, and returns the response once its
-    /// headers have arrived. Secrets in headers, body and errors are replaced by references.
+    /// Sends a request, follows redirects that the run's guard allows, and returns the response
+    /// once its headers have arrived. Secrets in headers, body and errors are replaced by
+    /// references.
     ///
     /// # Errors
-    /// If the policy refuses the URL, an address of its host or a redirect, the time limit passes, or
-    /// there are too many redirects.
+    /// If the policy refuses the URL, an address of its host or a redirect, the time limit passes,
+    /// or there are too many redirects.
     pub async fn start(&self, outgoing: &Outgoing) -> Result<Streamed, EgressError> {
         match self.follow(outgoing).await {
             Ok(response) => Ok(response.cleaned_by(&outgoing.cleaner())),

@@ -14,8 +14,8 @@ use crate::secrets::Cleaner;
 
 /// A client for the one origin that the operator configured.
 ///
-/// The origin need not be public: a model may run on this machine. Every other rule holds. Redirects are
-/// not followed, because the operator must correct the URL of an endpoint that moved.
+/// The origin need not be public: a model may run on this machine. Every other rule holds.
+/// Redirects are not followed, because the operator must correct the URL of an endpoint that moved.
 #[derive(Clone)]
 pub struct EndpointClient {
     clients: Arc<Clients>,

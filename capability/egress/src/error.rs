@@ -22,7 +22,8 @@ pub struct EgressError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EgressErrorKind {
-    /// The policy refuses the request. The message names the setting that would permit it, if there is one.
+    /// The policy refuses the request. The message names the setting that would permit it, if there
+    /// is one.
     Refused,
     /// The URL is invalid.
     BadUrl,
@@ -53,8 +54,8 @@ impl EgressError {
         self.kind == EgressErrorKind::Refused
     }
 
-    /// Returns true if a retry may succeed: the name had no address, the connection failed or broke, or the
-    /// time limit passed.
+    /// Returns true if a retry may succeed: the name had no address, the connection failed or
+    /// broke, or the time limit passed.
     pub fn is_transient(&self) -> bool {
         use EgressErrorKind::*;
         matches!(self.kind, Resolve | Connect | Timeout | Broken)
@@ -178,7 +179,7 @@ impl EgressError {
     }
 
     pub(crate) fn timeout(url: &Url, limit: Duration) -> Self {
-        let text = format!("{} gave no complete response within {}", origin_of(url), format_time(limit));
+        let text = format!("{} returned no complete response within {}", origin_of(url), format_time(limit));
         error(EgressErrorKind::Timeout, text)
     }
 
@@ -196,8 +197,8 @@ impl EgressError {
         error(EgressErrorKind::Redirect, format!("redirect to an invalid location: {why}"))
     }
 
-    /// Returns the error for a redirect of an endpoint. The message omits the query, which may contain a
-    /// secret of the request.
+    /// Returns the error for a redirect of an endpoint. The message omits the query, which may
+    /// contain a secret of the request.
     pub(crate) fn endpoint_moved(url: &Url, location: &str) -> Self {
         let to = match url.join(location) {
             Ok(mut to) => {
@@ -262,7 +263,7 @@ impl RuleError {
 
     pub(crate) fn inner_wildcard(text: &str) -> Self {
         Self(format!(
-            "invalid domain `{}`: `*` may only stand for the names below a domain, `*.example.com`",
+            "invalid domain `{}`: `*` may only replace the names below a domain, `*.example.com`",
             truncate(text, 100)
         ))
     }
@@ -283,7 +284,8 @@ impl RuleError {
     }
 }
 
-/// Returns the scheme, host and port of a URL for messages. The path and the query may contain secrets.
+/// Returns the scheme, host and port of a URL for messages. The path and the query may contain
+/// secrets.
 fn origin_of(url: &Url) -> String {
     match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{}://{host}:{port}", url.scheme()),

@@ -73,8 +73,8 @@ impl Streamed {
         self
     }
 
-    /// Returns the next piece of the body, decompressed and with secrets replaced; `None` at the end. Bytes
-    /// that may be the start of a secret are held back until more bytes arrive.
+    /// Returns the next piece of the body, decompressed and with secrets replaced; `None` at the
+    /// end. Bytes that may be the start of a secret are held back until more bytes arrive.
     ///
     /// # Errors
     /// If the connection breaks, or the body exceeds the size or the time limit.

@@ -1,16 +1,17 @@
-//! The only way out: every request of programs, tools and the model's client goes through this crate.
+//! The only way out: every request of programs, tools and the model's client goes through this
+//! crate.
 //!
-//! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the run's
-//! guard, refuses a request that contains a secret, and replaces references to secrets by their values.
-//! Nothing else creates an `Outgoing`, and nothing else is sent. The response is [`Incoming`], with the
-//! secrets replaced by references again. The operator's own clients reach one origin each, through an
-//! [`EndpointClient`].
+//! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
+//! run's guard, refuses a request that contains a secret, and replaces references to secrets by
+//! their values. Nothing else creates an `Outgoing`, and nothing else is sent. The response is
+//! [`Incoming`], with the secrets replaced by references again. The operator's own clients reach
+//! one origin each, through an [`EndpointClient`].
 //!
-//! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its host is
-//! public or allowed by the operator. A name is resolved once and every address is checked. The
-//! connection goes to a checked address, while `Host` and SNI keep the name. Every redirect is a new
-//! request. Size and time are limited. Nothing comes from the environment: no proxy, no cookies and no
-//! credentials.
+//! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
+//! host is public or allowed by the operator. A name is resolved once and every address is checked.
+//! The connection goes to a checked address, while `Host` and SNI keep the name. Every redirect is
+//! a new request. Size and time are limited. Nothing comes from the environment: no proxy, no
+//! cookies and no credentials.
 //!
 //! ```
 //! use wattle_egress::{Egress, Policy};
@@ -27,13 +28,14 @@
 //! let local = Egress::new(Policy { allow: vec!["127.0.0.1:8080".parse().unwrap()], ..Policy::default() });
 //! assert!(local.check("http://127.1:8080/").is_ok());
 //! ```
-
+//!
 //! # Modules
 //! Each module imports only modules that are above it in this list.
 //! - `address`, `policy`, `error`, `resolve`: the rules for hosts and addresses.
 //! - `client`: the HTTP client.
-//! - `request`, `redirect`, `exchange`: a request, its redirects and its response.
+//! - `request`, `redirect`: a request and its redirects.
 //! - `secrets`: references to secrets, and the removal of secrets from responses.
+//! - `exchange`: the exchange of a request and its response, within the limits.
 //! - `passage`: the checks of a program's request, and the trait `Backend`.
 //! - `egress`, `endpoint`, `backend`: the two ways out.
 

@@ -1,5 +1,5 @@
-//! The passage between a run's programs and the network. It applies the run's guard and its vault of
-//! secrets to requests and responses.
+//! The passage between a run's programs and the network. It applies the run's guard and its vault
+//! of secrets to requests and responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,8 @@ use wattle_rt::{Code, Failure, Guard, PortFuture, Run, Target};
 use crate::request::{Request, Response};
 use crate::secrets::{Cleaner, KnownSecrets, Vault};
 
-/// The checks that every request of a run's programs passes. Only a passage creates an [`Outgoing`].
+/// The checks that every request of a run's programs passes. Only a passage creates an
+/// [`Outgoing`].
 #[derive(Clone)]
 pub struct Passage {
     guard: Option<Arc<dyn Guard>>,
@@ -17,8 +18,8 @@ pub struct Passage {
     capability: &'static str,
 }
 
-/// A request that has passed the guard and the vault, for a [`Backend`] to send. Clones share the state of
-/// the request.
+/// A request that has passed the guard and the vault, for a [`Backend`] to send. Clones share the
+/// state of the request.
 #[derive(Clone)]
 pub struct Outgoing(Arc<Inner>);
 
@@ -63,8 +64,8 @@ impl Passage {
         self.send_with_url(backend, function, request).await.map(|(response, _)| response)
     }
 
-    /// Sends a program's request, and returns the response and its URL after redirects. Secrets in the URL
-    /// are replaced by references.
+    /// Sends a program's request, and returns the response and its URL after redirects. Secrets in
+    /// the URL are replaced by references.
     ///
     /// # Errors
     /// As [`send`](Passage::send).
@@ -81,8 +82,8 @@ impl Passage {
         Ok((response, url))
     }
 
-    /// Sends a request that the host made for a program to an endpoint of the operator. The guard is not
-    /// asked and references are not replaced, but secrets in the response are.
+    /// Sends a request that the host made for a program to an endpoint of the operator. The guard
+    /// is not asked and references are not replaced, but secrets in the response are.
     ///
     /// # Errors
     /// Errors of the backend, and if the secrets cannot be read.
@@ -108,11 +109,12 @@ impl Passage {
         Ok(self.vault.known().await?.cleaner(&urls).clean_text(text))
     }
 
-    /// Checks a request of a function: the guard must allow its URL, and it must contain no secret. Replaces
-    /// references to secrets by their values.
+    /// Checks a request of a function: the guard must allow its URL, and it must contain no secret.
+    /// Replaces references to secrets by their values.
     ///
     /// # Errors
-    /// `EACCESS` if the guard or the vault refuses, and errors of [`Secrets`](crate::secrets::Secrets).
+    /// `EACCESS` if the guard or the vault refuses, and errors of
+    /// [`Secrets`](crate::secrets::Secrets).
     pub async fn pass(&self, function: &'static str, mut request: Request) -> Result<Outgoing, Failure> {
         let (guard, capability) = (self.guard.clone(), self.capability);
         let admit =
@@ -197,8 +199,8 @@ impl Incoming {
 
 /// A carrier of requests: the egress client, or a fake in tests.
 pub trait Backend: Send + Sync {
-    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and makes the result with
-    /// [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for an invalid URL,
-    /// `ETIME` for a timeout and `EREMOTE` for everything else.
+    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and makes the
+    /// result with [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for
+    /// an invalid URL, `ETIME` for a timeout and `EREMOTE` for everything else.
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
 }

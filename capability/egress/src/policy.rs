@@ -10,13 +10,14 @@ use url::{Host, Url};
 use crate::address::{Class, classify, classify_name};
 use crate::error::{EgressError, RuleError};
 
-/// The hosts that requests may reach, and the limits of a request. The default allows every public host
-/// and nothing else.
+/// The hosts that requests may reach, and the limits of a request. The default allows every public
+/// host and nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Hosts that the operator allows (`--allow-host`), even if they are not public.
     pub allow: Vec<HostRule>,
-    /// If set, only these domains and the hosts of `allow` are allowed. An empty list allows no domain.
+    /// If set, only these domains and the hosts of `allow` are allowed. An empty list allows no
+    /// domain.
     pub only: Option<Vec<DomainPattern>>,
     /// The limits of each request.
     pub limits: Limits,
@@ -116,8 +117,8 @@ fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
     }
 }
 
-/// A pattern of an allow-list: `example.com` matches itself, `*.example.com` matches every domain below
-/// it.
+/// A pattern of an allow-list: `example.com` matches itself, `*.example.com` matches every domain
+/// below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern {
     host: Host,
@@ -177,7 +178,8 @@ impl fmt::Display for DomainPattern {
 pub(crate) enum Reach {
     /// Public addresses only.
     Public,
-    /// Any address of a single machine except for a metadata service, because the operator named the host.
+    /// Any address of a single machine except for a metadata service, because the operator named
+    /// the host.
     Named,
 }
 

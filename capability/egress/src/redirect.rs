@@ -11,7 +11,8 @@ use crate::request::Request;
 /// Maximum length of a URL in bytes. Most servers refuse longer ones.
 const MAX_URL: usize = 16 << 10;
 
-/// Headers that only the HTTP client sets: framing, connection, and the host that the policy checked.
+/// Headers that only the HTTP client sets: framing, connection, and the host that the policy
+/// checked.
 static OWN_HEADERS: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -88,7 +89,8 @@ impl Hop {
     }
 }
 
-/// Returns the target of a redirect as the response spells it; `None` if the response is not a redirect.
+/// Returns the target of a redirect as the response spells it; `None` if the response is not a
+/// redirect.
 pub(crate) fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<&str, std::str::Utf8Error>> {
     use StatusCode as S;
     let redirects = [S::MOVED_PERMANENTLY, S::FOUND, S::SEE_OTHER, S::TEMPORARY_REDIRECT, S::PERMANENT_REDIRECT];

@@ -4,14 +4,16 @@ use bytes::Bytes;
 
 use crate::client::{HeaderMap, Method, StatusCode};
 
-/// An HTTP request. Headers of the connection, framing and `Host` are set by the host and refused here.
+/// An HTTP request. Headers of the connection, framing and `Host` are set by the host and refused
+/// here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method. CONNECT and TRACE are refused.
     pub method: Method,
     /// An absolute HTTP or HTTPS URL.
     pub url: String,
-    /// The headers. A value that is marked as sensitive is not sent to another origin after a redirect.
+    /// The headers. A value that is marked as sensitive is not sent to another origin after a
+    /// redirect.
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,

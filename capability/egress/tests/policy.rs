@@ -1,4 +1,4 @@
-//! What the guard decides before anything is sent: spellings of addresses, rules, domain lists.
+//! The checks before anything is sent: spellings of addresses, rules and domain lists.
 
 use wattle_egress::{DomainPattern, Egress, HostRule, Policy};
 
@@ -9,7 +9,7 @@ fn outcome(egress: &Egress, url: &str) -> String {
     }
 }
 
-/// Each row is `URL => a word that the outcome holds`; the URL may stretch over lines.
+/// Each row is `URL => a word of the outcome`. The URL may span several lines.
 #[test]
 fn urls_are_judged_by_the_host_that_they_really_name() {
     let egress = Egress::new(Policy::default());

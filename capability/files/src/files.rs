@@ -1,5 +1,5 @@
-//! The public operations on a run's files. Each resolves its paths once, asks the guard once about each
-//! path, and calls the tree while it holds the store's lock.
+//! The public operations on a run's files. Each resolves its paths once, asks the guard once about
+//! each path, and calls the tree while it holds the store's lock.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -29,14 +29,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the files of a run whose writes stay in memory, over a base if there is one. The overlay
-    /// uses at most `limit` bytes for content and metadata.
+    /// Creates the files of a run whose writes stay in memory, over a base if there is one. The
+    /// overlay uses at most `limit` bytes for content and metadata.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
         Files::new(Store::Overlay(Overlay::new(base, limit)))
     }
 
-    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists them too.
+    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists them
+    /// too.
     #[must_use]
     pub fn write_through(base: Base) -> Files {
         Files::new(Store::WriteThrough(WriteThrough::new(base)))
@@ -46,8 +47,8 @@ impl Files {
         Files { store: SharedStore::new(store), guard: None }
     }
 
-    /// Returns a handle to the same files that asks `guard` about the paths of each operation: about the
-    /// entry itself and, if that is a link, about the link's target.
+    /// Returns a handle to the same files that asks `guard` about the paths of each operation:
+    /// about the entry itself and, if that is a link, about the link's target.
     #[must_use]
     pub fn guarded(&self, guard: PathGuard) -> Files {
         Files { store: self.store.clone(), guard: Some(guard) }
@@ -64,13 +65,14 @@ impl Files {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// If the file does not exist, cannot be read, or is larger than [`READ_LIMIT`](crate::READ_LIMIT).
+    /// If the file does not exist, cannot be read, or is larger than
+    /// [`READ_LIMIT`](crate::READ_LIMIT).
     pub fn read(&self, path: &str) -> Result<Bytes, FilesError> {
         self.open(path)?.read_all()
     }
 
-    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`](crate::READ_LIMIT). Returns fewer
-    /// bytes only at the end of the file, and none beyond it.
+    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`](crate::READ_LIMIT). Returns
+    /// fewer bytes only at the end of the file, and none beyond it.
     ///
     /// # Errors
     /// If the file does not exist or cannot be read.
@@ -78,8 +80,8 @@ impl Files {
         self.open(path)?.read_at(offset, len)
     }
 
-    /// Opens a file for reading in parts. The reader keeps the file that it opened: the current content
-    /// of an overlay's file, or the base's file even if it is moved or removed.
+    /// Opens a file for reading in parts. The reader keeps the file that it opened: the current
+    /// content of an overlay's file, or the base's file even if it is moved or removed.
     ///
     /// # Errors
     /// If the file does not exist or cannot be read.
@@ -90,8 +92,8 @@ impl Files {
     /// Writes a whole file and replaces an existing one. Creates missing parent folders.
     ///
     /// # Errors
-    /// If the path or a parent is an entry of another type, the overlay is full, or the base does not
-    /// allow it.
+    /// If the path or a parent is an entry of another type, the overlay is full, or the base does
+    /// not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.on_file(path, Target::Write, |tree, path| change::write(tree, path, data))
     }
@@ -107,8 +109,8 @@ impl Files {
     /// Creates an empty file in an existing folder.
     ///
     /// # Errors
-    /// If an entry exists at the path (even a link whose target does not exist), or the folder does not;
-    /// else as [`Files::write`].
+    /// If an entry exists at the path (even a link whose target does not exist), or the folder does
+    /// not; else as [`Files::write`].
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
         self.on_path(path, Target::Write, FinalLink::Keep, create)
@@ -122,8 +124,8 @@ impl Files {
         self.edit(path, Edit::Append(data))
     }
 
-    /// Writes at an offset of a file. A gap before the offset is filled with zeros. Creates the file and
-    /// its missing parent folders.
+    /// Writes at an offset of a file. A gap before the offset is filled with zeros. Creates the
+    /// file and its missing parent folders.
     ///
     /// # Errors
     /// As [`Files::append`].
@@ -184,8 +186,8 @@ impl Files {
         self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::read_link(tree, path))
     }
 
-    /// Returns the path of an entry from the top, such as `/a/b`, without links. Names that do not exist
-    /// are kept.
+    /// Returns the path of an entry from the top, such as `/a/b`, without links. Names that do not
+    /// exist are kept.
     ///
     /// # Errors
     /// If the path, or a link on it, leads out of the workdir.
@@ -193,12 +195,12 @@ impl Files {
         self.on_path(path, Target::Read, FinalLink::Follow, |_, path| Ok(format!("/{}", path.as_str())))
     }
 
-    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the top of the
-    /// workdir, and is stored relative to the link. The target need not exist.
+    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the top
+    /// of the workdir, and is stored relative to the link. The target need not exist.
     ///
     /// # Errors
-    /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or the
-    /// base does not allow it.
+    /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or
+    /// the base does not allow it.
     pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
         let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_link(tree, target, resolved, path);
         self.on_path(path, Target::Write, FinalLink::Keep, create)
@@ -207,8 +209,8 @@ impl Files {
     /// Creates a folder and its missing parents. Does nothing if the folder exists.
     ///
     /// # Errors
-    /// If an entry of another type exists at the path, the overlay is full, or the base does not allow
-    /// it.
+    /// If an entry of another type exists at the path, the overlay is full, or the base does not
+    /// allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Follow, change::create_folders)
     }
@@ -221,8 +223,8 @@ impl Files {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
 
-    /// Sets the time when a file's content last changed. Does nothing for a folder. [`Files::changes`]
-    /// does not list it.
+    /// Sets the time when a file's content last changed. Does nothing for a folder.
+    /// [`Files::changes`] does not list it.
     ///
     /// # Errors
     /// If the entry does not exist, the overlay is full, or the base does not allow it.
@@ -239,22 +241,24 @@ impl Files {
         self.on_path(path, Target::Write, FinalLink::Keep, change::remove)
     }
 
-    /// Removes an entry; a folder with everything in it. Links in the folder are removed, not followed.
+    /// Removes an entry; a folder with everything in it. Links in the folder are removed, not
+    /// followed.
     ///
     /// # Errors
-    /// If the entry does not exist, the folder contains more than [`ENTRY_LIMIT`](crate::ENTRY_LIMIT)
-    /// entries or a name that is not UTF-8, or the base does not allow it.
+    /// If the entry does not exist, the folder contains more than
+    /// [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries or a name that is not UTF-8, or the base does
+    /// not allow it.
     pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Tree, FinalLink::Keep, change::remove_all)
     }
 
-    /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces a
-    /// file at `to`, and a folder replaces an empty folder. An overlay copies a folder of the base with
-    /// its content.
+    /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces
+    /// a file at `to`, and a folder replaces an empty folder. An overlay copies a folder of the
+    /// base with its content.
     ///
     /// # Errors
-    /// If `from` does not exist, another entry is at `to`, the overlay is full, or the base does not
-    /// allow it.
+    /// If `from` does not exist, another entry is at `to`, the overlay is full, or the base does
+    /// not allow it.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
         self.retry(from, |tree| {
             let source = self.resolve(tree, from, Target::Tree, FinalLink::Keep)?;
@@ -273,10 +277,10 @@ impl Files {
         self.store.lock().tree().changes()
     }
 
-    /// Applies the overlay's changes to the base, and returns them sorted by path. Each file appears as
-    /// a whole or not at all. An entry that somebody else has changed since the run read it is left
-    /// unchanged, and nothing is removed unless everything else succeeded. In a run that writes through,
-    /// all changes are in the base already, so there are none to apply.
+    /// Applies the overlay's changes to the base, and returns them sorted by path. Each file
+    /// appears as a whole or not at all. An entry that somebody else has changed since the run read
+    /// it is left unchanged, and nothing is removed unless everything else succeeded. In a run that
+    /// writes through, all changes are in the base already, so there are none to apply.
     ///
     /// # Errors
     /// If a change could not be applied: the changes that were applied and those that were not.
@@ -309,8 +313,8 @@ impl Files {
         matches!(&*self.store.lock(), Store::Overlay(_))
     }
 
-    /// Returns the changes to the overlay since the last call, as text for [`Files::restore`]. Returns
-    /// `None` if there are none, and in a run that writes through.
+    /// Returns the changes to the overlay since the last call, as text for [`Files::restore`].
+    /// Returns `None` if there are none, and in a run that writes through.
     #[must_use]
     pub fn take_delta(&self) -> Option<String> {
         match &mut *self.store.lock() {
@@ -319,8 +323,8 @@ impl Files {
         }
     }
 
-    /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader that
-    /// starts with an empty one. A run that writes through has no deltas.
+    /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader
+    /// that starts with an empty one. A run that writes through has no deltas.
     pub fn mark_all_changed(&self) {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.mark_all_changed(),
@@ -328,8 +332,8 @@ impl Files {
         }
     }
 
-    /// Applies a delta of an overlay over the same base. Deltas must be applied in the order in which
-    /// [`Files::take_delta`] returned them.
+    /// Applies a delta of an overlay over the same base. Deltas must be applied in the order in
+    /// which [`Files::take_delta`] returned them.
     ///
     /// # Errors
     /// If the text is not a delta, or the run writes through.
@@ -377,7 +381,8 @@ impl Files {
         resolve(tree, path, final_link, target, self.guard.as_ref())
     }
 
-    /// Performs an operation, and repeats it if a link appeared on a path after the path was resolved.
+    /// Performs an operation, and repeats it if a link appeared on a path after the path was
+    /// resolved.
     fn retry<T>(
         &self,
         path: &str,

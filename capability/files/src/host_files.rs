@@ -25,9 +25,9 @@ const MAX_FOLDER_FILES: usize = 1_000;
 /// nothing by a new file in between.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A list of the host's own files and folders, by their paths on the host. They need not exist yet. A
-/// folder includes everything in it. Those in a workdir are protected from its runs under every name:
-/// other spellings, links, hard links and mounts.
+/// A list of the host's own files and folders, by their paths on the host. They need not exist yet.
+/// A folder includes everything in it. Those in a workdir are protected from its runs under every
+/// name: other spellings, links, hard links and mounts.
 ///
 /// ```
 /// use wattle_files::HostFiles;
@@ -80,8 +80,8 @@ impl HostFiles {
         self.0.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the paths, from the top of a workdir, that no commit may contain: the hidden files and
-    /// the files that the host writes there itself.
+    /// Returns the paths, from the top of a workdir, that no commit may contain: the hidden files
+    /// and the files that the host writes there itself.
     #[must_use]
     pub fn not_committed(&self, workdir: &Path) -> Vec<PathBuf> {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
@@ -129,8 +129,8 @@ impl HostFileRules {
         HostFileRules { rules: rules.collect(), ..HostFileRules::default() }
     }
 
-    /// Updates the inodes. The files of a hidden folder are included, because they may have hard links
-    /// elsewhere.
+    /// Updates the inodes. The files of a hidden folder are included, because they may have hard
+    /// links elsewhere.
     pub(crate) fn refresh(&mut self) {
         if self.rules.is_empty() || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL) {
             return;
@@ -165,8 +165,8 @@ impl HostFileRules {
         self.rules.is_empty()
     }
 
-    /// Returns the reason why a run may not use a path; `None` if it may. A path in a protected folder is
-    /// protected.
+    /// Returns the reason why a run may not use a path; `None` if it may. A path in a protected
+    /// folder is protected.
     pub(crate) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
         let name = path.names().next().unwrap_or_default();
         if is_staging(path) {
@@ -188,8 +188,8 @@ impl HostFileRules {
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }
 
-    /// Returns the path and the name of a file below a folder that prevents the folder from being moved
-    /// or removed.
+    /// Returns the path and the name of a file below a folder that prevents the folder from being
+    /// moved or removed.
     pub(crate) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
         self.rules.iter().find_map(|rule| {
             let path = rule.paths.iter().find(|at| at.below(folder).is_some())?;
@@ -214,8 +214,8 @@ pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))
 }
 
-/// Adds the device and inode of a file to the list. Returns true if it is a folder, and `None` if it
-/// does not exist.
+/// Adds the device and inode of a file to the list. Returns true if it is a folder, and `None` if
+/// it does not exist.
 fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(path).ok()?;
@@ -223,8 +223,8 @@ fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     Some(meta.is_dir())
 }
 
-/// Returns the absolute paths of a file: the path itself and, if it is a link, its target. Links in the
-/// parents are followed as far as the parents exist.
+/// Returns the absolute paths of a file: the path itself and, if it is a link, its target. Links in
+/// the parents are followed as far as the parents exist.
 fn spellings(path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else { return Vec::new() };
     let mut named = path.clone();

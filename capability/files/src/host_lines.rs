@@ -39,8 +39,8 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a last line without a line break, which a process left that was stopped while it wrote the
-/// line. Does nothing if the file does not exist.
+/// Removes a last line without a line break, which a process left that was stopped while it wrote
+/// the line. Does nothing if the file does not exist.
 ///
 /// # Errors
 /// If it is not a regular file, or cannot be changed.

@@ -1,10 +1,10 @@
 //! The handle of the workdir's folder. The operating system resolves names below it without
 //! following any link.
 //!
-//! [`resolve`](crate::tree::resolve) follows links, in the base and the overlay as one tree, and the
-//! run's guard decides about each resolved path before it gets here. So a link on such a path
-//! appeared after the check. The operation then fails with `ELOOP`, and the caller resolves the path
-//! again.
+//! [`resolve`](crate::tree::resolve) follows links, in the base and the overlay as one tree, and
+//! the run's guard decides about each resolved path before it gets here. So a link on such a path
+//! appeared after the check. The operation then fails with `ELOOP`, and the caller resolves the
+//! path again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -173,8 +173,8 @@ pub(crate) fn regular_file_meta(file: impl AsFd) -> io::Result<Meta> {
     }
 }
 
-/// Returns true if the error means that the entry does not exist, or that one of its parents is not a
-/// folder.
+/// Returns true if the error means that the entry does not exist, or that one of its parents is not
+/// a folder.
 pub(crate) fn is_absent(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::NOENT | Errno::NOTDIR))
 }

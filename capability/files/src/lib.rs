@@ -40,8 +40,8 @@
 //!
 //! # Modules
 //! Each module imports only modules that are above it in this list.
-//! - `path`, `printable`, `jail`, `stamp`, `entry`, `error`, `host_files`, `host_lines`, `git_names`: the
-//!   vocabulary.
+//! - `path`, `printable`, `hex`, `jail`, `stamp`, `entry`, `host_files`, `error`, `host_lines`,
+//!   `git_names`, `reader`: the vocabulary.
 //! - `base`: the workdir on disk.
 //! - `tree`: the trait `Tree`, and the rules that hold for both of its implementations: resolving
 //!   paths, looking entries up, changing them, and protecting repositories.

@@ -46,8 +46,8 @@ impl Intent {
 /// A path from the top of the workdir: names joined by `/`, without a leading or trailing `/`. The
 /// top is the empty text.
 ///
-/// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the limits on size and
-/// depth hold. `..` is resolved in the text, before any link is followed, so a path that climbs
+/// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the limits on size
+/// and depth hold. `..` is resolved in the text, before any link is followed, so a path that climbs
 /// above the top is refused without a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RunPath(String);
@@ -58,8 +58,8 @@ impl RunPath {
         RunPath(String::new())
     }
 
-    /// Parses a path that a program or a model wrote. The text is relative or absolute, both from the
-    /// top of the workdir. Resolves `.`, `..` and repeated `/`.
+    /// Parses a path that a program or a model wrote. The text is relative or absolute, both from
+    /// the top of the workdir. Resolves `.`, `..` and repeated `/`.
     pub(crate) fn parse(text: &str) -> Result<RunPath, PathFault> {
         if text.is_empty() {
             return Err(PathFault::Empty);
@@ -152,7 +152,8 @@ impl RunPath {
         Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
     }
 
-    /// Returns true if a link at this path stays in the workdir, but would lead out of it from `to`.
+    /// Returns true if a link at this path stays in the workdir, but would lead out of it from
+    /// `to`.
     pub(crate) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
         self.link_to(target).is_ok() && to.link_to(target) == Err(PathFault::Escapes)
     }

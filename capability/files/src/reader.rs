@@ -43,8 +43,8 @@ impl Reader {
         }
     }
 
-    /// Returns true if the file has not changed since it was opened. An open file of the overlay never
-    /// changes.
+    /// Returns true if the file has not changed since it was opened. An open file of the overlay
+    /// never changes.
     ///
     /// # Errors
     /// If the base cannot be read.
@@ -67,8 +67,8 @@ impl Reader {
         }
     }
 
-    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`]. Returns fewer bytes only at the end
-    /// of the file, and none beyond it.
+    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`]. Returns fewer bytes only at the
+    /// end of the file, and none beyond it.
     ///
     /// # Errors
     /// If the base cannot be read.
@@ -107,7 +107,8 @@ impl Reader {
         match &self.source {
             Source::Memory(content) => Ok(content.clone()),
             Source::Base { file, size, .. } => {
-                // The file may have grown since, and files that the kernel generates report no size.
+                // The file may have grown since, and files that the kernel generates report no
+                // size.
                 let data = read_range(file, 0, max.saturating_add(1), *size)
                     .map_err(|cause| BoundedReadError::Failed(FilesError::io(Intent::Read, &self.path, cause)))?;
                 if data.len() as u64 > max {
@@ -127,8 +128,8 @@ pub(crate) enum BoundedReadError {
     Failed(FilesError),
 }
 
-/// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first and
-/// then as the file needs it, but not for all of `len` at once.
+/// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first
+/// and then as the file needs it, but not for all of `len` at once.
 fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io::Result<Vec<u8>> {
     const STEP: usize = 64 << 10;
     let len = usize::try_from(len).unwrap_or(usize::MAX);

@@ -47,7 +47,8 @@ impl FileStamp {
         self.size
     }
 
-    /// Returns the time when the file's content or metadata last changed, in nanoseconds since 1970.
+    /// Returns the time when the file's content or metadata last changed, in nanoseconds since
+    /// 1970.
     #[must_use]
     pub fn changed(&self) -> i128 {
         i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1)
@@ -76,8 +77,8 @@ impl FileStamp {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns true if both are versions of the same file with the same content, as far as that can be
-    /// known after a move: a move updates the time of the last status change.
+    /// Returns true if both are versions of the same file with the same content, as far as that can
+    /// be known after a move: a move updates the time of the last status change.
     pub(crate) fn is_same_after_move(&self, other: &FileStamp) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }

@@ -1,9 +1,9 @@
 //! Writing an open file: by its current path in an overlay, or by a handle in the base.
 //!
-//! A file of the base is changed in place, part by part, as with a shell's `>`: other processes see it
-//! grow, and a killed process leaves what it has written so far. [`Files::write`](crate::Files::write)
-//! replaces a file as a whole instead. Each append is one write at the current end of the file, even if
-//! other processes append too.
+//! A file of the base is changed in place, part by part, as with a shell's `>`: other processes see
+//! it grow, and a killed process leaves what it has written so far.
+//! [`Files::write`](crate::Files::write) replaces a file as a whole instead. Each append is one
+//! write at the current end of the file, even if other processes append too.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,8 @@ use crate::path::{Intent, RunPath};
 use crate::store::SharedStore;
 use crate::tree::{Edit, OpenFile, change};
 
-/// An open file that can be written in parts at any offset. Readers see each part once it is written.
-/// Writes to a file that was removed after it was opened are discarded.
+/// An open file that can be written in parts at any offset. Readers see each part once it is
+/// written. Writes to a file that was removed after it was opened are discarded.
 #[derive(Debug)]
 pub struct Writer {
     store: SharedStore,
@@ -83,8 +83,8 @@ fn edit_base(path: &RunPath, file: &File, edit: Edit<'_>) -> Result<u64, FilesEr
     .map_err(io)
 }
 
-/// Appends at the current end of the file, and returns the new size. Sets the append flag of the handle
-/// only for this write.
+/// Appends at the current end of the file, and returns the new size. Sets the append flag of the
+/// handle only for this write.
 fn append(file: &File, data: &[u8]) -> io::Result<u64> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;

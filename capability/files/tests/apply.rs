@@ -1,4 +1,5 @@
-//! Carrying changes out while somebody else changes the base: conflicts are told, and nothing is lost.
+//! Applying changes while somebody else changes the base: conflicts are reported, and nothing is
+//! lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -13,7 +14,7 @@ struct World {
 }
 
 impl World {
-    /// A run over a base with these files.
+    /// Creates a run over a base with these files.
     fn over(paths: &[&str]) -> World {
         let dir = tempfile::tempdir().unwrap();
         let world = World { files: Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), dir };
@@ -23,7 +24,7 @@ impl World {
         world
     }
 
-    /// The user writes a file of the base.
+    /// Writes a file of the base as the user.
     fn user(&self, path: &str, data: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -63,17 +64,14 @@ fn a_file_that_changed_since_it_was_read_is_left_as_it_is() {
     let error = world.files.apply().unwrap_err();
     assert!(error.has_conflict() && error.done.is_empty() && error.failed.len() == 2);
     let lines = error.to_string();
-    assert!(
-        lines.starts_with("2 of 2 changes were not carried out\nnot done: modified appended (9 bytes): "),
-        "{lines}"
-    );
-    assert_eq!(world.files.read("read").unwrap(), "from what was read", "the run's words are not lost");
+    assert!(lines.starts_with("failed to apply 2 of 2 changes\nfailed: modified appended (9 bytes): "), "{lines}");
+    assert_eq!(world.files.read("read").unwrap(), "from what was read", "the run's content is not lost");
     world.user("read", "from what was read");
     world.files.remove("appended").unwrap();
     assert_eq!(
         world.refused().1,
         [conflict("deleted appended (16 bytes)")],
-        "what the user made the same is no change"
+        "a file with equal content is not a change"
     );
 }
 
@@ -186,15 +184,18 @@ fn a_conflict_says_what_is_there_and_can_be_tried_again() {
     std::fs::create_dir(world.dir.path().join("replaced")).unwrap();
     let words = world.files.apply().unwrap_err().to_string();
     for line in [
-        "`edited` was changed by somebody else since the run looked at it: a file of 16 bytes is there by now; it is left as it is",
-        "`removed` was changed by somebody else since the run looked at it: nothing is there by now; it is left as it is",
-        "`replaced` was changed by somebody else since the run looked at it: a folder is there by now; it is left as it is",
-        "\ndone: modified quiet (16 bytes)",
-        "\nhint: move your own version away, or merge the two, then carry the changes out again",
+        "somebody else changed `edited` since the run read it: it is now a file of 16 bytes; it is left unchanged",
+        "somebody else changed `removed` since the run read it: it no longer exists; it is left unchanged",
+        "somebody else changed `replaced` since the run read it: it is now a folder; it is left unchanged",
+        "\napplied: modified quiet (16 bytes)",
+        "\nhint: move your own version away, or merge the two, then apply the changes again",
     ] {
         assert!(words.contains(line), "{line}\n{words}");
     }
-    assert!(words.starts_with("3 of 5 changes were not carried out") || words.starts_with("4 of 5"), "{words}");
+    assert!(
+        words.starts_with("failed to apply 3 of 5 changes") || words.starts_with("failed to apply 4 of 5"),
+        "{words}"
+    );
     std::fs::rename(world.dir.path().join("edited"), world.dir.path().join("edited.mine")).unwrap();
     std::fs::remove_dir(world.dir.path().join("replaced")).unwrap();
     let _ = world.files.apply();

@@ -1,4 +1,4 @@
-//! The run's files: what reads, writes, moves and removals mean, over a base and without one.
+//! Reads, writes, moves and removals, over a base and without one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -8,20 +8,20 @@ use common::{Tree, base, kinds, names, tree};
 use wattle_files::{ChangeKind, EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT, READ_LIMIT};
 use wattle_lang::Code;
 
-/// The same story on each kind of run.
-fn each(story: impl Fn(&Files, &str)) {
-    story(&Files::overlay(None, OVERLAY_LIMIT), "memory");
+/// Runs a test on each type of run.
+fn each(test: impl Fn(&Files, &str)) {
+    test(&Files::overlay(None, OVERLAY_LIMIT), "memory");
     let dir = tempfile::tempdir().unwrap();
-    story(&Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), "overlay");
+    test(&Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), "overlay");
     assert_eq!(tree(dir.path()), Tree::new(), "an overlay does not write to its base");
-    story(&Files::write_through(base(&dir)), "write-through");
+    test(&Files::write_through(base(&dir)), "write-through");
 }
 
 fn changes(files: &Files) -> Vec<String> {
     files.changes().unwrap().iter().map(ToString::to_string).collect()
 }
 
-/// `a/x/1`, `a/2`, `keep` in a base.
+/// Creates a base with `a/x/1`, `a/2` and `keep`.
 fn filled() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("a/x")).unwrap();
@@ -85,54 +85,54 @@ fn parts_of_files_are_read_and_written() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_words() {
+fn invalid_operations_are_refused_with_reasons() {
     each(|files, kind| {
         files.write("d/readme.md", b"x").unwrap();
         files.write("d/notes.txt", b"x").unwrap();
         files.mkdir("empty").unwrap();
-        let told = |result: Result<(), FilesError>, code: Code, text: &str| {
+        let fails = |result: Result<(), FilesError>, code: Code, text: &str| {
             let error = result.unwrap_err();
             assert_eq!((error.code(), error.to_string().as_str()), (code, text), "{kind}");
         };
         let read = |path: &str| files.read(path).map(drop);
         let (enoent, eexist, eaccess) = (Code::ENOENT, Code::EEXIST, Code::EACCESS);
         let not_empty = "the folder `d` is not empty, it has: notes.txt, readme.md; remove what it holds first";
-        let taken = "`d/readme.md` is a file already; remove it first, or use another name";
+        let taken = "`d/readme.md` is already a file; remove it first, or use another name";
         let below = "`d/readme.md` is a file, not a folder";
-        told(read("d/note"), enoent, "no such file or folder `d/note`; the folder `d` has: notes.txt, readme.md");
+        fails(read("d/note"), enoent, "no such file or folder `d/note`; the folder `d` has: notes.txt, readme.md");
         let far =
-            "no such file or folder `x/y`: its folder is missing; the nearest that is there, `/`, has: d/, empty/";
-        told(read("x/y"), enoent, far);
-        told(read("empty/f"), enoent, "no such file or folder `empty/f`; the folder `empty` is empty");
-        told(read("d/readme.md/x"), enoent, below);
-        told(read("d"), eexist, "`d` is a folder, not a file; list it, or read a file in it");
-        told(read("/"), eexist, "`/` is a folder, not a file; list it, or read a file in it");
-        told(read(""), Code::EPARSE, "the path is empty; `/` is the top of the working dir");
-        told(read("a\0b"), Code::EPARSE, "the path `a\\u{0}b` holds a NUL byte; take it out");
-        told(read("../x"), eaccess, "read blocked: path escapes your working dir");
-        told(files.write("../x", b""), eaccess, "write blocked: path escapes your working dir");
-        told(files.write("d", b""), eexist, "`d` is a folder, not a file; name a file in it");
-        told(files.write("new/", b""), eexist, "`new/` names a folder, and a file is needed; add the file's name");
-        told(files.write("d/readme.md/x/y", b""), enoent, below);
-        told(files.mkdir("d/readme.md"), eexist, taken);
-        told(files.mkdir("d/readme.md/x"), enoent, below);
-        told(files.list("d/readme.md").map(drop), enoent, below);
-        told(files.remove("d"), eexist, not_empty);
-        told(files.remove("/"), eaccess, "the top of the working dir cannot be removed; name an entry in it");
-        told(files.remove_all("a/.."), eaccess, "the top of the working dir cannot be removed; name an entry in it");
-        told(files.rename("d", "d/e"), eaccess, "the folder `d` cannot be moved into itself, to `d/e`");
-        told(files.rename("d", "/"), eaccess, "the top of the working dir cannot be replaced; name an entry in it");
+            "no such file or folder `x/y`: its folder does not exist; the nearest existing folder `/` has: d/, empty/";
+        fails(read("x/y"), enoent, far);
+        fails(read("empty/f"), enoent, "no such file or folder `empty/f`; the folder `empty` is empty");
+        fails(read("d/readme.md/x"), enoent, below);
+        fails(read("d"), eexist, "`d` is a folder, not a file; list it, or read a file in it");
+        fails(read("/"), eexist, "`/` is a folder, not a file; list it, or read a file in it");
+        fails(read(""), Code::EPARSE, "the path is empty; `/` is the top of the working dir");
+        fails(read("a\0b"), Code::EPARSE, "the path `a\\u{0}b` holds a NUL byte; take it out");
+        fails(read("../x"), eaccess, "read blocked: path escapes your working dir");
+        fails(files.write("../x", b""), eaccess, "write blocked: path escapes your working dir");
+        fails(files.write("d", b""), eexist, "`d` is a folder, not a file; name a file in it");
+        fails(files.write("new/", b""), eexist, "`new/` names a folder, and a file is needed; add the file's name");
+        fails(files.write("d/readme.md/x/y", b""), enoent, below);
+        fails(files.mkdir("d/readme.md"), eexist, taken);
+        fails(files.mkdir("d/readme.md/x"), enoent, below);
+        fails(files.list("d/readme.md").map(drop), enoent, below);
+        fails(files.remove("d"), eexist, not_empty);
+        fails(files.remove("/"), eaccess, "the top of the working dir cannot be removed; name an entry in it");
+        fails(files.remove_all("a/.."), eaccess, "the top of the working dir cannot be removed; name an entry in it");
+        fails(files.rename("d", "d/e"), eaccess, "the folder `d` cannot be moved into itself, to `d/e`");
+        fails(files.rename("d", "/"), eaccess, "the top of the working dir cannot be replaced; name an entry in it");
         let full_name = "`empty` is a folder; to move into it, name the target in full: `empty/readme.md`";
-        told(files.rename("d/readme.md", "empty"), eexist, full_name);
-        told(files.rename("empty", "d"), eexist, not_empty);
-        told(files.rename("empty", "d/readme.md"), eexist, taken);
-        told(files.read_link("d").map(drop), Code::EPARSE, "`d` is not a link");
+        fails(files.rename("d/readme.md", "empty"), eexist, full_name);
+        fails(files.rename("empty", "d"), eexist, not_empty);
+        fails(files.rename("empty", "d/readme.md"), eexist, taken);
+        fails(files.read_link("d").map(drop), Code::EPARSE, "`d` is not a link");
         assert_eq!(names(files, "d"), ["notes.txt", "readme.md"], "{kind}: nothing was changed");
     });
 }
 
 #[test]
-fn a_missing_file_in_a_large_folder_offers_the_names_most_alike() {
+fn a_missing_file_in_a_large_folder_lists_similar_names() {
     let files = Files::overlay(None, OVERLAY_LIMIT);
     for n in 0..40 {
         files.write(&format!("log-{n:02}.txt"), b"").unwrap();
@@ -144,7 +144,7 @@ fn a_missing_file_in_a_large_folder_offers_the_names_most_alike() {
 }
 
 #[test]
-fn entries_are_moved_with_all_they_hold() {
+fn entries_are_moved_with_their_content() {
     each(|files, kind| {
         files.write("a/x/1", b"1").unwrap();
         files.write("a/2", b"2").unwrap();
@@ -199,7 +199,7 @@ fn the_overlay_hides_replaces_and_restores_what_the_base_has() {
 }
 
 #[test]
-fn the_overlay_has_a_bound_and_gives_room_back() {
+fn the_overlay_has_a_limit_and_frees_room() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("big"), vec![7; 100_000]).unwrap();
     std::fs::create_dir(dir.path().join("d")).unwrap();
@@ -253,7 +253,7 @@ fn reads_are_bounded_but_large_files_can_be_read_in_parts() {
 }
 
 #[test]
-fn permissions_go_along() {
+fn permissions_are_preserved() {
     use std::os::unix::fs::PermissionsExt;
     let dir = filled();
     let at = |name: &str| dir.path().join(name);

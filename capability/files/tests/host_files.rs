@@ -1,4 +1,5 @@
-//! The host's own files in a workdir: no run sees a store or a key, or changes a project file, by whatever name.
+//! The host's own files in a workdir: under no name does a run see a store or a key, or change a
+//! project file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -11,14 +12,14 @@ use wattle_files::{ErrorKind, Files, FilesError, HostFiles, OVERLAY_LIMIT};
 
 const SECRET: &str = "what the store holds";
 
-/// A workdir that has a store, keys and a project file in it.
-struct Place {
+/// A workdir with a store, keys and a project file.
+struct Workdir {
     dir: tempfile::TempDir,
     host: HostFiles,
 }
 
-impl Place {
-    fn new() -> Place {
+impl Workdir {
+    fn new() -> Workdir {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("work");
         std::fs::create_dir_all(top.join("data/keys")).unwrap();
@@ -31,7 +32,7 @@ impl Place {
             .hide_database(top.join("data/store.db"), "the store")
             .hide(top.join("data/keys"), "the folder of keys")
             .protect(top.join("wattle.toml"), "the project file");
-        Place { dir, host }
+        Workdir { dir, host }
     }
 
     fn top(&self) -> std::path::PathBuf {
@@ -50,7 +51,7 @@ fn names(files: &Files, folder: &str) -> Vec<String> {
 
 #[test]
 fn a_store_in_the_workdir_is_neither_read_nor_listed_nor_changed() {
-    let place = Place::new();
+    let place = Workdir::new();
     let before = tree(&place.top());
     for files in place.runs() {
         assert_eq!(names(&files, "/data"), ["notes.txt"]);
@@ -93,7 +94,7 @@ fn a_store_in_the_workdir_is_neither_read_nor_listed_nor_changed() {
 
 #[test]
 fn another_name_of_the_store_does_not_help() {
-    let place = Place::new();
+    let place = Workdir::new();
     let top = place.top();
     symlink("data/store.db", top.join("soft")).unwrap();
     symlink("data", top.join("folder")).unwrap();
@@ -111,7 +112,7 @@ fn another_name_of_the_store_does_not_help() {
     }
     assert_eq!(std::fs::read_to_string(top.join("data/store.db")).unwrap(), SECRET);
     assert_eq!(std::fs::read_to_string(top.join("data/keys/ada.key")).unwrap(), SECRET);
-    // The same store under the name of a link to it.
+    // The same store, named by a link to it.
     let other = HostFiles::default().hide_database(top.join("soft"), "the store");
     let files = Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
@@ -119,7 +120,7 @@ fn another_name_of_the_store_does_not_help() {
 
 #[test]
 fn a_protected_file_is_read_but_not_changed() {
-    let place = Place::new();
+    let place = Workdir::new();
     symlink("wattle.toml", place.top().join("alias")).unwrap();
     for files in place.runs() {
         assert_eq!(files.read("wattle.toml").unwrap(), "steps = 3\n");
@@ -133,7 +134,7 @@ fn a_protected_file_is_read_but_not_changed() {
 
 #[test]
 fn a_file_that_the_host_makes_later_is_kept_from_the_beginning() {
-    let place = Place::new();
+    let place = Workdir::new();
     std::fs::remove_file(place.top().join("wattle.toml")).unwrap();
     for files in place.runs() {
         assert!(files.write("wattle.toml", b"session = \"x\"").is_err());
@@ -142,8 +143,8 @@ fn a_file_that_the_host_makes_later_is_kept_from_the_beginning() {
 }
 
 #[test]
-fn what_is_hidden_is_not_committed() {
-    let place = Place::new();
+fn hidden_files_are_not_committed() {
+    let place = Workdir::new();
     let listed = place.host.not_committed(&place.top());
     for name in ["_steps.jsonl", "data/store.db", "data/store.db-wal", "data/keys"] {
         assert!(listed.iter().any(|path| path.to_str() == Some(name)), "{name}: {listed:?}");
@@ -151,11 +152,11 @@ fn what_is_hidden_is_not_committed() {
     assert!(!listed.iter().any(|path| path.to_str() == Some("wattle.toml")));
 }
 
-/// A folder that came with a workdir can have anything in it, records of a killed process among them.
+/// A staging folder that came with a workdir can contain anything, such as forged records.
 #[test]
 fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = Workdir::new();
     let top = place.top();
     std::fs::create_dir(top.join(".git")).unwrap();
     std::fs::write(top.join(".git/config"), "[core]").unwrap();

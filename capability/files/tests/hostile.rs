@@ -1,5 +1,5 @@
-//! Paths that want out: every one is refused or stays inside, and a sentinel beside the workdir is never touched. The
-//! tests may run as root, so that permissions do not do the jail's work.
+//! Paths that try to leave the workdir: each is refused or stays inside, and a file beside the
+//! workdir is never touched. The tests may run as root, where permissions protect nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -16,7 +16,7 @@ use wattle_lang::Code;
 
 const SECRET: &str = "SENTINEL";
 
-/// `work` (the base) beside `outside`, which nothing may read or change.
+/// The folder `work` (the base) beside the folder `outside`, which nothing may read or change.
 struct Yard {
     dir: tempfile::TempDir,
 }
@@ -155,10 +155,11 @@ fn nothing_outside_is_read_or_written() {
 }
 
 #[test]
-fn odd_paths_that_stay_inside_are_taken_as_they_are() {
+fn unusual_paths_inside_are_used_literally() {
     let yard = Yard::new();
     for files in yard.runs() {
-        // None of these is special here: no home, no address, no device, no other machine's separators.
+        // None of these is special here: no home, no address, no device, no other machine's
+        // separators.
         for path in [
             "~/.ssh/id",
             "file:///etc/passwd",

@@ -1,6 +1,6 @@
-//! Random stories told to a plain model, to an overlay and to a run that writes through: all three agree on every
-//! outcome and on every view, both runs list the same changes, and the overlay's changes, once carried out, leave the
-//! same tree on disk.
+//! Random operations on a simple model, on an overlay and on a run that writes through. All three
+//! return the same results and the same trees, both runs list the same changes, and the overlay's
+//! changes result in the same tree on disk after they are applied.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -71,7 +71,7 @@ impl Model {
         true
     }
 
-    /// Whether the operation is carried out; what is not leaves everything as it was.
+    /// Performs an operation. Returns true if it succeeded; a failed operation changes nothing.
     fn apply(&mut self, op: &Op) -> bool {
         match op {
             Op::Write(path, data) => self.edit(path, true, |old| data.clone_into(old)),
@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(&tree(under.path()), &model.tree());
         prop_assert_eq!(&tree(through_dir.path()), &model.tree());
         prop_assert_eq!(overlay.used(), 0);
-        // The same run may go on, and apply once more.
+        // The run can continue, and apply its changes again.
         for op in &last {
             let done = model.apply(op);
             prop_assert_eq!(carry_out(&overlay, op).is_ok(), done, "{:?}", op);

@@ -1,4 +1,4 @@
-//! Files that stay open, links that are made, and entries that must be new: alike in all kinds of run.
+//! Open files, new links, and entries that must not exist, in all types of run.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use common::{base, kinds, names};
 use wattle_files::{ChangeKind, EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT};
 
-/// Tells a story to each kind of run; where there is a base it holds `old.txt` ("old") and the folder `dir`.
-fn each(story: impl Fn(&Files, &str)) {
+/// Runs a test on each type of run. The files contain `old.txt` ("old") and the folder `dir`.
+fn each(test: impl Fn(&Files, &str)) {
     for kind in ["memory", "overlay", "through"] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("dir")).unwrap();
@@ -25,7 +25,7 @@ fn each(story: impl Fn(&Files, &str)) {
             files.write("old.txt", b"old").unwrap();
         }
         assert_eq!(files.is_memory(), kind == "memory");
-        story(&files, kind);
+        test(&files, kind);
     }
 }
 
@@ -34,7 +34,7 @@ fn kind(result: Result<(), FilesError>) -> Option<ErrorKind> {
 }
 
 #[test]
-fn a_writer_keeps_to_its_file() {
+fn a_writer_follows_its_file() {
     each(|files, run| {
         let writer = files.writer("old.txt").unwrap();
         assert_eq!(writer.append(b"er").unwrap(), 5, "{run}");
@@ -56,7 +56,7 @@ fn a_writer_keeps_to_its_file() {
 }
 
 #[test]
-fn a_writer_is_of_a_file_that_is_there() {
+fn a_writer_needs_an_existing_file() {
     each(|files, run| {
         for (path, expected) in
             [("none", ErrorKind::NotFound), ("dir", ErrorKind::IsFolder), ("../x", ErrorKind::Escape)]
@@ -67,7 +67,7 @@ fn a_writer_is_of_a_file_that_is_there() {
 }
 
 #[test]
-fn a_file_that_another_replaced_takes_what_is_written_to_its_old_writer_nowhere() {
+fn writes_to_a_replaced_file_are_discarded() {
     each(|files, run| {
         files.write("new.txt", b"new").unwrap();
         let writer = files.writer("old.txt").unwrap();
@@ -78,7 +78,7 @@ fn a_file_that_another_replaced_takes_what_is_written_to_its_old_writer_nowhere(
 }
 
 #[test]
-fn what_must_be_new_is() {
+fn create_new_refuses_existing_entries() {
     each(|files, run| {
         files.symlink("nowhere", "dangling").unwrap();
         for path in ["old.txt", "dir", "/", "dangling"] {
@@ -111,7 +111,7 @@ fn links_lead_where_they_say_and_never_out() {
         for target in ["../..", "../../old.txt", "a/../../../x", "/.."] {
             assert_eq!(kind(files.symlink(target, "dir/c")), Some(ErrorKind::Escape), "{run} {target}");
         }
-        // It stands at the top, whatever way led there.
+        // The link is at the top, by whatever path it was created.
         assert_eq!(kind(files.symlink("..", "dir/up/c")), Some(ErrorKind::Escape), "{run}");
         assert_eq!(kind(files.symlink("x", "old.txt")), Some(ErrorKind::Exists), "{run}");
         assert_eq!(kind(files.symlink("x", "_steps.jsonl")), Some(ErrorKind::Denied), "{run}");
@@ -120,7 +120,7 @@ fn links_lead_where_they_say_and_never_out() {
 }
 
 #[test]
-fn a_link_is_not_moved_to_where_it_leads_out() {
+fn a_link_is_not_moved_to_a_path_from_which_it_leads_out() {
     each(|files, run| {
         files.mkdir("dir/deep").unwrap();
         files.symlink("../../old.txt", "dir/deep/link").unwrap();
@@ -137,7 +137,7 @@ fn a_link_is_not_moved_to_where_it_leads_out() {
 }
 
 #[test]
-fn links_are_carried_out_on_the_base() {
+fn links_are_applied_to_the_base() {
     let dir = tempfile::tempdir().unwrap();
     let files = Files::overlay(Some(base(&dir)), OVERLAY_LIMIT);
     files.write("a/file", b"text").unwrap();
@@ -152,7 +152,7 @@ fn links_are_carried_out_on_the_base() {
 }
 
 #[test]
-fn times_are_set_and_are_no_change() {
+fn times_are_set_and_are_not_changes() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     each(|files, run| {
         files.set_modified("old.txt", time).unwrap();

@@ -1,4 +1,5 @@
-//! Several processes and one workdir: nothing is lost between them, and a process that is killed leaves whole files and no others.
+//! Several processes in one workdir: nothing is lost, and a killed process leaves only complete
+//! files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -20,7 +21,7 @@ const DIR: &str = "WATTLE_TEST_DIR";
 const LINES: usize = 3_000;
 const FILES: usize = 60;
 
-/// This test binary once more, to do that.
+/// Starts this test binary again for a task.
 fn start(work: &str, dir: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "another_process", "--nocapture"])
@@ -97,7 +98,8 @@ fn three_processes_append_and_no_line_is_lost() {
     }
 }
 
-/// Somebody exchanges a folder for a link to the repository, again and again, while a run writes through it.
+/// Another process repeatedly swaps a folder for a link to the repository while a run writes
+/// through it.
 #[test]
 fn a_swapper_leads_no_write_into_a_repository() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +146,7 @@ fn a_swapper_leads_no_write_into_a_repository() {
 
 #[test]
 fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_no_others() {
-    // As long as it takes on this machine now.
+    // The time that the task takes on this machine.
     let whole = workdir();
     let began = Instant::now();
     assert!(start("apply", whole.path()).wait().unwrap().success());
@@ -152,13 +154,13 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
     let mut killed = 0;
     for round in 0..16_u32 {
         let dir = workdir();
-        // Twice: the second finds what the first left.
+        // The second process completes the changes of the first.
         for part in 0..2 {
             let mut child = start("apply", dir.path());
             if round % 2 == 0 {
                 std::thread::sleep(whole * (1 + (round * 13 + part * 29) % 24) / 24);
             } else {
-                // Its records are on the disk: from here on it takes things out of their places.
+                // Its records are on the disk, so from now on it moves entries.
                 while !has_records(dir.path()) && child.try_wait().unwrap().is_none() {
                     std::thread::yield_now();
                 }
@@ -182,7 +184,7 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
         }
         let in_tree = after.keys().filter(|name| name.starts_with("tree/deep/") && name.ends_with(".txt")).count();
         assert!(in_tree == 0 || in_tree == FILES, "round {round}: a folder goes as a whole, not {in_tree} files");
-        // Once more, and when all is done.
+        // Once to complete the changes, and once more without changes.
         for _ in 0..2 {
             assert!(start("apply", dir.path()).wait().unwrap().success());
             let done = tree(dir.path());
@@ -211,7 +213,7 @@ fn workdir() -> tempfile::TempDir {
     dir
 }
 
-/// Whether a process has put down what it is about to change.
+/// Returns true if a process has written its records.
 fn has_records(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
     entries.into_iter().any(|entry| {

@@ -1,4 +1,4 @@
-//! No run makes a repository, whatever it is named and in whatever order its parts come.
+//! No run creates a repository, with any name and in any order of its parts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -15,7 +15,7 @@ fn runs(dir: &tempfile::TempDir) -> [Files; 3] {
     ]
 }
 
-/// Makes one part of a repository's layout, by one of several ways.
+/// Creates one part of a repository's layout, in one of several ways.
 fn make(files: &Files, folder: &str, part: &str, way: usize) -> bool {
     let at = format!("{folder}{part}");
     let spare = format!("spare-{}", at.replace('/', "-"));
@@ -110,7 +110,7 @@ fn parts_that_others_made_meanwhile_are_not_completed_when_changes_are_carried_o
 }
 
 #[test]
-fn folders_with_such_names_alone_are_as_any_other() {
+fn folders_with_some_of_these_names_are_ordinary() {
     let dir = tempfile::tempdir().unwrap();
     for files in runs(&dir) {
         for path in [

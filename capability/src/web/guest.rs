@@ -27,7 +27,7 @@ const DONE: i32 = 0;
 /// The status of a body that is not text.
 const NOT_TEXT: i32 = 1;
 /// The status of an answer without results.
-const NO_RESULTS: i32 = 3;
+const NO_RESULTS: i32 = 2;
 
 /// A body to convert.
 pub(super) struct Page<'a> {
@@ -68,7 +68,7 @@ pub(super) async fn ready() -> Result<(), Failure> {
 /// removed.
 pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> Result<Text, NoText> {
     let Page { url, content_type, body } = *page;
-    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": 0, "limit": OUTPUT});
+    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain});
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
             (ask(account, &request(true), body, PLAIN, until).await, true)
@@ -77,9 +77,9 @@ pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> 
     };
     let GuestAnswer { status, output } = answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
     let text = String::from_utf8_lossy(&output);
-    match (status, text.split_once('\n')) {
-        (DONE, Some((_, text))) => Ok(Text { text: text.to_owned(), plain }),
-        (NOT_TEXT, _) => Err(NoText::Other(text.into_owned())),
+    match status {
+        DONE => Ok(Text { text: text.into_owned(), plain }),
+        NOT_TEXT => Err(NoText::Other(text.into_owned())),
         _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("failed to convert {url}: {text}")))),
     }
 }

@@ -5,13 +5,13 @@ use wattle_agent::rt::{Argument, Names, Part, Position, Program, Reach, Runtime,
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// The calls that reach outside the run, each with its place.
+/// The calls that reach outside the run, with their positions.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
-/// What a program can touch, a line for each call and for each thing that it names.
+/// Describes what a program can touch: one line for each call and each name.
 pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     let uses = reaching(runtime, program).await;
     if uses.is_empty() {
@@ -35,7 +35,7 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     lines
 }
 
-/// What one call does, once for each thing that it may name.
+/// Describes one call: one line for each name that it may touch.
 fn touched(one: &Use) -> Vec<String> {
     let named = |name: &str| one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name);
     let method = match named("method") {
@@ -60,7 +60,7 @@ fn touched(one: &Use) -> Vec<String> {
         .collect()
 }
 
-/// A text that could be mistaken for something else in its line stands in quotes.
+/// Quotes a text that could be mistaken for another part of its line.
 fn quoted(text: &Text) -> String {
     let shown = text.to_string();
     let plain = !shown.is_empty() && !shown.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"');
@@ -84,7 +84,8 @@ fn noun(target: Target) -> &'static str {
     }
 }
 
-/// The same as JSON: one object for each call. `values` is null where it may be anything; `argument` is null where every call touches it.
+/// Returns what a program can touch as JSON: one object for each call. `values` is null if any
+/// value is possible; `argument` is null if every call touches the target.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {
@@ -122,7 +123,7 @@ fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
     json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
 }
 
-/// A text: as a string where all of it is known, else its parts.
+/// Returns a text as JSON: a string if all of it is known, otherwise its parts.
 fn value(text: &Text) -> Json {
     let part = |part: &Part| match part {
         Part::Literal(text) => json!({"text": text}),

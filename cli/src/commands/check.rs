@@ -1,4 +1,4 @@
-//! `wattle check`: what is wrong with programs, without running them, and the putting right of what is certain.
+//! `wattle check`: checks programs without running them, and applies safe fixes.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::fault::{Exit, Fault};
 use crate::output::{GOOD, diagnostic, paint, visible};
 use crate::{input, output, setup};
 
-/// The most findings that are told of one file.
+/// Maximum number of findings that are reported for a file.
 const MOST: usize = 32;
 
-/// One thing that is worth telling about a file.
+/// A finding about a file.
 enum Finding {
     Unreadable(String),
     Program(Box<Diagnostic>),
@@ -48,7 +48,7 @@ impl Finding {
         }
     }
 
-    /// What stderr shows.
+    /// Renders the finding for stderr.
     fn shown(&self, file: &str, source: &str) -> String {
         match self {
             Finding::Program(found) => format!("{}: {}", visible(file), diagnostic(found, source).trim_end()),
@@ -58,18 +58,18 @@ impl Finding {
     }
 }
 
-/// What became of a file.
+/// The result for a file.
 struct Checked {
     /// The text that the findings are about.
     source: String,
-    /// What was put right.
+    /// The applied fixes.
     fixed: Vec<Diagnostic>,
     findings: Vec<Finding>,
-    /// The program, where it is one.
+    /// The program, if it is valid.
     program: Option<Program>,
 }
 
-/// Checks every file; one that is wrong does not keep the others from being checked.
+/// Checks every file, also after one with errors.
 pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
     let catalog = match args.files.iter().any(|path| is_name(path)) {
         true => Some(setup::folders(&Config::gather(&[args.flags.into(), outer])?)),
@@ -136,7 +136,7 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// Checks a file; where `fix` says so, what can be put right for certain is put right in it before.
+/// Checks a file. If `fix` is true, applies the safe fixes to it first.
 async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fix: bool) -> Checked {
     let unreadable = |why: String| Checked {
         source: String::new(),
@@ -163,7 +163,7 @@ async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fi
     Checked { source, fixed, findings, program }
 }
 
-/// Writes a file anew, whole or not at all, with the permissions that it has.
+/// Replaces a file atomically, with the same permissions.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -189,7 +189,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     let told = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match runtime.check(source, MOST).await {
-            // What only the engine refuses.
+            // Only the engine rejects it.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,
         },
@@ -198,7 +198,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     (findings, prepared.ok())
 }
 
-/// Whether what was given can be the name of a program, and is no file.
+/// Returns true if the argument can be the name of a program and is not a file.
 fn is_name(path: &Path) -> bool {
     path != Path::new("-") && path.extension().is_none() && path.components().count() == 1 && !path.is_file()
 }

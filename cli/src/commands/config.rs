@@ -1,4 +1,4 @@
-//! `wattle config`: the settings, and where each comes from.
+//! `wattle config`: prints the settings and their sources.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::config::{Config, Layer, Row};
 use crate::fault::{Exit, Fault};
 use crate::output;
 
-/// Shows the settings: TOML, or JSON.
+/// Prints the settings as TOML or JSON.
 pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
     let ConfigCommand::Show { origin, json, flags } = command;
     let rows = Config::gather(&[(*flags).into(), outer])?.rows();
@@ -20,7 +20,7 @@ pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault
     Ok(Exit::Done)
 }
 
-/// Lines that could stand in `wattle.toml`; what is not set is a comment.
+/// Renders the settings as lines of a `wattle.toml`. A setting without a value is a comment.
 fn lines(rows: &[Row], origin: bool) -> String {
     let line = |row: &Row| match &row.value {
         Json::Null => format!("# {} is not set", row.name),

@@ -1,4 +1,4 @@
-//! `wattle doctor`: what a run stands on, whether it stands, and how to mend what does not.
+//! `wattle doctor`: checks what a run needs, and suggests repairs.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::setup::{self, Setup};
 use crate::threads;
 use crate::walls::{self, Needs, Walls};
 
-/// How long the endpoint is waited for.
+/// Maximum time that the check waits for the endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a check found: what stands, or what is wrong and how to mend it.
+/// The result of a check: a description, or a fault with its repair.
 type Found = Result<String, Wrong>;
 
 struct Wrong {
@@ -32,7 +32,7 @@ fn wrong(what: impl ToString, mend: &str) -> Wrong {
     Wrong { what: what.to_string(), mend: mend.to_owned() }
 }
 
-/// Checks everything, also where something fails.
+/// Runs every check, also after a failed one.
 pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
@@ -80,7 +80,7 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
     output::styled(&line)
 }
 
-/// A program compiles, runs, and gives what it should.
+/// Checks that a program compiles, runs and returns the expected result.
 async fn engine(setup: &Setup) -> Found {
     const MEND: &str =
         "the process needs address space and threads: raise `ulimit -v` and `ulimit -u`, or report a bug";
@@ -94,7 +94,7 @@ async fn engine(setup: &Setup) -> Found {
     }
 }
 
-/// Every file loads, and every program compiles and has the capabilities that it says.
+/// Checks that every file loads, and that every program compiles and declares its capabilities.
 async fn catalog(setup: &Setup) -> Found {
     let catalog = setup.host.catalog();
     let mut problems: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
@@ -109,7 +109,7 @@ async fn catalog(setup: &Setup) -> Found {
     }
 }
 
-/// The workdir can be read.
+/// Checks that the workdir can be read.
 fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
     let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
@@ -117,7 +117,7 @@ fn root(setup: &Setup) -> Found {
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
-/// The store can be written.
+/// Checks that the store can be written.
 async fn store(setup: &Setup) -> Found {
     const MEND: &str = "name another file with `--store FILE`";
     let store = setup.store().map_err(|fault| wrong(fault, MEND))?;
@@ -128,12 +128,12 @@ async fn store(setup: &Setup) -> Found {
         let what = format!("others may read `{}` (mode {mode:03o})", file.display());
         return Err(wrong(what, "make it private with `chmod go= FILE`"));
     }
-    // What others can list is the names of files; their content is private.
+    // Others can list only the names of files; their content is private.
     let seen = open_folder.map(|(folder, mode)| format!("; others can list `{}` (mode {mode:03o})", folder.display()));
     Ok(format!("`{}` can be written, and only you can read it{}", path.display(), seen.unwrap_or_default()))
 }
 
-/// Something says which model answers, and the key that it needs is there.
+/// Checks that a setting names the model, and that its key is set.
 fn model(setup: &Setup) -> Found {
     if let Some(path) = &setup.config.cassette.value {
         let opened = wattle_agent::model::Cassette::open(path);
@@ -149,7 +149,8 @@ fn model(setup: &Setup) -> Found {
     Ok(format!("{} at {}, {key}", endpoint.model, endpoint.base_url))
 }
 
-/// The web can be searched, if that is wanted at all. The engine is not asked: some count requests.
+/// Checks the settings of the search engine. The engine is not asked, because some charge for
+/// requests.
 fn search(setup: &Setup) -> Found {
     let Some(kind) = setup.config.search_engine.value else {
         return Ok("the web cannot be searched, since `search.engine` is not set".to_owned());
@@ -166,7 +167,7 @@ fn no_endpoint(fault: Fault) -> Wrong {
     )
 }
 
-/// The endpoint answers at all. It is asked without the key: whether the key is right shows in a run.
+/// Checks that the endpoint answers. The request has no key, so a run shows if the key is valid.
 async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());

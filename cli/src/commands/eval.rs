@@ -1,4 +1,4 @@
-//! `wattle eval`: a set of tasks against models, live or from recordings.
+//! `wattle eval`: runs a set of tasks against models, live or from recordings.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::setup::{self, Setup};
 /// The results file of a live evaluation, in the suite's folder.
 const RESULTS: &str = "results.jsonl";
 
-/// Runs the suite, and puts out the scorecard.
+/// Runs the suite and prints the scorecard.
 pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let suite = load(&args)?;
@@ -74,12 +74,13 @@ fn load(args: &EvalArgs) -> Result<Suite, Fault> {
     Ok(suite)
 }
 
-/// Whether the settings say which endpoint to ask. A key alone does not: it may be there for something else, and asking costs.
+/// Returns true if the settings name an endpoint. A key alone is not enough: it may be for another
+/// purpose, and requests cost money.
 fn names_an_endpoint(config: &Config) -> bool {
     config.base_url.value.is_some() || config.provider.value.is_some()
 }
 
-/// The models that take part; `None` is the one that the endpoint's preset names.
+/// Returns the models to evaluate; `None` is the default model of the endpoint's preset.
 fn models(args: &EvalArgs, config: &Config, suite: &Suite, live: bool) -> Result<Vec<Option<String>>, Fault> {
     let mut models: Vec<Option<String>> = Vec::new();
     for model in &args.models {
@@ -115,7 +116,7 @@ fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
     )
 }
 
-/// One line for an attempt that has ended, and one for each of its problems.
+/// Prints a line for an ended attempt, and one for each of its problems.
 fn progress(attempt: &Attempt, several: bool) {
     let verdict = match attempt.verdict {
         Verdict::Passed => paint(GOOD, "passed"),

@@ -1,4 +1,4 @@
-//! `wattle exec`: one program, without a model.
+//! `wattle exec`: runs one program without a model.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::setup::Setup;
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
-/// A program's text with the arguments that it gets and the time that it may take.
+/// A program's text with its arguments and its time limit.
 struct Found {
     source: String,
     args: Vec<String>,
     time: Duration,
 }
 
-/// Runs a program and puts out its results.
+/// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let needs = Needs { reads: vec![PathBuf::from(&args.program)], trusted: config.exec.value, ..Needs::default() };
@@ -55,7 +55,7 @@ async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    // The programs that it starts may ask a model, too, and so may a search by meaning.
+    // Nested calls may ask a model, and so may a search by meaning.
     let searches = setup.config.embed_model.value.is_some();
     let asks = |function: &Signature| match function.module {
         "search" => searches,
@@ -88,7 +88,7 @@ async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
         }
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
-    // What the program gave is told even where its changes cannot be carried out.
+    // The results are printed even if the changes cannot be applied.
     let changes = changes::of(&files).unwrap_or_default();
     let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
     match json {
@@ -101,7 +101,7 @@ async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
     settled.map(|()| if outcome.success() { Exit::Done } else { Exit::Failed })
 }
 
-/// What the program used.
+/// Describes the resources that the program used.
 fn cost(outcome: &Outcome) -> String {
     let calls = outcome.calls.iter().map(|call| match call.failed {
         0 => format!("{} × {}", call.calls, call.function),
@@ -111,12 +111,12 @@ fn cost(outcome: &Outcome) -> String {
     format!("{time} µs, {memory} KiB, calls: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
-/// Finds what is meant: stdin, a file, or a program of the catalog.
+/// Finds the program: stdin, a file, or a program of the catalog.
 fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault> {
     let usual = setup.host.runtime().limits().time;
     let limit = match (&setup.config.timeout.value, &setup.config.timeout.origin) {
         (None, _) => usual,
-        // What a project file bounds, it does not extend.
+        // A project file can lower the limit, never raise it.
         (Some(span), Source::Project(_)) => span.0.min(usual),
         (Some(span), _) => span.0,
     };
@@ -127,7 +127,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     }
     if is_path || Path::new(program).is_file() {
         let source = input::text(Path::new(program))?;
-        // A file of the catalog is called as it says.
+        // A file with front matter checks its arguments.
         if let Ok(entry) = Entry::parse(&source, Origin::File(program.into())) {
             return called(&entry, &given, limit);
         }
@@ -136,14 +136,14 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
 }
 
-/// A program with the arguments that it gets for the given ones.
+/// Returns a catalog program with its checked arguments.
 fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
     let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
     let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
     Ok(Found { source: entry.source().to_string(), args, time })
 }
 
-/// Puts out the results; the code and the reason of a failure go to stderr.
+/// Prints the results on stdout, and the code and the reason of a failure on stderr.
 pub(crate) fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
@@ -168,7 +168,7 @@ pub(crate) fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Why a program did not end with 0.
+/// The reason why a program did not succeed.
 struct Reason<'a> {
     code: String,
     shown: String,
@@ -228,7 +228,7 @@ fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
     })
 }
 
-/// The outcome of a program of which nothing ran.
+/// Returns the outcome of a program that did not run.
 fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     json!({
         "exit_code": null, "code": code, "results": [], "error": error, "fuel": null, "memory_bytes": 0, "dur_us": 0,
@@ -253,7 +253,7 @@ fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, F
     Ok(Exit::Failed)
 }
 
-/// Tells why the policy did not let the program run.
+/// Reports that the policy denied the program.
 pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
     let message = format!("denied before it ran: {why}");
     if json {

@@ -1,4 +1,4 @@
-//! `wattle expand`: a program as the module that runs.
+//! `wattle expand`: prints the module that a program expands to.
 
 use wattle_agent::capability;
 use wattle_agent::rt::{Signatures, assemble};
@@ -7,7 +7,7 @@ use crate::args::ExpandArgs;
 use crate::fault::{Exit, Fault};
 use crate::{input, output};
 
-/// Puts out the module's text; what is wrong with the program goes to stderr.
+/// Prints the module's text. Errors in the program go to stderr.
 pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
     let source = input::text(&args.file)?;
     let functions = capability::ALL.iter().flat_map(|c| c.functions);

@@ -1,4 +1,4 @@
-//! `wattle ledger`: whether traces are as they were written.
+//! `wattle ledger`: verifies the seals of traces.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
 use crate::setup;
 
-/// What is said of runs whose seals are of the first version.
+/// The note about runs whose seals have version 1.
 const OLD: &str = ", version 1: a run before it that was removed is not seen";
 
-/// Verifies a trace, or tells the key that others verify it by.
+/// Verifies a trace, or prints the tenant's public key.
 pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
-            let config = Config::gather(&[(*flags).into(), outer])?;
+            let config = Config::gather(&[flags.into(), outer])?;
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
@@ -39,7 +39,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             Ok(if sound { Exit::Done } else { Exit::Failed })
         }
         LedgerCommand::Key { flags } => {
-            let config = Config::gather(&[(*flags).into(), outer])?;
+            let config = Config::gather(&[flags.into(), outer])?;
             let tenant = setup::tenant(&config)?;
             let pinned = keys(&config)?.pinned(tenant.as_str()).map_err(|error| Fault::failed(error.to_string()))?;
             let key = pinned.ok_or_else(|| {
@@ -51,7 +51,8 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
     }
 }
 
-/// What the tenant's store knows of the ends of runs in that folder; nothing if there is no store.
+/// Returns the ends of runs in the folder that the tenant's store has recorded; none without a
+/// store.
 async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> {
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());
@@ -93,7 +94,7 @@ fn words(verdict: &Verdict) -> String {
     }
 }
 
-/// What is wrong with a file as a whole.
+/// Renders a finding about a whole file.
 fn broken(finding: &Finding) -> String {
     format!("{} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string()))
 }

@@ -1,11 +1,12 @@
-//! `wattle parse`: a model's answer, read.
+//! `wattle parse`: parses a model's answer.
 
 use wattle_agent::machine::read;
 
 use crate::fault::{Exit, Fault};
 use crate::{input, output};
 
-/// Reads an answer on stdin and puts out the action. Reading never fails, so bytes that are no text are replaced.
+/// Reads an answer from stdin and prints the action. Parsing never fails, so invalid UTF-8 is
+/// replaced.
 pub(crate) fn parse() -> Result<Exit, Fault> {
     let bytes = input::stdin()?;
     let reading = read(&String::from_utf8_lossy(&bytes));

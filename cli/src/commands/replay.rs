@@ -1,4 +1,4 @@
-//! `wattle replay`: a run played back, and compared with what was recorded.
+//! `wattle replay`: replays a run and compares it with its record.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::setup::Setup;
 
-/// Plays a run back. The first difference goes to stdout, and the command fails where there is one.
+/// Replays a run. Prints the first difference on stdout, and fails if there is one.
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
     let flags = vec![Layer::from(args.flags), outer];
     let (store, opened) = find(&args.run, &flags).await?;

@@ -1,4 +1,4 @@
-//! `wattle run`: one request, carried out.
+//! `wattle run`: runs one request.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::setup::{self, RUN_STEPS, Session, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads};
 
-/// Carries out a request, or takes one up that was stopped. The answer goes to stdout or a file, progress to stderr.
+/// Runs a request, or resumes a run. The answer goes to stdout or a file, progress to stderr.
 pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     args.output.as_deref().map(writable).transpose()?;
     let flags = vec![Layer::from(args.flags.clone()), outer];
@@ -31,7 +31,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     threads::run(carried_out(args, config, earlier))
 }
 
-/// The run of the store that is taken up or forked; `None` where a new one begins.
+/// Finds the run to resume, or creates the fork; `None` for a new run.
 async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
     match (&args.resume, &args.fork) {
         (Some(run), _) => find(run, flags).await.map(Some),
@@ -45,7 +45,7 @@ async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore,
     }
 }
 
-/// What a run was granted when it began.
+/// Returns the settings that the run started with.
 fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
     let origin = &opened.start.origin;
     if origin.get("by").is_none_or(|by| by != "run") {
@@ -69,7 +69,7 @@ async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore
     }
 }
 
-/// How the result and the progress are told.
+/// The options for the output, and the token that cancels the run.
 struct How {
     json: bool,
     output: Option<std::path::PathBuf>,
@@ -82,7 +82,7 @@ impl How {
     }
 }
 
-/// What the user says to the questions that a run waits for.
+/// Returns the user's approvals and denials of pending calls.
 fn answers(args: &RunArgs) -> Vec<(String, bool)> {
     let said = |calls: &[String], yes: bool| calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>();
     [said(&args.approve, true), said(&args.refuse, false)].concat()
@@ -92,7 +92,7 @@ fn failed(error: impl ToString) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Carries out a new request.
+/// Starts a new run.
 async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let model = setup.model()?;
     let session = setup.session()?;
@@ -139,7 +139,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     finish(how, setup, &followed, ended, journal.as_ref(), &files).await
 }
 
-/// Goes on with a run that was stopped, with what it was granted then.
+/// Resumes a run with the settings that it started with.
 async fn take_up(
     how: &How,
     mut setup: Setup,
@@ -207,7 +207,7 @@ async fn fork(store: &TenantStore, of: &RunRecord, step: u32, message: Option<St
 /// Finds a run in the store.
 ///
 /// # Errors
-/// Where there is no such run, or no store.
+/// If there is no such run, or no store.
 pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, RunRecord), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;
@@ -223,11 +223,11 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     }
 }
 
-/// Shows a run as it goes on.
+/// Prints the events of a run.
 struct Followed<'a> {
     how: &'a How,
     live: Live,
-    /// Why nobody follows the run any more.
+    /// The error of stdout, after which no events are printed.
     gone: Mutex<Option<Fault>>,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// Does what follows from the end of a run: its changes, its answer; the journal is told last.
+/// Settles the changes of an ended run, prints its answer, and records its end in the journal.
 async fn finish(
     how: &How,
     setup: &Setup,
@@ -281,7 +281,7 @@ async fn finish(
     settled.map(|()| exit)
 }
 
-/// Says what a run waits for, and how it goes on.
+/// Prints the pending calls of a parked run, and how to resume it.
 fn waits(parked: &ParkedRun) -> Exit {
     let run = &parked.run_id;
     output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
@@ -294,7 +294,7 @@ fn waits(parked: &ParkedRun) -> Exit {
     Exit::Parked
 }
 
-/// Puts the result where it was asked for.
+/// Prints the answer, or writes it to the file.
 fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
     let text = match &report.ending {
         Ending::Failed { message } => {
@@ -307,7 +307,7 @@ fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<
     };
     match file {
         Some(path) => std::fs::write(path, format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
-            // The answer was dear: it is not lost with the file.
+            // The answer is printed, so that it is not lost with the file.
             let _ = output::text(text);
             Fault::failed(format!("failed to write `{}`: {error}", path.display())).hint("the answer stands on stdout")
         }),
@@ -316,13 +316,13 @@ fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<
     }
 }
 
-/// Finds out before the run whether the answer's file can be written.
+/// Checks before the run that the answer's file can be written.
 fn writable(path: &Path) -> Result<(), Fault> {
     let was_there = path.exists();
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map_err(|error| Fault::usage(format!("failed to write `{}`: {error}", path.display())))?;
     if !was_there {
-        // The file comes with the answer; a run without one leaves none.
+        // The file is created with the answer; a run without an answer leaves no file.
         let _ = std::fs::remove_file(path);
     }
     Ok(())

@@ -8,60 +8,60 @@ use wattle_agent::machine::Role;
 use wattle_agent::rt::truncate;
 use wattle_agent::{ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
 
-use crate::args::{ReplArgs, SessionCommand, SessionFlags};
+use crate::args::{SessionCommand, StoreFlags};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
 use crate::{input, repl, setup, threads};
 
-/// The most characters of a message in a list.
+/// Maximum length of a message in a list, in characters.
 const SHOWN: usize = 60;
 
-/// Does it.
+/// Performs a command on sessions.
 pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
-        SessionCommand::Resume { id, mut flags } => {
-            flags.session = Some(id);
-            repl::run(ReplArgs { flags: *flags }, outer)
+        SessionCommand::Resume { id, flags } => {
+            let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
+            repl::run(flags, outer)
         }
         command => threads::run(carried_out(command, outer)),
     }
 }
 
 async fn carried_out(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    let place = |flags: SessionFlags| -> Result<(TenantStore, bool), Fault> {
-        let json = flags.json;
-        Ok((setup::store(&Config::gather(&[flags.into(), outer.clone()])?)?, json))
-    };
+    let open = |flags: StoreFlags| setup::store(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {
-        SessionCommand::List(flags) => list(place(flags)?).await?,
-        SessionCommand::Runs(flags) => runs(place(flags)?).await?,
-        SessionCommand::Show { id, flags } => show(place(flags)?, &id).await?,
-        // The session goes on elsewhere.
+        SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
+        SessionCommand::Runs { json, flags } => runs(open(flags)?, json).await?,
+        SessionCommand::Show { id, json, flags } => show(&open(flags)?, &id, json).await?,
+        // `session` has resumed it already.
         SessionCommand::Resume { .. } => {}
-        SessionCommand::Fork { id, new, flags } => {
-            let (store, json) = place(flags)?;
+        SessionCommand::Fork { id, new, json, flags } => {
+            let store = open(flags)?;
             let session = whole(&store, &id).await?;
             import(&store, new.unwrap_or_else(journal::new_id), session, json).await?;
         }
         SessionCommand::Export { id, flags } => {
-            let session = whole(&place(flags)?.0, &id).await?;
+            let session = whole(&open(flags)?, &id).await?;
             output::json(&serde_json::to_value(session).unwrap_or_default())?;
         }
-        SessionCommand::Import { file, id, flags } => {
-            let (store, json) = place(flags)?;
+        SessionCommand::Import { file, id, json, flags } => {
+            let store = open(flags)?;
             let session: ExportedSession = serde_json::from_str(&input::text(&file)?)
-                .map_err(|error| Fault::usage(format!("`{}` is no exported session: {error}", file.display())))?;
+                .map_err(|error| Fault::usage(format!("`{}` is not an exported session: {error}", file.display())))?;
             if session.wattle_session != 1 {
-                let message =
-                    format!("`{}` is of version {}, and this program reads 1", file.display(), session.wattle_session);
-                return Err(Fault::usage(message).hint("use a newer program"));
+                let message = format!(
+                    "the version of `{}` is {}, but only 1 is supported",
+                    file.display(),
+                    session.wattle_session
+                );
+                return Err(Fault::usage(message).hint("use a newer version of wattle"));
             }
             import(&store, id.unwrap_or_else(|| session.id.clone()), session, json).await?;
         }
-        SessionCommand::Release { run, flags } => release(&place(flags)?.0, &run).await?,
-        SessionCommand::Rm { ids, flags } => remove(&place(flags)?.0, &ids).await?,
+        SessionCommand::Release { run, flags } => release(&open(flags)?, &run).await?,
+        SessionCommand::Rm { ids, flags } => remove(&open(flags)?, &ids).await?,
     }
     Ok(Exit::Done)
 }
@@ -70,7 +70,7 @@ fn failed(error: StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
-async fn list((store, json): (TenantStore, bool)) -> Result<(), Fault> {
+async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
     let sessions = store.sessions().await.map_err(failed)?;
     if json {
         return output::json(&serde_json::to_value(sessions).unwrap_or_default());
@@ -85,7 +85,7 @@ async fn list((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
+async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
     let journal: SharedJournal = Arc::new(store);
     let runs = journal.runs(None).await.map_err(failed)?;
     let mut lines = Vec::new();
@@ -120,8 +120,8 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     output::data(lines.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn show((store, json): (TenantStore, bool), id: &str) -> Result<(), Fault> {
-    let session = whole(&store, id).await?;
+async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
+    let session = whole(store, id).await?;
     if json {
         return output::json(&serde_json::to_value(session.messages).unwrap_or_default());
     }
@@ -132,13 +132,13 @@ async fn show((store, json): (TenantStore, bool), id: &str) -> Result<(), Fault>
     output::data(said.collect::<String>().as_bytes())
 }
 
-/// A session of that id.
+/// Returns the session with this id.
 async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> {
     store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
 }
 
 fn none(id: &str) -> Fault {
-    Fault::usage(format!("no session `{id}`")).hint("`wattle session list` shows those that there are")
+    Fault::usage(format!("no session `{id}`")).hint("`wattle session list` lists the sessions")
 }
 
 async fn import(store: &TenantStore, id: String, session: ExportedSession, json: bool) -> Result<(), Fault> {
@@ -146,12 +146,12 @@ async fn import(store: &TenantStore, id: String, session: ExportedSession, json:
         return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
     }
     if !store.import(&id, session).await.map_err(failed)? {
-        return Err(Fault::usage(format!("there is a session `{id}` already")).hint("name another id"));
+        return Err(Fault::usage(format!("the session `{id}` already exists")).hint("choose another id"));
     }
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-/// Lets a run that was parked, because it ended its process, be tried again.
+/// Allows another attempt at a run that was parked because it ended its process.
 async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
     if store.release(run).await.map_err(failed)? {
         return Ok(());
@@ -169,7 +169,7 @@ async fn remove(store: &TenantStore, ids: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How long ago that was, in the largest unit that it fills.
+/// Formats the time since `then` in the largest unit that fits.
 fn ago(then: u64) -> String {
     let seconds = now_ms().saturating_sub(then) / 1_000;
     match seconds {

@@ -1,4 +1,5 @@
-//! `wattle shell`: the shell by itself, for one line, a script, or a person. What it writes and its status are the process's.
+//! `wattle shell`: the shell by itself, for a line, a script, or a conversation. Its output and its
+//! status are those of the process.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -21,10 +22,10 @@ use crate::setup::{Setup, make_private};
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
-/// How many lines the history keeps.
+/// Maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// Runs a line, a script, or what a person types.
+/// Runs a line, a script, or the lines that the user types.
 pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let script = args.args.first().filter(|_| args.command.is_none());
@@ -74,7 +75,7 @@ async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     Ok(Exit::Status(status))
 }
 
-/// Lets a line end where it is a whole script.
+/// Ends an input at a line that completes the script.
 #[derive(Completer, Helper, Highlighter, Hinter)]
 struct Whole;
 
@@ -85,7 +86,8 @@ impl Validator for Whole {
     }
 }
 
-/// Runs what a person types until `exit` or Ctrl-D; Ctrl-C ends a line. The status is that of the last line.
+/// Runs the lines that the user types until `exit` or Ctrl-D; Ctrl-C ends a line. Returns the
+/// status of the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
     let failed = |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
     let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
@@ -94,13 +96,13 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     editor.set_helper(Some(Whole));
     let history = history_file();
     if let Some(path) = &history {
-        // A history that is not there yet is empty.
+        // A missing history is empty.
         drop(editor.load_history(path));
     }
     let mut status = 0;
     while !session.has_exited() {
         let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
-        // A script may have set it, and a folder may be called anything.
+        // A script may have set the prompt, and names of folders are arbitrary.
         let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
             let line = editor.readline(&prompt);
@@ -118,7 +120,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
             && editor.add_history_entry(&line).unwrap_or(false)
             && let Some(path) = &history
         {
-            // Without a history the shell works as well.
+            // The shell works without a history.
             drop(editor.append_history(path));
         }
         let screen = Screen::open()?;
@@ -139,7 +141,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     Ok(status)
 }
 
-/// The file of the history in the user's state folder, which is made where it is absent.
+/// Returns the file of the history in the user's state folder, which is created if it is absent.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

@@ -1,4 +1,4 @@
-//! `wattle trace`, `wattle telemetry`: what runs did, read from the traces that they left.
+//! `wattle trace`, `wattle telemetry`: read the traces of runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::args::{TraceArgs, TraceCommand};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
 
-/// How long a query may take.
+/// Maximum time of a query.
 const QUERY: Duration = Duration::from_secs(60);
 
 /// Maximum size of all steps as the document of a query, in bytes.
 const DOCUMENT: usize = 16 << 20;
 
-/// The most characters of arguments and of an output that a line shows.
+/// Maximum length of arguments and outputs in a line, in characters.
 const SHOWN: usize = 100;
 
-/// Looks into traces.
+/// Performs a command on traces.
 pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
     match command {
         TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), &trace),
@@ -32,7 +32,7 @@ pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
     }
 }
 
-/// Sums traces up in figures.
+/// Prints the statistics of traces.
 pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     let mut sum = TelemetryBuilder::default();
     let read = read(&args.path, |step| {
@@ -67,7 +67,7 @@ pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Why a trace is not read to its end.
+/// The reason why reading a trace stopped.
 enum Stopped {
     Read(std::io::Error),
     Told(Fault),
@@ -79,7 +79,7 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// Reads traces step by step, and says what of them could not be read.
+/// Reads traces step by step, and warns about invalid lines.
 fn read(path: &Path, mut step: impl FnMut(Step) -> Result<(), Fault>) -> Result<ReadSummary, Fault> {
     let read = trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| match stopped {
         Stopped::Read(error) => Fault::usage(format!("failed to read the trace `{}`: {error}", path.display())),

@@ -1,4 +1,4 @@
-//! `wattle trust`, `wattle untrust`, `wattle status`: what the project file of a folder sets, and whether the user trusts it.
+//! `wattle trust`, `wattle untrust`, `wattle status`: the user's trust in project files.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, GOOD, NAME, WARN, paint};
 use crate::trust::{Pins, Records, State, described};
 
-/// Trusts what a project file sets now.
+/// Trusts the current content of a project file.
 pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let project = project.ok_or_else(|| none(&folder))?;
@@ -25,9 +25,9 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Forgets what the user said of a folder.
+/// Removes the record of a folder.
 pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
-    // What the file sets, and whether it can be read, does not matter here.
+    // The content of the file, and if it is readable, does not matter here.
     let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
     let whole = folder.canonicalize();
     let whole = whole.map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
@@ -38,7 +38,7 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Shows what a project file sets, and whether it takes effect.
+/// Prints the settings of a project file, and which of them take effect.
 pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let Some(project) = project else {

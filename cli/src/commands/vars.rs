@@ -1,10 +1,11 @@
-//! `wattle vars`: the tenant's variables, which programs reach as `tenant:NAME` by `kv`, and secrets, which they only refer to.
+//! `wattle vars`: the tenant's variables, which programs read as `tenant:NAME` by `kv`, and its
+//! secrets, which programs can only refer to.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::kv::Backend;
 use wattle_agent::rt::Failure;
 
-use crate::args::VarsCommand;
+use crate::args::{StoreFlags, VarsCommand};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::setup::{self, Setup};
@@ -12,14 +13,14 @@ use crate::{input, output};
 
 /// Reads and writes variables.
 pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
-    let variables = |flags: crate::args::Flags| -> Result<_, Fault> {
+    let variables = |flags: StoreFlags| -> Result<_, Fault> {
         let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;
         Ok(setup.store()?.variables())
     };
-    let secrets = |flags: crate::args::Flags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
+    let secrets = |flags: StoreFlags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {
         VarsCommand::Get { name, flags } => {
-            let value = variables(*flags)?.get(name.clone()).await.map_err(failed)?;
+            let value = variables(flags)?.get(name.clone()).await.map_err(failed)?;
             output::data(&value.ok_or_else(|| missing(&name))?)?;
             Ok(Exit::Done)
         }
@@ -31,7 +32,7 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             let value = input::stdin()?;
             let value = std::str::from_utf8(&value).map_err(|_| Fault::usage("a secret is text in UTF-8"))?;
             let value = value.strip_suffix('\n').unwrap_or(value);
-            secrets(*flags)?.set(&name, value, host).await.map_err(|error| Fault::usage(error.to_string()))?;
+            secrets(flags)?.set(&name, value, host).await.map_err(|error| Fault::usage(error.to_string()))?;
             Ok(Exit::Done)
         }
         VarsCommand::Set { name, value, flags, .. } => {
@@ -40,11 +41,11 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             }
             let value = if value == "-" { input::stdin()? } else { value.into_bytes() };
             let set = Box::new(move |_| Ok(Some(value)));
-            variables(*flags)?.update(name, set).await.map_err(failed)?;
+            variables(flags)?.update(name, set).await.map_err(failed)?;
             Ok(Exit::Done)
         }
         VarsCommand::List { prefix, secret: true, json, flags } => {
-            let mut listed = secrets(*flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
+            let mut listed = secrets(flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
             listed.retain(|(name, _)| name.starts_with(&prefix));
             for (name, hosts) in listed {
                 match json {
@@ -55,7 +56,7 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             Ok(Exit::Done)
         }
         VarsCommand::List { prefix, json, flags, .. } => {
-            let variables = variables(*flags)?;
+            let variables = variables(flags)?;
             let names = variables.keys(prefix).await.map_err(failed)?;
             if !json {
                 names.iter().try_for_each(|name| output::text(&output::visible(name)))?;
@@ -71,14 +72,14 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             Ok(Exit::Done)
         }
         VarsCommand::Rm { name, secret: true, flags } => {
-            let removed = secrets(*flags)?.remove(&name).await.map_err(|error| Fault::failed(error.to_string()))?;
+            let removed = secrets(flags)?.remove(&name).await.map_err(|error| Fault::failed(error.to_string()))?;
             match removed {
                 true => Ok(Exit::Done),
                 false => Err(Fault::failed(format!("there is no secret `{name}` in the store"))),
             }
         }
         VarsCommand::Rm { name, flags, .. } => {
-            let variables = variables(*flags)?;
+            let variables = variables(flags)?;
             if variables.get(name.clone()).await.map_err(failed)?.is_none() {
                 return Err(missing(&name));
             }

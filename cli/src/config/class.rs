@@ -1,4 +1,4 @@
-//! The classes of settings: what a project file may set, and on what condition.
+//! The classes of settings, which decide what a project file may set.
 
 use std::num::NonZeroU32;
 
@@ -9,10 +9,11 @@ use super::Span;
 
 /// The condition on which a project file sets a value of type `T`. Each row of the table of settings has one.
 pub(crate) enum Class<T> {
-    /// Changes only what is shown, or how a run is worded: any project file may set it.
+    /// It changes only the form of output or of a run: any project file may set it.
     Presentation,
-    /// A bound or a switch. Any project file may set a value that the function accepts, which takes the project's value and the
-    /// one that holds otherwise: the first must not permit more. Any other value needs trust.
+    /// A limit or a switch. Any project file may set a value that the function accepts. Its
+    /// arguments are the project's value and the value without the file; the first must not permit
+    /// more. Any other value needs trust.
     Narrows(fn(&T, &T) -> bool),
     /// A project file may set it only in a folder that the user trusts.
     NeedsTrust,
@@ -23,13 +24,13 @@ pub(crate) enum Class<T> {
 /// A class without its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// As [`Class::Presentation`].
+    /// See [`Class::Presentation`].
     Presentation,
-    /// As [`Class::Narrows`].
+    /// See [`Class::Narrows`].
     Narrows,
-    /// As [`Class::NeedsTrust`].
+    /// See [`Class::NeedsTrust`].
     NeedsTrust,
-    /// As [`Class::Never`].
+    /// See [`Class::Never`].
     Never,
 }
 
@@ -44,7 +45,8 @@ impl<T> Class<T> {
         }
     }
 
-    /// Returns true if a project file may set `given` only in a trusted folder; `otherwise` is what holds without the file.
+    /// Returns true if a project file may set `given` only in a trusted folder. `otherwise` is the
+    /// value without the file.
     pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
         match self {
             Class::Presentation => false,
@@ -55,7 +57,7 @@ impl<T> Class<T> {
 }
 
 impl Kind {
-    /// The word for the class in what is printed.
+    /// Returns the printed name of the class.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Presentation => "presentation",
@@ -66,32 +68,32 @@ impl Kind {
     }
 }
 
-/// Accepts every value: a rule that denies or asks always narrows.
+/// Accepts every value, because a rule that denies or asks always narrows.
 pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
 }
 
-/// Accepts a switch that permits something if it is off, or on anyway.
+/// Accepts a permission that is switched off, or on even without the file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }
 
-/// Accepts a bound that is not above the present one.
+/// Accepts a limit that does not exceed the current one.
 pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
     given <= otherwise
 }
 
-/// Accepts steps that are not above the present bound. Where there is none, each command has its own, the smallest of which is
-/// [`FEWEST_STEPS`].
+/// Accepts a limit on steps that does not exceed the current one. Without one, each command has its
+/// own limit, the lowest of which is [`FEWEST_STEPS`].
 pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
     let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
     given.is_some_and(|given| given.get() <= bound)
 }
 
-/// The smallest bound on steps that a command has by itself.
+/// The lowest default limit on steps of all commands.
 const FEWEST_STEPS: u32 = 10;
 
-/// Accepts a bound where there is none, and one that is not above the present one.
+/// Accepts a limit if there is none, or if it does not exceed the current one.
 pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -> bool {
     match (given, otherwise) {
         (Some(given), Some(otherwise)) => given <= otherwise,
@@ -100,17 +102,17 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
     }
 }
 
-/// As [`bounded`], for a span of time.
+/// Like [`bounded`], for a time.
 pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
     bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }
 
-/// As [`bounded`], for an amount of money.
+/// Like [`bounded`], for an amount of money.
 pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> bool {
     bounded(&given.map(|cost| cost.nanos()), &otherwise.map(|cost| cost.nanos()))
 }
 
-/// Accepts hosts that may be reached anyway.
+/// Accepts hosts that are allowed even without the file.
 #[expect(clippy::ptr_arg, reason = "a class looks at values of the setting's own type")]
 pub(super) fn fewer_hosts(given: &Vec<HostRule>, otherwise: &Vec<HostRule>) -> bool {
     given.iter().all(|host| otherwise.contains(host))

@@ -1,4 +1,4 @@
-//! The files of settings: reading them, and the keys that they have.
+//! Reading the files of settings.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 /// Reads the user file.
 ///
 /// # Errors
-/// If it cannot be read, or sets a key that is unknown or has a wrong value.
+/// If it cannot be read, or has an unknown key or an invalid value.
 pub(super) fn user(places: &Places) -> Result<File, Fault> {
     let Some(path) = &places.user_file else { return Ok(File::default()) };
     let bytes = plain::of_user(path, plain::LARGEST);
@@ -25,15 +25,15 @@ pub(super) fn user(places: &Places) -> Result<File, Fault> {
     Ok(File { layer: Layer::of_table(&table, path)?, path: path.clone() })
 }
 
-/// A file that cannot be read.
+/// Returns the error for a file that cannot be read.
 pub(super) fn unreadable(path: &Path, why: &str) -> Fault {
     Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
 }
 
-/// Maximum length of what the TOML reader says, in characters: it repeats the line.
+/// Maximum length of a message of the TOML parser, in characters. It can repeat a long line.
 const EXCERPT: usize = 400;
 
-/// Parses the table of a file. The TOML reader bounds how deeply values nest.
+/// Parses the table of a file. The TOML parser limits the nesting of values.
 ///
 /// # Errors
 /// If it is not UTF-8 or not TOML.
@@ -49,7 +49,8 @@ pub(super) fn table(bytes: Vec<u8>, path: &Path) -> Result<toml::Table, Fault> {
     Ok(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect())
 }
 
-/// Names the keys of a table by dots, where the table's own name is not a key: `calls` in `[ai]` is `ai.calls`.
+/// Joins the keys of a table with dots, if the table's own name is not a key: `calls` in `[ai]` is
+/// `ai.calls`.
 fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     match value {
         toml::Value::Table(table) if kind(&key).is_none() && !table.is_empty() => {
@@ -59,15 +60,15 @@ fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     }
 }
 
-/// The class of a key; `None` for an unknown one.
+/// Returns the class of a key; `None` for an unknown one.
 pub(super) fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }
 
-/// Maximum length of an unknown key that is shown, in characters.
+/// Maximum length of an unknown key in a message, in characters.
 const SHOWN_KEY: usize = 80;
 
-/// Refuses unknown keys.
+/// Rejects unknown keys.
 pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| kind(key).is_none()) else { return Ok(()) };
     let shown = truncate(unknown, SHOWN_KEY);

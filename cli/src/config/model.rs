@@ -1,4 +1,4 @@
-//! The types of settings that are about the model: the dialect, money, prices, and the content guard.
+//! The types of settings about the model: the dialect, money, prices, and the content guard.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Value for DialectSetting {
     }
 }
 
-/// Reads an amount of dollars above zero, such as `0.50` or `$2`.
+/// Parses an amount of dollars above zero, such as `0.50` or `$2`.
 pub(crate) fn dollars(text: &str) -> Result<Dollars, String> {
     let bare = text.trim();
     let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);
@@ -71,25 +71,25 @@ impl Value for Prices {
     }
 }
 
-/// What looks at messages before their runs begin.
+/// The content guard, which checks messages before their runs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ContentGuard {
-    /// Whether anything does.
+    /// If true, the guard is enabled.
     pub(crate) enabled: bool,
-    /// What may not stand in a message.
+    /// The patterns of forbidden text.
     pub(crate) deny: Vec<Denied>,
-    /// Whether the model is asked, too.
+    /// If true, the guard also asks the model.
     pub(crate) classifier: bool,
-    /// What the model looks for; the categories that have a message where it is not said.
+    /// The categories that the model looks for. If empty, those that have a message.
     pub(crate) categories: Vec<String>,
-    /// What the user is told, by category.
+    /// The messages to the user, by category.
     pub(crate) messages: BTreeMap<String, String>,
-    /// What happens where the model cannot be asked.
+    /// The behaviour if the model cannot be asked.
     pub(crate) on_failure: Failing,
 }
 
-/// A pattern, and the category of what it finds.
+/// A pattern, and the category of its matches.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Denied {
@@ -114,24 +114,24 @@ impl From<Failing> for OnFailure {
     }
 }
 
-/// What is looked for where nothing is said.
+/// The default categories.
 const CATEGORIES: &[&str] = &["violence", "self-harm", "hate", "sexual", "crime"];
 
 impl ContentGuard {
-    /// What `guard = true` stands for.
+    /// Returns the guard for `guard = true` or `guard = false`.
     fn switched(enabled: bool) -> ContentGuard {
         ContentGuard { enabled, classifier: enabled, ..ContentGuard::default() }
     }
 
-    /// The patterns.
+    /// Compiles the patterns.
     ///
     /// # Errors
-    /// A pattern is not a valid regular expression.
+    /// If a pattern is not a valid regular expression.
     pub(crate) fn patterns(&self) -> Result<Patterns, String> {
         Patterns::new(self.deny.iter().map(|denied| (denied.pattern.as_str(), denied.category.as_str())))
     }
 
-    /// What the model looks for.
+    /// Returns the categories that the model looks for.
     pub(crate) fn looked_for(&self) -> Vec<String> {
         match (self.categories.is_empty(), self.messages.is_empty()) {
             (false, _) => self.categories.clone(),

@@ -1,4 +1,5 @@
-//! Reading files that somebody else may have made: plain files only, never more than a bound, and never waiting.
+//! Reading files that a stranger may have created: plain files only, of limited size, and without
+//! blocking.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -10,12 +11,13 @@ use rustix::io::Errno;
 /// Maximum size of a file of settings, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the file `name` of a folder; `None` if there is none. The folder is opened first, and the file beneath it: neither a link in
-/// the file's place nor one that takes the folder's place meanwhile is followed.
+/// Reads the file `name` of a folder; `None` if it is absent. The folder is opened first, and the
+/// file relative to it, so that no symbolic link is followed, even if one replaces the file or the
+/// folder meanwhile.
 ///
 /// # Errors
-/// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or if it cannot be read; the text says
-/// which.
+/// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
+/// if it cannot be read. The text names the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
     let folder = match folder.canonicalize().map(|folder| rustix::fs::open(folder, flags, Mode::empty())) {
@@ -25,7 +27,8 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    // A device may act when it is opened, so what it is comes first; what it is by then is checked again below.
+    // Opening a device can have effects, so the type is checked first. It is checked again below,
+    // because the file may have changed since.
     match rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => plain(FileType::from_raw_mode(stat.st_mode))?,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -40,10 +43,10 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     }
 }
 
-/// Reads a file of the user's own, which may be a link to another place; `None` if there is none.
+/// Reads a file of the user, which may be a link; `None` if it is absent.
 ///
 /// # Errors
-/// As [`in_folder`], except for links.
+/// Like [`in_folder`], except for links.
 pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Ok(data) if data.is_file() => {}

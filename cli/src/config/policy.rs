@@ -1,11 +1,12 @@
-//! The policy of all layers: their rules add up, unlike other settings.
+//! The policy, in which the rules of all layers add up, unlike other settings.
 
 use wattle_agent::capability::policy::{Policy, Rule, Verdict};
 
 use super::{File, Layer};
 
-/// Weighs the rules of all layers. A rule of a higher layer takes the place of the same rule of a lower one. What a project file asks
-/// about or denies only narrows what the other layers allow: in no directory does a file that came with it widen the user's own policy.
+/// Merges the rules of all layers. A rule of a higher layer replaces the same rule of a lower one.
+/// The `ask` and `deny` rules of a project file only narrow what the other layers allow, so no file
+/// that comes with a folder widens the user's own policy.
 pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File) -> Policy {
     let narrowing = Policy::new(Vec::new(), listed(&project.layer.ask), listed(&project.layer.deny));
     let allowed = Layer { allow: project.layer.allow.clone(), ..Layer::default() };

@@ -1,5 +1,5 @@
-//! The project file: `wattle.toml` in the workdir. Whoever made the folder wrote it, so what it may set depends on each setting's class,
-//! and on the user's trust.
+//! The project file, `wattle.toml` in the workdir. The author of the folder wrote it, so each
+//! setting's class and the user's trust decide what it may set.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,16 @@ pub(crate) use wattle_agent::capability::files::PROJECT_FILE;
 use super::{File, Kind, Layer, Places, file, plain};
 use crate::fault::Fault;
 
-/// A project file as it was read.
+/// A project file.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
-    /// Its folder, with links resolved.
+    /// The folder, with links resolved.
     pub(crate) folder: PathBuf,
-    /// The path by which it is shown, and relative paths in it start from.
+    /// The path, which messages show and relative paths start from.
     pub(crate) path: PathBuf,
-    /// Its content.
+    /// The content.
     pub(crate) bytes: Vec<u8>,
-    /// What it sets.
+    /// The settings.
     pub(crate) requests: Vec<Request>,
     layer: Layer,
 }
@@ -28,21 +28,22 @@ pub(crate) struct Project {
 pub(crate) struct Request {
     /// The setting's key.
     pub(crate) key: &'static str,
-    /// Its class.
+    /// The setting's class.
     pub(crate) kind: Kind,
-    /// The value that the file gives.
+    /// The value in the file.
     pub(crate) value: Json,
     /// The value without the file.
     pub(crate) otherwise: Json,
-    /// True if the value takes effect only in a trusted folder.
+    /// If true, the value takes effect only in a trusted folder.
     pub(crate) needs_trust: bool,
 }
 
 impl Project {
-    /// Reads the project file of a folder over what the user file sets; `None` if the folder has none.
+    /// Reads the project file of a folder; `None` if it is absent. `user` is the layer below it.
     ///
     /// # Errors
-    /// If it is not a plain file within the bound, if it is not TOML, or if it sets what is unknown or what no project file may set.
+    /// If it is not a plain file of the allowed size, is not TOML, or sets an unknown key or one
+    /// that no project file may set.
     pub(super) fn read(folder: &Path, user: &Layer, places: &Places) -> Result<Option<Project>, Fault> {
         let path = folder.join(PROJECT_FILE);
         let bytes = plain::in_folder(folder, PROJECT_FILE, plain::LARGEST);
@@ -60,22 +61,22 @@ impl Project {
         Ok(Some(Project { folder, path, bytes, requests, layer }))
     }
 
-    /// The settings that take effect only in a trusted folder.
+    /// Returns the settings that take effect only in a trusted folder.
     pub(crate) fn untrusted(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().filter(|request| request.needs_trust)
     }
 
-    /// The folders of programs that the file names.
+    /// Returns the folders of programs in the file.
     pub(crate) fn catalog(&self) -> &[PathBuf] {
         self.layer.catalog.as_deref().unwrap_or_default()
     }
 
-    /// All that the file sets.
+    /// Returns all settings of the file.
     pub(crate) fn whole(self) -> File {
         File { path: self.path, layer: self.layer }
     }
 
-    /// What the file sets that needs no trust.
+    /// Returns the settings of the file that need no trust.
     pub(crate) fn narrowing(self) -> File {
         let keys: Vec<&str> = self.untrusted().map(|request| request.key).collect();
         let layer = self.layer.clone().without(&keys);
@@ -83,7 +84,7 @@ impl Project {
     }
 }
 
-/// One line: `max_steps = 3`.
+/// Formats the setting as a line: `max_steps = 3`.
 impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} = {}", self.key, self.value)

@@ -1,4 +1,5 @@
-//! The setting `secrets`: a name for each, the variable that holds it, and the hosts that it may go to.
+//! The setting `secrets`: each secret has a name, a variable that holds it, and the hosts that may
+//! receive it.
 
 use std::path::Path;
 
@@ -14,18 +15,19 @@ pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 /// One secret: `[secrets.NAME]` with `env` and `hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretEntry {
-    /// What programs call it.
+    /// The name in programs.
     pub(crate) name: String,
     /// The variable that holds it.
     pub(crate) variable: String,
-    /// Where it may go.
+    /// The hosts that may receive it.
     pub(crate) hosts: Vec<SecretHost>,
 }
 
 const FORM: &str = "expected `{ env = \"VARIABLE\", hosts = [\"api.example.com\"] }`";
 
 impl Value for SecretList {
-    /// The same as in a file, on one line: `{ github = { env = "GITHUB_TOKEN", hosts = ["api.github.com"] } }`.
+    /// Parses the form of a file on one line: `{ github = { env = "GITHUB_TOKEN", hosts =
+    /// ["api.github.com"] } }`.
     fn from_text(text: &str) -> Result<Self, String> {
         let table: toml::Table = format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;
         table.get("secrets").map_or(Ok(SecretList::default()), |value| SecretList::from_toml(value, Path::new("")))

@@ -1,4 +1,4 @@
-//! The types of settings: how each is read from a text, from TOML, and shown.
+//! The types of settings: parsing from text and from TOML, and printing.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,19 +12,19 @@ use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 
-/// A type that a setting may have. The error of the readers says what was expected and found.
+/// A type of settings. The errors name what was expected and found.
 pub(crate) trait Value: Sized {
-    /// Reads the value of an environment variable.
+    /// Parses the value of an environment variable.
     fn from_text(text: &str) -> Result<Self, String>;
 
-    /// Reads a value of a file; relative paths start from the file's folder.
+    /// Parses a value of a file. Relative paths start from the file's folder.
     fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String>;
 
-    /// The value as JSON, which for these types is TOML as well; null where nothing is set.
+    /// Returns the value as JSON, which is valid TOML for these types; null if there is none.
     fn to_json(&self) -> Json;
 }
 
-/// A span of time above zero, such as `90s`, `2m` or `1h30m`.
+/// A time above zero, such as `90s`, `2m` or `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(pub Duration);
 
@@ -104,7 +104,7 @@ impl Value for String {
     }
 }
 
-/// Reads a count from 1 on.
+/// Parses a whole number from 1 on.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.trim().parse().map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
 }
@@ -142,12 +142,12 @@ impl Value for bool {
     }
 }
 
-/// The walls that the process puts around itself.
+/// The confinement of the process itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sandbox {
-    /// All that the system has.
+    /// Everything that the system supports.
     On,
-    /// None.
+    /// No confinement.
     Off,
 }
 
@@ -187,7 +187,7 @@ impl Value for PathBuf {
     }
 }
 
-/// Types that are read from a text and shown as one.
+/// Implements [`Value`] for types that are parsed from a text and printed as one.
 macro_rules! of_text {
     ($($ty:ty),*) => {$(
         impl Value for $ty {
@@ -221,7 +221,7 @@ impl Value for EngineKind {
     }
 }
 
-/// In a variable, the items stand between commas.
+/// In a variable, the items are separated by commas.
 impl<T: Value> Value for Vec<T> {
     fn from_text(text: &str) -> Result<Self, String> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::from_text).collect()

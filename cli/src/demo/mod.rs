@@ -1,5 +1,5 @@
-//! `wattle demo`: recorded runs, played. The model's words come from a script; reading, compiling, running and observing are real, on
-//! files and a web site that come along.
+//! `wattle demo`: plays recorded runs. The model's answers come from a script; parsing, compiling,
+//! running and observing are real, on built-in files and a built-in web site.
 
 mod script;
 mod site;
@@ -25,7 +25,7 @@ use crate::setup;
 use script::Script;
 use site::Site;
 
-/// One recorded run: its script, and the files that lie in its workdir.
+/// A recorded run: its script, and the files of its workdir.
 struct Demo {
     name: &'static str,
     title: &'static str,
@@ -33,7 +33,7 @@ struct Demo {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// The runs, in the order in which they are played.
+/// The runs, in the order of playing.
 const DEMOS: &[Demo] = &[
     Demo {
         name: "fetch",
@@ -96,7 +96,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// What a demo needs to be played: its script, its files laid out, and a job on them.
+/// The parts of a demo: its script, its files, and a job on them.
 struct Stage {
     script: Script,
     workdir: tempfile::TempDir,
@@ -104,7 +104,7 @@ struct Stage {
     job: Job,
 }
 
-/// Lays a demo out.
+/// Prepares a demo.
 fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<Stage, Fault> {
     let script = Script::read(demo.script, &site.base()).map_err(|what| broken(demo, &what))?;
     let workdir = tempfile::tempdir().map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
@@ -134,7 +134,7 @@ fn broken(demo: &Demo, what: &str) -> Fault {
     Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name))
 }
 
-/// Plays one run, and holds what happened against what the recording speaks of.
+/// Plays one run, and compares it with its script.
 async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<(), Fault> {
     let Stage { script, workdir, files, job } = stage(host, site, demo, cancel)?;
     output::note(&script.about);
@@ -178,7 +178,8 @@ mod tests {
 
     use super::*;
 
-    /// Each demo, kept as a run, goes the same when it is played back: without its model, its site and its files.
+    /// Each recorded demo replays without differences, and without its model, its site and its
+    /// files.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {
         let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();

@@ -1,7 +1,8 @@
-//! The script of a recorded run: a text in sections, which a person can read and edit.
+//! The script of a recorded run: a text in sections, which is easy to read and edit.
 //!
-//! A section begins with a line such as `=== reply`. `about` and `ask` come first; then for each turn of the model a `reply`, and
-//! behind it `observed` with lines that must be found in what the reply led to. `{{base}}` stands for the address of the demo's site.
+//! A section begins with a line such as `=== reply`. `about` and `ask` come first. Each turn of the
+//! model is a `reply`, followed by `observed` with lines that the observation must contain.
+//! `{{base}}` denotes the address of the demo's site.
 
 use serde_json::json;
 use wattle_agent::machine::{Action, Ending, read};
@@ -10,7 +11,7 @@ use wattle_agent::model::{Cassette, ModelError};
 /// A recorded run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
-    /// What the run shows.
+    /// The purpose of the run.
     pub(crate) about: String,
     /// The user's message.
     pub(crate) ask: String,
@@ -24,7 +25,7 @@ struct Turn {
 }
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub(super) fn read(text: &str, base: &str) -> Result<Script, String> {
         let text = text.replace("{{base}}", base);
         let mut script = Script::default();
@@ -44,14 +45,15 @@ impl Script {
         Ok(script)
     }
 
-    /// The recording that says the replies.
+    /// Returns the recording of the replies.
     pub(super) fn cassette(&self) -> Result<Cassette, ModelError> {
         let header = json!({"wattle_cassette": 1, "model": "recorded"}).to_string();
         let turns = self.turns.iter().map(|turn| json!({"reply": turn.reply}).to_string());
         Cassette::parse(&std::iter::once(header).chain(turns).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Holds what happened against the script: each reply but the last led to what was observed, the last one is the answer.
+    /// Compares a run with the script: each reply but the last led to its observation, and the last
+    /// one is the answer.
     pub(super) fn compare(&self, seen: &[String], ending: &Ending) -> Result<(), String> {
         let Some((last, acting)) = self.turns.split_last() else { return Err("the script has no reply".to_owned()) };
         for (at, turn) in acting.iter().enumerate() {

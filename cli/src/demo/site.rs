@@ -1,4 +1,4 @@
-//! The web site that a demo fetches from: a few pages on loopback, for as long as the process lives.
+//! The web site of a demo: a few pages on loopback, until the process ends.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use wattle_agent::capability::egress::HostRule;
 const PAGES: &[(&str, &str)] =
     &[("/", include_str!("../../demo/fetch/index.html")), ("/visit.html", include_str!("../../demo/fetch/visit.html"))];
 
-/// The longest request that is read, in bytes.
+/// Maximum size of a request, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// A site that is being served.
+/// A running site.
 pub(super) struct Site {
     address: SocketAddr,
     rule: HostRule,
@@ -27,19 +27,19 @@ impl Site {
         let rule = address.to_string().parse().map_err(|error| std::io::Error::other(format!("{error}")))?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A visitor that breaks off is no loss.
+                // A broken connection does not matter.
                 tokio::spawn(async move { drop(answer(stream).await) });
             }
         });
         Ok(Site { address, rule })
     }
 
-    /// The site's URL without a final `/`.
+    /// Returns the site's URL without a final `/`.
     pub(super) fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The rule that permits this site, and nothing else on this machine.
+    /// Returns the rule that allows this site, and nothing else on this machine.
     pub(super) fn rule(&self) -> HostRule {
         self.rule.clone()
     }

@@ -1,7 +1,8 @@
-//! The terminal: all that the binary writes goes through here. Data goes to stdout, everything else to stderr.
+//! The standard streams. All output of the binary passes through here: data goes to stdout,
+//! everything else to stderr.
 //!
-//! Where a stream is a terminal, what is written is made [`visible()`] on the way out, whoever wrote it: there is no other way to it, and
-//! a test looks for one. Files and pipes get the bytes as they are.
+//! On a terminal, every text is made [`visible()`] first. A test checks that no other code writes
+//! to the streams. Files and pipes receive the bytes unchanged.
 
 mod screen;
 mod visible;
@@ -20,28 +21,29 @@ use crate::fault::Fault;
 pub(crate) use screen::Screen;
 pub(crate) use visible::{Visible, visible};
 
-/// How a failure is marked.
+/// The style of a failure.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// How a success is marked.
+/// The style of a success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// How what deserves a look is marked.
+/// The style of a warning.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-/// How a name or a heading is marked.
+/// The style of a name or a heading.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// How what matters less is marked.
+/// The style of a secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// Stands for the escape character in our own styles, until a line is written. It holds a number that is drawn at the start, so no text
-/// from elsewhere can have it, and every real escape character in a line is somebody else's.
+/// The placeholder for the escape character in our own styles, until a line is written. It contains
+/// a random number, so no other text can contain it, and every real escape character in a line is
+/// foreign.
 static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
 });
 
-/// Writes data to stdout: as it is, or made visible on a terminal.
+/// Writes data to stdout: unchanged, or made visible on a terminal.
 ///
 /// # Errors
-/// [`Fault::ReaderGone`] where stdout is closed; a failure where it cannot be written.
+/// [`Fault::ReaderGone`] if stdout is closed; another fault if it cannot be written.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     if !stdout().is_terminal() {
         return to_stdout(bytes);
@@ -51,7 +53,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     to_stdout(shown.as_bytes())
 }
 
-/// Writes a text to stdout and ends the line where the text does not.
+/// Writes a text to stdout, and adds a line end if it has none.
 ///
 /// # Errors
 /// As [`data`].
@@ -72,7 +74,8 @@ pub(crate) fn json(document: &Json) -> Result<(), Fault> {
     to_stdout(format!("{shown}\n").as_bytes())
 }
 
-/// Writes a line with styles to stdout; they are left out where stdout is no terminal, and under `NO_COLOR`.
+/// Writes a styled line to stdout. Styles are omitted if stdout is not a terminal, and under
+/// `NO_COLOR`.
 ///
 /// # Errors
 /// As [`data`].
@@ -82,7 +85,8 @@ pub(crate) fn styled(line: &str) -> Result<(), Fault> {
     to_stdout(format!("{shown}{end}").as_bytes())
 }
 
-/// Writes a line to stderr. Styles in it are for a terminal: they are left out elsewhere, and under `NO_COLOR`.
+/// Writes a styled line to stderr. Styles are omitted if stderr is not a terminal, and under
+/// `NO_COLOR`.
 pub(crate) fn note(line: &str) {
     let shown = shown(line, stderr().is_terminal(), AutoStream::choice(&stderr()));
     to_stderr(format!("{shown}\n").as_bytes());
@@ -93,20 +97,20 @@ pub(crate) fn warn(message: &str) {
     note(&format!("{} {}", paint(WARN, "warning:"), visible(message)));
 }
 
-/// Tells a fault on stderr.
+/// Reports a fault on stderr.
 pub(crate) fn fault(fault: &Fault) {
     if let Fault::Told { .. } = fault {
         note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
     }
 }
 
-/// A text in a style, for a line that [`styled`] or [`note`] writes.
+/// Applies a style to a text, for [`styled`] or [`note`].
 pub(crate) fn paint(style: Style, text: &str) -> String {
     let own = |styles: String| styles.replace('\u{1b}', &ESCAPE);
     format!("{}{text}{}", own(style.render().to_string()), own(style.render_reset().to_string()))
 }
 
-/// A line as a stream gets it: visible on a terminal, and with our own styles where they are chosen.
+/// Renders a line for a stream: visible on a terminal, and with our own styles if they are enabled.
 fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     let line = if is_terminal { visible(line) } else { line.to_owned() };
     if styles != ColorChoice::Never {
@@ -114,12 +118,12 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     }
     let mut parts = line.split(ESCAPE.as_str());
     let mut plain = parts.next().unwrap_or_default().to_owned();
-    // Behind our escape character stands one style, which ends with its letter.
+    // Each placeholder precedes one style, which ends with its letter.
     parts.for_each(|part| plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest)));
     plain
 }
 
-/// The sink of the log: stderr, a line at a time.
+/// The sink of the log: writes lines to stderr.
 pub(crate) struct Log;
 
 impl Write for Log {
@@ -145,11 +149,11 @@ fn to_stdout(bytes: &[u8]) -> Result<(), Fault> {
 }
 
 fn to_stderr(bytes: &[u8]) {
-    // Nothing can be told where stderr is closed.
+    // A closed stderr cannot be reported.
     let _ = stderr().lock().write_all(bytes);
 }
 
-/// A finding about a program's text, in colours.
+/// Renders a diagnostic of a program, in colours.
 pub(crate) fn diagnostic(found: &Diagnostic, source: &str) -> String {
     let severe = if found.severity == Severity::Error { BAD } else { WARN };
     found.render(source, |role, piece| match role {

@@ -1,4 +1,4 @@
-//! The standard streams of a shell: on a terminal, what its commands write only shows.
+//! The standard streams of a shell, made visible on a terminal.
 
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,10 +13,10 @@ use wattle_agent::shell::{Stdio, Stream};
 use super::Visible;
 use crate::fault::Fault;
 
-/// Maximum number of bytes that one write takes.
+/// Maximum size of one write, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// The process's own streams, for commands of the shell.
+/// The process's own streams, for the commands of a shell.
 pub(crate) struct Screen {
     /// The streams.
     pub(crate) streams: Stdio,
@@ -24,7 +24,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Opens the streams. Those that are a terminal show what would act on it.
+    /// Opens the streams, with a filter before each terminal.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -35,17 +35,17 @@ impl Screen {
         Ok(Screen { streams, held: [held_of_out, held_of_err] })
     }
 
-    /// What the streams still hold back, to be written once nothing else is.
+    /// Returns the pending bytes of the streams, to be written at the end.
     pub(crate) fn rest(&self) -> Rest {
         Rest(self.held.clone())
     }
 }
 
-/// The beginnings of characters that never ended.
+/// The incomplete characters at the ends of the streams.
 pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
 
 impl Rest {
-    /// Shows them.
+    /// Writes them.
     ///
     /// # Errors
     /// If stdout cannot be written.
@@ -68,18 +68,18 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// A stream of the process, read and written away from the threads that run commands.
+/// Wraps a stream of the process, which is read and written off the threads that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own = own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
     Ok(File::from_std(std::fs::File::from(own)))
 }
 
-/// A sink behind the filter.
+/// A stream behind the filter.
 struct Shown<W> {
     sink: W,
     filter: Arc<Mutex<Visible>>,
-    /// What is shown and not written yet.
+    /// The filtered text that is not written yet.
     pending: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
         let piece = data.get(..PIECE).unwrap_or(data);
         let shown = lock(&self.filter).feed(piece);
         self.pending = shown.into_bytes();
-        // The rest goes with the next write or flush.
+        // The next write or flush writes the rest.
         match self.drain(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(piece.len())),

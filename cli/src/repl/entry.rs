@@ -1,17 +1,17 @@
-//! What an input asks for.
+//! The meaning of an input.
 
 use crate::fault::Fault;
 
 use super::open::QUOTES;
 
-/// What one input asks for.
+/// The request of one input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Nothing: it was blank.
+    /// Nothing: the input is blank.
     Nothing,
-    /// The model is to carry something out.
+    /// A message for the model.
     Message(String),
-    /// A program is to run as it stands.
+    /// A program to run.
     Program(String),
     /// A command of the session itself.
     Command(Command),
@@ -20,19 +20,19 @@ pub(super) enum Entry {
 /// The commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Show what can be done, or what the manual says about a topic.
+    /// Show the commands, or the manual's text about a topic.
     Help { topic: Option<String> },
     /// Run a program of the catalog.
     Run { name: String, args: Vec<String> },
     /// List the catalog.
     Catalog,
-    /// Show what the session's messages took.
+    /// Show the tokens of the session's messages.
     Cost,
     /// Leave.
     Quit,
 }
 
-/// The commands' forms, and what they do.
+/// The syntax of the commands, and their descriptions.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("/help [TOPIC]", "show this, or what there is to know about a function, a program, an error code, or words"),
     ("/run NAME ARG…", "run a program of the catalog"),
@@ -41,10 +41,10 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("/quit", "leave; so does Ctrl-D"),
 ];
 
-/// Reads an input.
+/// Parses an input.
 ///
 /// # Errors
-/// Where it is a command that there is not, or that lacks something.
+/// If it is an unknown command, or one with a missing argument.
 pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     let text = input.trim();
     if text.is_empty() {
@@ -63,7 +63,8 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
 }
 
-/// The word that makes a text a command. `/etc/hosts` is a path, and what begins with it is a message.
+/// Returns the word that makes a text a command. `/etc/hosts` is a path, and a text that begins
+/// with a path is a message.
 fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
@@ -98,8 +99,8 @@ fn command(word: &str, text: &str) -> Result<Command, Fault> {
     }
 }
 
-/// Splits a line into words at blanks. Quotes keep a word together: between `'` everything stands for itself, between `"` a backslash
-/// stands before `"` and `\`, or makes `\n` and `\t`.
+/// Splits a line into words at whitespace. Quotes keep a word together: between `'` every character
+/// is literal; between `"` a backslash escapes `"` and `\`, and writes `\n` and `\t`.
 fn words(line: &str) -> Result<Vec<String>, Fault> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
@@ -123,7 +124,7 @@ fn words(line: &str) -> Result<Vec<String>, Fault> {
     Ok(words)
 }
 
-/// What a backslash and the character after it stand for.
+/// Returns the character that an escape denotes.
 fn escaped(c: Option<char>) -> String {
     match c {
         Some('n') => "\n".to_owned(),

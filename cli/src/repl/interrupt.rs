@@ -1,4 +1,4 @@
-//! Ctrl-C while something is under way: once stops it, twice leaves.
+//! Ctrl-C during work: the first stops it, the second leaves.
 
 use std::pin::pin;
 
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// Carries work out. The first interrupt cancels the token, which is for the work to heed; at the second the work is let go
-/// of, and there is nothing to give.
+/// Runs work. The first interrupt cancels the token, which the work observes. At the second the
+/// work is dropped, and there is no result.
 pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &CancellationToken) -> Option<T> {
     let mut work = pin!(work);
     tokio::select! {
@@ -25,7 +25,7 @@ pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &Cancell
     }
 }
 
-/// Waits for an interrupt; for ever where the system tells of none.
+/// Waits for an interrupt, forever if the system delivers none.
 async fn interrupt() {
     if ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

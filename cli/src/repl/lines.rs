@@ -1,4 +1,4 @@
-//! Where inputs come from: an edited line on a terminal, or stdin.
+//! The source of inputs: an edited line on a terminal, or stdin.
 
 use std::io::{BufRead, IsTerminal, Read, StdinLock, stdin, stdout};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::fault::Fault;
 use crate::output;
 use crate::setup::make_private;
 
-/// The most bytes of one input from a pipe.
+/// Maximum size of an input from a pipe, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// How many inputs the history keeps.
+/// Maximum number of inputs in the history.
 const REMEMBERED: usize = 1_000;
 
-/// What came in.
+/// An event of the source.
 pub(super) enum Line {
-    /// An input, whole.
+    /// A complete input.
     Text(String),
     /// Ctrl-C.
     Interrupt,
@@ -31,20 +31,20 @@ pub(super) enum Line {
 
 /// The source of inputs.
 pub(super) enum Lines {
-    /// A person who edits them.
+    /// A user who edits lines.
     Terminal { editor: Box<Editor<Whole, FileHistory>>, history: Option<PathBuf> },
-    /// A program or a file; lines that belong together are put together.
+    /// A program or a file. Lines of one input are joined.
     Pipe,
 }
 
-/// Lets an input end where it is whole.
+/// Ends an input at a line that completes it.
 #[derive(Completer, Helper, Highlighter, Hinter)]
 pub(super) struct Whole;
 
 impl Validator for Whole {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
-        // Two blank lines end what would never be whole.
+        // Two blank lines end an input that would never be complete.
         let given_up = input.ends_with("\n\n");
         Ok(if !given_up && Input::of(input).is_open() {
             ValidationResult::Incomplete
@@ -55,10 +55,10 @@ impl Validator for Whole {
 }
 
 impl Lines {
-    /// An editor with history where a person sits at a terminal, else stdin as it is.
+    /// Opens an editor with a history if a user is at the terminal, otherwise stdin.
     ///
     /// # Errors
-    /// Where the terminal cannot be set up.
+    /// If the terminal cannot be set up.
     pub(super) fn open() -> Result<Lines, Fault> {
         if !(stdin().is_terminal() && stdout().is_terminal()) {
             return Ok(Lines::Pipe);
@@ -70,18 +70,18 @@ impl Lines {
         editor.set_helper(Some(Whole));
         let history = history_file();
         if let Some(path) = &history {
-            // A history that is not there yet is empty.
+            // A missing history is empty.
             drop(editor.load_history(path));
         }
         Ok(Lines::Terminal { editor: Box::new(editor), history })
     }
 
-    /// Whether a person can be asked something.
+    /// Returns true if a user can answer questions.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Lines::Terminal { .. })
     }
 
-    /// Waits for the next input, away from the threads that run programs, and keeps it in the history.
+    /// Waits for the next input, off the threads that run programs, and adds it to the history.
     pub(super) async fn next(self) -> (Lines, Result<Line, Fault>) {
         self.away(|lines| {
             let line = lines.read("wattle> ")?;
@@ -93,7 +93,7 @@ impl Lines {
         .await
     }
 
-    /// Asks something that is answered in a line, which the history does not keep.
+    /// Asks a question. The answer is one line, which the history omits.
     pub(super) async fn ask(self, question: String) -> (Lines, Result<Line, Fault>) {
         self.away(move |lines| lines.read(&question)).await
     }
@@ -123,7 +123,7 @@ impl Lines {
     }
 }
 
-/// Reads lines until they are a whole, or there are no more.
+/// Reads lines until the input is complete or stdin ends.
 fn piped(stdin: &mut StdinLock<'_>) -> Result<Line, Fault> {
     let (mut input, mut bytes) = (Input::default(), Vec::new());
     loop {
@@ -157,7 +157,7 @@ fn remember(editor: &mut Editor<Whole, FileHistory>, file: Option<&Path>, text: 
     }
 }
 
-/// The file of the history in the user's state directory, which is made where it is absent.
+/// Returns the file of the history in the user's state directory, which is created if it is absent.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

@@ -1,7 +1,7 @@
-//! `wattle repl`: a session with a person who types.
+//! `wattle repl`: an interactive session.
 //!
-//! [`lines`] gives inputs, each whole by what [`open`] makes of it; [`entry`] reads what an input asks for; [`session`] does
-//! it. While something is under way no line is edited, so what is told stands above the next prompt.
+//! [`lines`] reads inputs, each complete according to [`open`]; [`entry`] parses an input, and
+//! [`session`] performs it. During work no line is edited, so output appears above the next prompt.
 
 mod entry;
 mod interrupt;
@@ -9,7 +9,6 @@ mod lines;
 mod open;
 mod session;
 
-use crate::args::ReplArgs;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
@@ -21,9 +20,9 @@ use entry::{COMMANDS, Command, Entry};
 use lines::{Line, Lines};
 use session::{Next, Session};
 
-/// Talks until the user leaves.
-pub(crate) fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.into(), outer])?;
+/// Runs the conversation until the user leaves.
+pub(crate) fn run(flags: Layer, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[flags, outer])?;
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config))
 }
@@ -57,13 +56,13 @@ async fn converse(config: Config) -> Result<Exit, Fault> {
             Ok(Next::Go) => {}
             Ok(Next::Leave(exit)) => return Ok(leave(&session, exit).await),
             Err(Fault::ReaderGone) => return Err(Fault::ReaderGone),
-            // What went wrong with one input leaves the session as it was.
+            // A failed input leaves the session unchanged.
             Err(fault) => output::fault(&fault),
         }
     }
 }
 
-/// Does what one input asks for.
+/// Performs one input.
 async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Result<Next, Fault>) {
     let done = match entry::read(text) {
         Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
@@ -79,7 +78,7 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
         Ok(Entry::Message(message)) => session.message(message).await,
         Err(fault) => return (lines, Err(fault)),
     };
-    // Whatever became of it, it may have written.
+    // The input may have written files even if it failed.
     match done {
         Ok(Next::Leave(_)) | Err(Fault::ReaderGone) => (lines, done),
         done => {
@@ -109,7 +108,7 @@ fn help() -> Result<Next, Fault> {
     Ok(Next::Go)
 }
 
-/// Tells what is lost by leaving.
+/// Warns about changes that leaving loses.
 async fn leave(session: &Session, exit: Exit) -> Exit {
     match session.pending() {
         0 => {}

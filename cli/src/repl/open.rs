@@ -1,9 +1,10 @@
-//! Whether what was typed is a whole: the lexer behind multi-line input.
+//! The lexer for multi-line input, which decides if an input is complete.
 //!
-//! Only what is meant to be a program (its first line begins with `(`), a quoted message (it begins with `"""`) and fences
-//! are looked into. Prose is whole at the end of its line, whatever quotes, apostrophes and parentheses stand in it.
+//! It examines only programs (the first line begins with `(`), quoted messages (they begin with
+//! `"""`) and fences. Prose is complete at the end of its line, whatever quotes and parentheses it
+//! contains.
 
-/// An input, as far as it was given. Lines are fed one after the other, each once.
+/// A partial input. Its lines are added one after another, each once.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     kind: Option<Kind>,
@@ -18,13 +19,13 @@ enum Kind {
     Quoted {
         open: bool,
     },
-    /// The fence that is open, if any.
+    /// The open fence, if any.
     Prose {
         fence: Option<Fence>,
     },
 }
 
-/// What a place of a program is within.
+/// The context of a position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     Code,
@@ -39,18 +40,18 @@ struct Fence {
     length: usize,
 }
 
-/// What opens and closes a message of several lines.
+/// The delimiter of a message of several lines.
 pub(super) const QUOTES: &str = "\"\"\"";
 
 impl Input {
-    /// An input of those lines.
+    /// Creates an input of these lines.
     pub(super) fn of(text: &str) -> Input {
         let mut input = Input::default();
         text.lines().for_each(|line| input.feed(line));
         input
     }
 
-    /// Takes the next line, without its end.
+    /// Adds the next line, without its line end.
     pub(super) fn feed(&mut self, line: &str) {
         let kind = match &mut self.kind {
             Some(kind) => kind,
@@ -64,7 +65,7 @@ impl Input {
         }
     }
 
-    /// Whether more must come.
+    /// Returns true if the input is incomplete.
     pub(super) fn is_open(&self) -> bool {
         match &self.kind {
             None => false,
@@ -88,7 +89,7 @@ impl Kind {
     }
 }
 
-/// Reads a line of a program.
+/// Scans a line of a program.
 fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
     let mut at = 0;
     while let Some(&byte) = line.get(at) {
@@ -110,7 +111,7 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
             (Within::Text | Within::Block, b'\\', _) => 2,
             (Within::Text, b'"', _) => enter(within, Within::Code, 1),
             (Within::Block, b'"', _) => {
-                // Of a longer run of quotes the last three close.
+                // The last three of a longer run of quotes close the text.
                 let quotes = rest.iter().take_while(|byte| **byte == b'"').count();
                 enter(within, if quotes >= 3 { Within::Code } else { Within::Block }, quotes)
             }
@@ -122,20 +123,20 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
     }
 }
 
-/// Goes on within something else, so many bytes further.
+/// Changes the context and skips this many bytes.
 fn enter(within: &mut Within, what: Within, bytes: usize) -> usize {
     *within = what;
     bytes
 }
 
-/// The fence that is open after a line.
+/// Returns the open fence after a line.
 fn after(line: &str, open: Option<Fence>) -> Option<Fence> {
     let line = line.trim();
     let Some(mark) = line.bytes().next().filter(|byte| matches!(byte, b'`' | b'~')) else { return open };
     let length = line.bytes().take_while(|byte| *byte == mark).count();
     let info = line.get(length..).unwrap_or_default();
     match open {
-        // A fence in one line is inline code.
+        // A fence within one line is inline code.
         None if length >= 3 && !info.contains('`') => Some(Fence { mark, length }),
         Some(fence) if fence.mark == mark && length >= fence.length && info.is_empty() => None,
         open => open,

@@ -1,4 +1,5 @@
-//! What a session does, and what it keeps between inputs: conversation, state, and the files that are not carried out yet.
+//! A session and its state between inputs: conversation, variables, and files that are not applied
+//! yet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,36 +21,36 @@ use crate::output::{self, DIM, paint, visible};
 use crate::progress::{Live, counted, spent};
 use crate::setup::{self, Setup};
 
-/// How many steps a message may take where nothing says otherwise.
+/// Default maximum number of steps of a message.
 const STEPS: u32 = 10;
 
-/// How a session goes on.
+/// The continuation after an input.
 pub(super) enum Next {
-    /// With the next input.
+    /// Read the next input.
     Go,
-    /// Not at all.
+    /// End the session.
     Leave(Exit),
 }
 
-/// One session.
+/// An interactive session.
 pub(super) struct Session {
     setup: Setup,
     kept: setup::Session,
-    /// The model, once it was needed and could be had.
+    /// The model, after its first use.
     model: Option<Arc<dyn Model>>,
     files: Arc<Files>,
-    /// The changes that the user was asked about and did not want carried out yet.
+    /// The changes that the user declined to apply.
     declined: Vec<Change>,
-    /// What its runs took.
+    /// The usage of its runs.
     spent: Usage,
     runs: usize,
 }
 
 impl Session {
-    /// The session that the settings name, or one that is gone with the process.
+    /// Opens the session of the settings, or one that ends with the process.
     ///
     /// # Errors
-    /// Where the store or the root cannot be opened.
+    /// If the store or the root cannot be opened.
     pub(super) fn new(setup: Setup) -> Result<Session, Fault> {
         let kept = match setup.session()? {
             Some(session) => session,
@@ -64,16 +65,16 @@ impl Session {
         Ok(Session { setup, kept, model: None, files, declined: Vec::new(), spent: Usage::default(), runs: 0 })
     }
 
-    /// Gives what is on its way the time to arrive.
+    /// Waits for pending telemetry to be sent.
     pub(super) async fn flush(&self) {
         self.setup.flush().await;
     }
 
-    /// Lets the model carry a message out, telling what happens as it happens.
+    /// Runs a message, and prints its events.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
         let journal: SharedJournal = Arc::new(self.kept.store.clone());
-        // Another process may be at a message of the session.
+        // Another process may run a message of the session.
         let held = journal::lock_session(&journal, &self.kept.id).await;
         let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
@@ -98,7 +99,7 @@ impl Session {
         let host = &self.setup.host;
         let run = async {
             if self.setup.config.session.value.is_none() {
-                // The session is gone with the process, and what is kept of its runs would be, too.
+                // The session ends with the process, and so would the record of its runs.
                 return Ok(RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await));
             }
             let kept = (&journal, journal::new_id(), self.setup.origin());
@@ -113,7 +114,7 @@ impl Session {
         };
         self.spent += report.usage;
         self.runs += 1;
-        // The answer is worth more than the session: it is shown all the same.
+        // A failure is only reported, so that the user still sees the answer.
         let added = match self.setup.config.session.value {
             Some(_) => journal::end(&journal, &report).await,
             None => self.kept.store.extend(&self.kept.id, report.turns).await,
@@ -143,7 +144,7 @@ impl Session {
         self.program(entry.source(), args, time).await
     }
 
-    /// Runs a program as it stands, and puts out its results or what is wrong with it.
+    /// Runs an inline program, and prints its results or its errors.
     pub(super) async fn program(
         &mut self,
         source: &str,
@@ -187,19 +188,19 @@ impl Session {
         }
     }
 
-    /// Shows what the session's messages took.
+    /// Prints the usage of the session's messages.
     pub(super) fn cost(&self) -> Result<(), Fault> {
         let runs = counted(self.runs, "message");
         output::text(&format!("{runs}: {}", spent(self.spent).unwrap_or_else(|| "no tokens were counted".to_owned())))
     }
 
-    /// Lists the catalog.
+    /// Prints the list of programs.
     pub(super) fn catalog(&self) -> Result<(), Fault> {
         let catalog = self.setup.host.catalog();
         catalog::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>())
     }
 
-    /// Shows what the manual says about a topic.
+    /// Prints the manual's text about a topic.
     pub(super) fn explain(&self, topic: &str) -> Result<(), Fault> {
         match self.setup.host.manual().about(topic) {
             Some(text) => output::text(&visible(&text)),
@@ -208,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Takes in what changed in the folders of the catalog, and tells of it.
+    /// Reloads the folders of the catalog, and prints the changes.
     pub(super) async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.setup.host.refresh().await;
         for (what, names) in [("changed", changed), ("gone", removed)] {
@@ -220,8 +221,8 @@ impl Session {
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
-    /// Shows what was changed since the user was last asked, and asks whether to carry it out. What is not carried out stays
-    /// in the session's overlay, where later programs see it.
+    /// Prints the changes since the last question, and asks if they should be applied. Other
+    /// changes stay in the session's overlay, where later programs see them.
     pub(super) async fn offer(&mut self, lines: Lines) -> (Lines, Result<(), Fault>) {
         let fate = Fate::of(&self.setup.config, true);
         match fate {
@@ -255,14 +256,14 @@ impl Session {
         (lines, carried_out)
     }
 
-    /// Begins with files that nothing has changed yet.
+    /// Replaces the files with an unchanged overlay.
     fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
         self.files = self.setup.files()?;
         Ok(())
     }
 
-    /// How many changes are not carried out.
+    /// Returns the number of changes that are not applied.
     pub(super) fn pending(&self) -> usize {
         self.declined.len()
     }

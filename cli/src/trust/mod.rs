@@ -1,8 +1,9 @@
-//! Trust in folders: whether what a project file sets beyond narrowing takes effect.
+//! Trust in folders, which decides about the settings of a project file that do more than narrow.
 //!
-//! The user trusts a folder by `wattle trust`, or when asked on a terminal. What is trusted is content: the project file and the programs
-//! of the catalog folders that it names, each by its hash ([`pins`]), kept in the user's data folder ([`record`]). When any of them
-//! changes, the folder is not trusted until the user says so again.
+//! The user trusts a folder by `wattle trust`, or when asked on a terminal. Trust applies to
+//! content: the project file and the programs of the catalog folders in it, each by its hash
+//! ([`pins`]), recorded in the user's data folder ([`record`]). After any change, the folder is not
+//! trusted until the user trusts it again.
 
 mod pins;
 mod record;
@@ -16,12 +17,12 @@ use crate::output::{self, DIM, WARN, paint};
 pub(crate) use pins::Pins;
 pub(crate) use record::{Record, Records};
 
-/// What is known of a folder's project file.
+/// The state of a folder's project file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Everything it sets needs no trust.
+    /// None of its settings needs trust.
     NotNeeded,
-    /// The user trusts it as it is now.
+    /// The user trusts its current content.
     Trusted,
     /// The user trusted other content; each line is one difference.
     Changed(Vec<String>),
@@ -32,7 +33,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Compares a project file with what was recorded of its folder.
+    /// Compares a project file with the record of its folder.
     pub(crate) fn of(project: &Project, pins: &Pins, record: Option<&Record>) -> State {
         if project.untrusted().next().is_none() {
             return State::NotNeeded;
@@ -48,7 +49,7 @@ impl State {
         }
     }
 
-    /// The word for it in what is printed.
+    /// Returns the printed name of the state.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             State::NotNeeded => "not needed",
@@ -60,11 +61,13 @@ impl State {
     }
 }
 
-/// Decides what a project file sets: all of it in a trusted folder and where it only narrows; else the user is asked on a terminal, and
-/// elsewhere the command ends. A user who declines goes on without what needs trust, and is not asked about the same content again.
+/// Decides which settings of a project file take effect: all of them in a trusted folder or if they
+/// only narrow. Otherwise the user is asked on a terminal, and elsewhere the command fails. If the
+/// user declines, the settings that need trust are ignored, and the same content is not asked about
+/// again.
 ///
 /// # Errors
-/// If the folder is not trusted and nobody can be asked, or if what was recorded cannot be read.
+/// If the folder is not trusted and nobody can be asked, or if the record cannot be read.
 pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     if project.untrusted().next().is_none() {
         return Ok(project.whole());
@@ -93,7 +96,7 @@ pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
     }
 }
 
-/// The keys that need trust, as a list in a sentence.
+/// Lists the keys that need trust, for a sentence.
 fn names(project: &Project) -> String {
     project.untrusted().map(|request| format!("`{}`", request.key)).collect::<Vec<_>>().join(", ")
 }
@@ -111,8 +114,8 @@ fn refused(project: &Project, state: &State) -> Fault {
         .hint(format!("`wattle status` shows what it sets; if you trust it: {}", command(project)))
 }
 
-/// The command that trusts a folder. A path that a shell would not take for one word is left out: whoever named the folder does not write
-/// commands for the user.
+/// Returns the command that trusts a folder. A path that needs quoting in a shell is omitted,
+/// because the author of the folder chose its name.
 fn command(project: &Project) -> String {
     let folder = project.folder.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
@@ -122,7 +125,7 @@ fn command(project: &Project) -> String {
     }
 }
 
-/// Lists what a file would change, and asks.
+/// Lists the changes of a file, and asks.
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
     let head = match state {
@@ -139,7 +142,7 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
     output::note("trust it? y: yes, until it changes; anything else: go on without these settings");
 }
 
-/// One setting, and the value that it takes the place of.
+/// Describes a setting, and the value that it replaces.
 pub(crate) fn described(request: &Request) -> String {
     match request.otherwise.is_null() {
         true => request.to_string(),
@@ -152,7 +155,7 @@ const ANSWER: u64 = 1 << 10;
 
 fn is_yes() -> bool {
     let mut said = Vec::new();
-    // A terminal that cannot be read says nothing.
+    // An unreadable terminal counts as a no.
     let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut said);
     matches!(said.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
 }

@@ -1,4 +1,4 @@
-//! What a user trusts, by content: the hash of the project file, and of each program in the catalog folders that it names.
+//! The trusted content: the hashes of the project file and of each program in its catalog folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Project, plain};
 use crate::fault::Fault;
 
-/// Maximum number of programs that one project's catalog folders may have.
+/// Maximum number of programs in a project's catalog folders.
 const MOST_PROGRAMS: usize = 2_000;
-/// Maximum size of those programs together, in bytes.
+/// Maximum total size of these programs, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The hashes of a project's files, by the names under which they are shown.
+/// The hashes of a project's files, by their printed names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pins(BTreeMap<String, String>);
 
@@ -21,19 +21,19 @@ impl Pins {
     /// Hashes a project file and the programs that it adds.
     ///
     /// # Errors
-    /// If there are more programs than can be pinned.
+    /// If there are too many programs.
     pub(crate) fn of(project: &Project) -> Result<Pins, Fault> {
         let mut pins = BTreeMap::from([(FILE.to_owned(), hash(&project.bytes))]);
         let mut left = MOST_BYTES;
         for folder in project.catalog() {
             let shown = folder.strip_prefix(project.path.parent().unwrap_or(Path::new(""))).unwrap_or(folder);
-            // A folder that cannot be listed has no programs; the catalog says so when it is read.
+            // An unreadable folder has no programs; the catalog reports it when it is read.
             for name in programs(folder, project)? {
                 let content = plain::in_folder(folder, &name, plain::LARGEST.min(left));
                 let pin = match &content {
                     Ok(Some(bytes)) => hash(bytes),
                     Ok(None) => continue,
-                    // The catalog refuses it for the same reason.
+                    // The catalog rejects it for the same reason.
                     Err(why) => why.clone(),
                 };
                 left = left.saturating_sub(content.ok().flatten().map_or(0, |bytes| bytes.len() as u64));
@@ -46,18 +46,18 @@ impl Pins {
         Ok(Pins(pins))
     }
 
-    /// The hash of all.
+    /// Returns the hash of all files.
     pub(crate) fn hash(&self) -> String {
         let lines = self.0.iter().map(|(name, pin)| format!("{pin}  {name}\n"));
         hash(lines.collect::<String>().as_bytes())
     }
 
-    /// The names of the programs.
+    /// Returns the names of the programs.
     pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str).filter(|name| *name != FILE)
     }
 
-    /// Each file that differs, as a line.
+    /// Returns a line for each file that differs.
     pub(super) fn differences(&self, before: &Pins) -> Vec<String> {
         let changed = self.0.iter().filter_map(|(name, pin)| match before.0.get(name) {
             None => Some(format!("{name} is new")),
@@ -76,7 +76,7 @@ fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// The names of a folder's programs, sorted, as the catalog takes them.
+/// Returns the names of a folder's programs, sorted, as the catalog selects them.
 fn programs(folder: &Path, project: &Project) -> Result<Vec<String>, Fault> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut names = Vec::new();

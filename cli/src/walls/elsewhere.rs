@@ -2,7 +2,7 @@
 
 use super::{Rule, Walls};
 
-/// Enforces nothing, and says so.
+/// Reports that the system has no Landlock.
 pub(super) fn enforce(_: &[Rule], _: bool) -> Result<Walls, std::convert::Infallible> {
     Ok(Walls::Missing)
 }

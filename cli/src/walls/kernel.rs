@@ -1,4 +1,4 @@
-//! The rules as Landlock takes them.
+//! Enforces the rules by Landlock.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
@@ -7,11 +7,12 @@ use landlock::{
 
 use super::{Reach, Rule, Walls};
 
-/// The newest version of Landlock whose rights are used. A kernel with an older one enforces what it has.
+/// The newest version of Landlock whose rights are used. An older kernel enforces fewer.
 const NEWEST: ABI = ABI::V6;
 
-/// Restricts this thread, and all that it starts, to the rules: what they do not name cannot be opened, changed or executed. Unless the
-/// command `listens`, no TCP port can be bound. Connections go where the egress guard lets them: Landlock knows ports, and no hosts.
+/// Restricts this thread, and all that it starts, to the rules: other files cannot be opened,
+/// changed or executed. Unless the command `listens`, no TCP port can be bound. The egress guard
+/// restricts connections, because Landlock knows ports and no hosts.
 pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
     if !listens {
@@ -19,7 +20,7 @@ pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetErr
     }
     let mut created = ruleset.create()?;
     for rule in rules {
-        // What is not there cannot be opened, and needs no rule.
+        // A missing file cannot be opened, and needs no rule.
         created = created.add_rules(path_beneath_rules([&rule.path], rights(rule.reach)))?;
     }
     Ok(match created.restrict_self()?.ruleset {
@@ -52,7 +53,8 @@ mod tests {
     use super::*;
 
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    /// Tries something on a thread that stands behind those rules; `None` if this kernel has no Landlock.
+    /// Runs a function on a thread that is confined by these rules; `None` if this kernel has no
+    /// Landlock.
     fn behind<T: Send + 'static>(
         rules: Vec<Rule>,
         listens: bool,
@@ -98,7 +100,7 @@ mod tests {
             assert!(fs::hard_link(at("read/a"), at("work/a")).is_err());
             assert!(std::process::Command::new("/bin/true").status().is_err(), "nothing is executed");
             assert!(TcpListener::bind("127.0.0.1:0").is_err());
-            // Threads that it starts stand behind the walls, too.
+            // The threads that it starts are confined too.
             assert!(std::thread::spawn(move || fs::read(top.join("outside/a"))).join().unwrap().is_err());
         });
     }

@@ -1,8 +1,9 @@
-//! The second wall: the process gives up what its command does not need, before it starts a thread and before anything of a stranger's
-//! is read. Programs are in a sandbox of their own; these walls stand where a flaw in that one would let them out.
+//! The confinement of the process itself: it gives up what its command does not need, before it
+//! starts a thread and before it reads foreign data. Programs have a sandbox of their own; this is
+//! the second barrier, in case that one has a flaw.
 //!
-//! What a command may reach is data ([`Rule`]), made from its settings; Landlock enforces it where the kernel has it ([`kernel`]). Writing
-//! core dumps is given up everywhere.
+//! The allowed files of a command are data ([`Rule`]), made from its settings. Landlock enforces
+//! them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;
@@ -18,12 +19,13 @@ use crate::fault::Fault;
 
 pub(crate) use rules::{Reach, Rule};
 
-/// What a command needs besides what its settings name.
+/// The needs of a command besides its settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
-    /// Files of the command line that are read.
+    /// The files of the command line to read.
     pub(crate) reads: Vec<PathBuf>,
-    /// Files of the command line that are written; their folders are opened, since files are replaced as a whole.
+    /// The files of the command line to write. Their folders are opened, because files are replaced
+    /// as a whole.
     pub(crate) writes: Vec<PathBuf>,
     /// If true, nothing in the workdir changes.
     pub(crate) workdir_stays: bool,
@@ -33,25 +35,27 @@ pub(crate) struct Needs {
     pub(crate) listens: bool,
 }
 
-/// The walls that stand around this process.
+/// The confinement of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Walls {
-    /// All of them.
+    /// Complete.
     Whole,
-    /// Those that an older kernel has.
+    /// As far as an older kernel supports it.
     Partial,
-    /// None: the kernel has no Landlock, or it is switched off there.
+    /// None: the kernel has no Landlock, or it is disabled.
     Missing,
-    /// None: a setting or a flag says so.
+    /// None: a setting or a flag disables it.
     Off,
 }
 
-/// Puts the walls up. Whatever is started later stands behind them, threads and processes alike; nothing takes them down.
+/// Confines the process. This applies to all later threads and child processes, and cannot be
+/// undone.
 ///
 /// # Errors
-/// If the kernel has Landlock and refuses the rules. A kernel without it is not an error.
+/// If the kernel has Landlock and rejects the rules. A kernel without Landlock is not an error.
 pub(crate) fn raise(config: &Config, needs: &Needs) -> Result<Walls, Fault> {
-    // A dump of the memory would have keys and messages in it. Where it cannot be forbidden, the system's own setting stays.
+    // A core dump would contain keys and messages. If it cannot be disabled, the system's own
+    // setting applies.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     if config.sandbox.value == Sandbox::Off {
         return Ok(Walls::Off);

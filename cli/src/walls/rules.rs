@@ -1,4 +1,4 @@
-//! What a command may reach, as data.
+//! The rules: the files that a command may access.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,30 @@ use super::Needs;
 use crate::config::{Config, Places};
 use crate::setup::make_private;
 
-/// A file or folder, with all that is below it, and how far it may be reached.
+/// A file or folder with everything below it, and the allowed access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The path; a link stands for what it leads to.
+    /// The path; a link denotes its target.
     pub(crate) path: PathBuf,
-    /// How far.
+    /// The allowed access.
     pub(crate) reach: Reach,
 }
 
-/// How far something may be reached.
+/// A kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
-    /// Read.
+    /// Reading.
     Read,
-    /// Read and executed.
+    /// Reading and executing.
     Run,
-    /// Read and written, never replaced.
+    /// Reading and writing, without replacing.
     Device,
-    /// Read, written, made, moved and removed; never executed.
+    /// Reading, writing, creating, moving and removing, without executing.
     Write,
 }
 
-/// What every command reads of the system: how names are resolved, certificates, time zones, how many processors there are.
+/// The system files that every command reads: name resolution, certificates, time zones, the number
+/// of processors.
 const SYSTEM: &[&str] = &[
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -68,20 +69,21 @@ const SYSTEM: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
-/// Devices that every command may use.
+/// The devices that every command may use.
 const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
 
-/// What `git` and `ssh` are read and executed from.
+/// The folders with the executables of `git` and `ssh`.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// What they read besides.
+/// The other files that they read.
 const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
 
-/// Variables that name certificates of the operator's.
+/// The variables that name the operator's certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The rules of a command with those settings. Folders of ours that are not there yet are made, so that a rule can name them.
+/// Returns the rules of a command with these settings. Missing folders of our own are created, so
+/// that a rule can name them.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut add = |reach: Reach, paths: &[PathBuf]| {
@@ -96,7 +98,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     add(workdir, std::slice::from_ref(&config.root.value));
     let store = config.store.value.as_deref().map(folder_of);
     let ours = [store, places.state.clone(), places.cache.clone()].into_iter().flatten().collect::<Vec<_>>();
-    // What cannot be made is reported by whoever needs it.
+    // A folder that cannot be created is reported where it is needed.
     ours.iter().for_each(|folder| drop(make_private(folder)));
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
@@ -111,8 +113,8 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     rules
 }
 
-/// What trusted runs need besides: `git` with its programs and keys, its temporary home, the remote if it is a folder, and the public
-/// folder.
+/// Returns the rules for trusted runs: `git` with its programs and keys, its temporary home, the
+/// remote if it is a folder, and the public folder.
 fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
     add(Reach::Write, &config.publish_root.value.clone().into_iter().collect::<Vec<_>>());
@@ -129,7 +131,8 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     add(Reach::Read, &keys.into_iter().flatten().cloned().collect::<Vec<_>>());
     add(Reach::Read, &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>());
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
-    // The programs of a `git` elsewhere lie beside its own folder: `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
+    // A `git` elsewhere has its programs beside its own folder: `PREFIX/bin/git`,
+    // `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
     let prefix =
         git.as_deref().and_then(Path::parent).and_then(Path::parent).filter(|prefix| prefix.parent().is_some());

@@ -221,7 +221,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
     let (_, head) = blocks().into_iter().find(|(info, _)| *info == "text").unwrap();
     let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(plain(table.lines().next().unwrap()), plain(head));
-    assert!(MANUAL.contains("`eval/tasks/` comes along: 51 tasks"));
+    assert!(MANUAL.contains("`eval/tasks/` is part of the repository: 51 tasks"));
 }
 
 #[test]

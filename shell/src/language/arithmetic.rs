@@ -1,7 +1,7 @@
 //! Arithmetic on 64-bit integers that wrap around, with the operators of C and `**`.
 //!
-//! The text is already expanded. Names in it are variables; their values are evaluated as arithmetic
-//! in turn.
+//! The text is already expanded. Names in it are variables, whose values are evaluated as arithmetic,
+//! too.
 
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;

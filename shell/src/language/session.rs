@@ -57,7 +57,7 @@ pub struct Output {
     /// Standard output. A long output is truncated to its start and end, with a line between them that
     /// says how many bytes are left out.
     pub stdout: Vec<u8>,
-    /// Standard error, truncated likewise.
+    /// Standard error, truncated in the same way.
     pub stderr: Vec<u8>,
     /// Exit status.
     pub status: Status,
@@ -130,8 +130,8 @@ impl Shell {
 
 impl Session {
     /// Runs a line. A syntax error is reported on standard error, and nothing runs. A line that exceeds
-    /// its deadline or another limit is ended with a message, and the session's state is restored to
-    /// that before the line. Dropping the future restores it, too.
+    /// its deadline or another limit is ended with a message, and the session keeps the state that
+    /// it had before the line. Dropping the future has the same effect.
     pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
         self.run_text(line, stdio, deadline, false).await
     }
@@ -246,7 +246,7 @@ async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
     }
 }
 
-/// Returns a captured output as one text, with a note where bytes are left out.
+/// Returns a captured output as one text, with a note in place of dropped bytes.
 fn joined(captured: &Captured) -> Vec<u8> {
     let (mut head, dropped, tail) = captured.ends();
     if dropped > 0 {

@@ -14,7 +14,7 @@ use crate::bounds::amount;
 /// Number of bytes that a stored text counts for in addition to its own.
 const OVERHEAD: u64 = 64;
 
-/// Number of bytes that the variables of a session and its subshells hold, with its limit.
+/// Counter of the bytes in the variables of a session and its subshells, with their limit.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     held: AtomicU64,

@@ -21,9 +21,9 @@ const TYPES: [&str; 8] = [
 const LARGE: usize = 256 << 10;
 const TIME: Duration = Duration::from_secs(3);
 
-fn text(content_type: &str, plain: bool, offset: usize) -> Vec<u8> {
+fn text(content_type: &str, plain: bool) -> Vec<u8> {
     let request = format!(
-        r#"{{"entry":"text","url":"https://a.example/b/c","content_type":"{content_type}","plain":{plain},"offset":{offset},"limit":4000}}"#
+        r#"{{"entry":"text","url":"https://a.example/b/c","content_type":"{content_type}","plain":{plain}}}"#
     );
     request.into_bytes()
 }
@@ -32,16 +32,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((choice, body)) = bytes.split_first() else { return };
     let content_type = TYPES[usize::from(*choice) % TYPES.len()];
     for plain in [false, true] {
-        let (status, output) = answer(&text(content_type, plain, 0), body);
+        let (status, output) = answer(&text(content_type, plain), body);
         let said = String::from_utf8(output).unwrap();
-        if status == status::DONE {
-            let (all, piece) = said.split_once('\n').unwrap();
-            let all: usize = all.parse().unwrap();
-            assert_eq!(piece.chars().count(), all.min(4_000));
-            assert_eq!(answer(&text(content_type, plain, all + 1), body).0, status::PAST_END);
-        } else {
-            assert_eq!(status, status::NOT_TEXT);
-        }
+        assert!(matches!(status, status::DONE | status::NOT_TEXT), "{status}: {said}");
     }
     let engines: [&[u8]; 2] = [
         br#"{"entry":"results_page","url":"https://engine.example/","most":8}"#,
@@ -54,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if choice % 16 == 15 && !body.is_empty() {
         let large = body.repeat(LARGE / body.len() + 1);
         let started = Instant::now();
-        answer(&text("text/html", true, 0), &large);
+        answer(&text("text/html", true), &large);
         assert!(started.elapsed() < TIME, "{:?}", started.elapsed());
     }
 });

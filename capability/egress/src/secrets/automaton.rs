@@ -1,10 +1,10 @@
 //! A bit-parallel automaton that recognizes the spellings of secrets.
 //!
-//! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three alignments
-//! that it can have within a longer text. Each byte of a pattern may be plain or an escape
-//! ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each reading, and a [`Set`]
-//! contains the progress of each pattern at one position. Advancing a set by one byte costs a bounded
-//! number of word operations for every text.
+//! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three
+//! alignments that it can have within a longer text. Each byte of a pattern may be plain or an
+//! escape ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each reading,
+//! and a [`Set`] contains the progress of each pattern at one position. Advancing a set by one byte
+//! costs a bounded number of word operations for every text.
 
 use std::iter::repeat;
 
@@ -20,8 +20,8 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// Returns true if the byte may be between two letters of a pattern. NUL may be in every pattern: texts
-    /// in UTF-16 have one beside each ASCII character, and no secret contains one.
+    /// Returns true if the byte may be between two letters of a pattern. NUL may be in every
+    /// pattern: texts in UTF-16 have one beside each ASCII character, and no secret contains one.
     fn ignores(self, byte: u8) -> bool {
         match (self, byte) {
             (_, 0) => true,
@@ -43,7 +43,8 @@ pub(super) struct Pattern {
     offset: usize,
     /// The number of the pattern's words.
     words: usize,
-    /// For each byte, one more than the index of its row in `rows`; 0 if no position accepts the byte.
+    /// For each byte, one more than the index of its row in `rows`; 0 if no position accepts the
+    /// byte.
     row_of: Box<[u16; 256]>,
     /// Rows of bits: the positions that accept a byte.
     rows: Vec<u64>,
@@ -120,8 +121,8 @@ fn inner_base64(value: &str, shift: usize) -> String {
     STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
 }
 
-/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if `k + 1` of its
-/// positions can have matched.
+/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if `k + 1`
+/// of its positions can have matched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
     /// The bits of all patterns, one after the other.
@@ -206,7 +207,8 @@ pub(super) struct Automaton {
     patterns: Vec<Pattern>,
     /// For each byte, the patterns that start with it.
     starts: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes with which a match may start. It avoids most of the work for most texts.
+    /// A bit for each pair of bytes with which a match may start. It avoids most of the work for
+    /// most texts.
     pairs: Vec<u64>,
     /// The number of words of a set.
     words: usize,
@@ -273,8 +275,9 @@ impl Automaton {
         self.pairs.get(pair / 64).is_some_and(|word| word >> (pair % 64) & 1 == 1)
     }
 
-    /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the byte if
-    /// `begins` returns true for its index. Returns the number of words that were processed.
+    /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the
+    /// byte if `begins` returns true for its index. Returns the number of words that were
+    /// processed.
     pub(super) fn step(&self, from: &Set, byte: u8, to: &mut Set, begins: impl Fn(usize) -> bool) -> usize {
         let new = self.starts.get(usize::from(byte)).map(Vec::as_slice).unwrap_or_default();
         let new = new.iter().copied().filter(|index| begins(*index));

@@ -1,4 +1,5 @@
-//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;` or `\u002f`.
+//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;` or
+//! `\u002f`.
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a text.
 

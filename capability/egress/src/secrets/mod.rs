@@ -2,9 +2,9 @@
 //! value.
 //!
 //! The host replaces the reference by the value when the request leaves, only for the hosts of the
-//! secret. In a response it replaces the values by references again, in every spelling: the values of
-//! all secrets of the requested hosts, and of those that the run has sent. A request in which a program
-//! writes the value of a secret itself is refused. A [`Secrets`] store keeps the secrets.
+//! secret. In a response it replaces the values by references again, in every spelling: the values
+//! of all secrets of the requested hosts, and of those that the run has sent. A request in which a
+//! program writes the value of a secret itself is refused. A [`Secrets`] store keeps the secrets.
 
 mod automaton;
 mod escape;
@@ -39,12 +39,12 @@ const PREFIX: &[u8] = b"${secret:";
 
 /// A store of secrets.
 pub trait Secrets: Send + Sync {
-    /// Returns the secret with a name; `None` if it does not exist. Fails with `EACCESS` or `EREMOTE` if the
-    /// secret is not available.
+    /// Returns the secret with a name; `None` if it does not exist. Fails with `EACCESS` or
+    /// `EREMOTE` if the secret is not available.
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
-    /// Returns all secrets: the values that no program may write and no response may contain. If this
-    /// fails, no request is sent.
+    /// Returns all secrets: the values that no program may write and no response may contain. If
+    /// this fails, no request is sent.
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
@@ -132,8 +132,8 @@ impl KnownSecrets {
         self.secrets.iter().position(|known| known.name() == secret.name() && known.reveal() == secret.reveal())
     }
 
-    /// Returns the cleaner for responses of `urls`. It replaces the secrets of those URLs and the secrets
-    /// that the run has sent.
+    /// Returns the cleaner for responses of `urls`. It replaces the secrets of those URLs and the
+    /// secrets that the run has sent.
     pub(crate) fn cleaner(&self, urls: &[Url]) -> Cleaner {
         let wanted = self
             .secrets
@@ -216,8 +216,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Replaces the references in a request by values. Marks headers with a value as sensitive, so that they
-    /// are not sent to another origin.
+    /// Replaces the references in a request by values. Marks headers with a value as sensitive, so
+    /// that they are not sent to another origin.
     pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
             let words =
@@ -246,8 +246,8 @@ impl Vault {
         Ok(filled)
     }
 
-    /// Returns a text with its references replaced; `None` if it contains none. An incomplete reference
-    /// remains unchanged.
+    /// Returns a text with its references replaced; `None` if it contains none. An incomplete
+    /// reference remains unchanged.
     async fn replace_references(&self, text: &[u8], url: &Url) -> Result<Option<Vec<u8>>, Failure> {
         let mut out = Vec::new();
         let mut rest = text;
@@ -287,8 +287,8 @@ fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))
 }
 
-/// Splits the text after a prefix into the name of the reference and the rest; `None` if the reference is
-/// incomplete.
+/// Splits the text after a prefix into the name of the reference and the rest; `None` if the
+/// reference is incomplete.
 fn split_name(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text.iter().take(MAX_NAME + 1).position(|byte| *byte == b'}')?;
     let name = std::str::from_utf8(text.get(..end)?).ok().filter(|name| Secret::is_name(name))?;

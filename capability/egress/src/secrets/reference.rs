@@ -1,6 +1,7 @@
 //! A simple and slow implementation of the search for secrets, for comparison in tests and fuzzing.
 
-/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be in between.
+/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be in
+/// between.
 struct Pattern {
     accepts: Vec<Vec<u8>>,
     between: &'static [u8],
@@ -137,8 +138,8 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     all
 }
 
-/// Returns the matches of a pattern from left to right. Each ends as early as possible, then starts as
-/// early as possible, and starts after the end of the previous one.
+/// Returns the matches of a pattern from left to right. Each ends as early as possible, then starts
+/// as early as possible, and starts after the end of the previous one.
 fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> Vec<(usize, usize)> {
     let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {

@@ -37,8 +37,8 @@ struct Inner {
 #[error("{0}")]
 pub struct SecretError(&'static str);
 
-/// A host that a secret may be sent to: `api.example.com` or `*.example.com`, with or without a port.
-/// Plain HTTP is allowed only on this machine, or if the entry has the scheme, as in
+/// A host that a secret may be sent to: `api.example.com` or `*.example.com`, with or without a
+/// port. Plain HTTP is allowed only on this machine, or if the entry has the scheme, as in
 /// `http://intra.example:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretHost {
@@ -94,8 +94,8 @@ impl Secret {
     /// Creates a secret for some hosts. Spaces around the value are removed.
     ///
     /// # Errors
-    /// If the name has other characters than letters, digits, `_` and `-`, or the value is too short, too
-    /// long or contains a NUL.
+    /// If the name has other characters than letters, digits, `_` and `-`, or the value is too
+    /// short, too long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
             return Err(SecretError("the name of a secret has 1 to 64 letters, digits, `_` and `-`"));
@@ -139,7 +139,8 @@ impl Secret {
         self.0.hosts.iter().any(|entry| entry.matches(url))
     }
 
-    /// Checks that the secret may be sent to a URL. The error names the setting that would permit it.
+    /// Checks that the secret may be sent to a URL. The error names the setting that would permit
+    /// it.
     pub fn admits(&self, url: &Url) -> Result<(), String> {
         let (name, host) = (self.name(), url.host_str().unwrap_or("that URL"));
         let listed = self.0.hosts.iter().filter(|entry| entry.matches(url)).collect::<Vec<_>>();

@@ -6,8 +6,9 @@ use super::automaton::Automaton;
 use super::stream::Search;
 use crate::client::{HeaderMap, HeaderValue};
 
-/// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`, `\u002f`,
-/// `\/`), in base64 at any position of a longer text, and in hex. The last two may contain whitespace.
+/// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`,
+/// `\u002f`, `\/`), in base64 at any position of a longer text, and in hex. The last two may
+/// contain whitespace.
 #[derive(Debug)]
 pub(super) struct Spellings {
     automaton: Arc<Automaton>,
@@ -103,7 +104,8 @@ impl Cleaner {
     }
 }
 
-/// A cleaner for a text that arrives in pieces. It holds back bytes that may be the start of a secret.
+/// A cleaner for a text that arrives in pieces. It holds back bytes that may be the start of a
+/// secret.
 pub(crate) struct CleanStream {
     search: Option<Search>,
     markers: Arc<[Vec<u8>]>,

@@ -1,7 +1,7 @@
 //! The search for secrets in a text that arrives in pieces.
 //!
-//! The time is linear in the text, and the memory is bounded: at most the longest spelling of a secret is
-//! held back.
+//! The time is linear in the text, and the memory is bounded: at most the longest spelling of a
+//! secret is held back.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -39,7 +39,8 @@ struct Match {
     replaced: bool,
 }
 
-/// A search for secrets in a text that arrives in pieces. Positions are relative to the start of the text.
+/// A search for secrets in a text that arrives in pieces. Positions are relative to the start of
+/// the text.
 pub(super) struct Search {
     automaton: Arc<Automaton>,
     /// For each secret, true if it is replaced.
@@ -163,8 +164,8 @@ impl Search {
         self.limit_unfinished(at + 1);
     }
 
-    /// Processes a byte in all open escapes. Follows those that end before the byte, and returns those that
-    /// end with it.
+    /// Processes a byte in all open escapes. Follows those that end before the byte, and returns
+    /// those that end with it.
     fn step_escapes(&mut self, byte: u8, at: usize) -> Vec<(OpenEscape, Unescaped)> {
         let mut ended = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
@@ -198,8 +199,8 @@ impl Search {
         self.accept(at);
     }
 
-    /// Advances the set at the start of an escape by the escape's meaning, and adds the result to `to`. The
-    /// escape ends before the position `end`.
+    /// Advances the set at the start of an escape by the escape's meaning, and adds the result to
+    /// `to`. The escape ends before the position `end`.
     fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         let mut buffer = [0; 4];
         let bytes = unescaped.bytes(&mut buffer);
@@ -268,8 +269,8 @@ impl Search {
         }
     }
 
-    /// Returns the first position, not before `min_start`, from which the text up to `end` matches the
-    /// pattern.
+    /// Returns the first position, not before `min_start`, from which the text up to `end` matches
+    /// the pattern.
     fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);

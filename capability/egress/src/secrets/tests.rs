@@ -9,8 +9,8 @@ use super::reference;
 use super::spellings::Spellings;
 use super::stream::Search;
 
-/// Sets of secrets that are difficult to find: repetitive values, secrets within secrets, and values that
-/// look like escapes.
+/// Sets of secrets that are difficult to find: repetitive values, secrets within secrets, and
+/// values that look like escapes.
 const SETS: &[&[(&str, &str)]] = &[
     &[("a", "s3cr3t-v")],
     &[("a", "aaaaaaaa")],
@@ -52,8 +52,8 @@ fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
     letters.into_bytes()
 }
 
-/// Returns a strategy for a part of a text: a complete or truncated secret in some encoding with each byte
-/// in some spelling, or noise.
+/// Returns a strategy for a part of a text: a complete or truncated secret in some encoding with
+/// each byte in some spelling, or noise.
 fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = Vec<u8>> {
     let ways = || prop::collection::vec(0_u8..16, 1..24);
     let secret = (0..set.len(), 0_u8..5, 0_usize..9, any::<bool>(), 0_usize..40, ways()).prop_map(

@@ -1,4 +1,4 @@
-//! Where a request may go: names, addresses, ports, and whose client asks.
+//! The names, addresses and ports that requests may reach, by program and by endpoint.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn a_rebinding_name_is_looked_up_once_and_connected_where_it_was_checked()
 async fn a_name_that_is_public_at_first_never_reaches_loopback() {
     let server = serve(&[ok("inside")]).await;
     let port = server.port();
-    // A public address that nobody has been given: the connection fails or times out.
+    // An unassigned public address: the connection fails or times out.
     let script = Script::new(&[("twice.example", &[&["2000::1"], &["127.0.0.1"]])]);
     let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
     let egress = Open::with_resolver(Policy { limits, ..Policy::default() }, script.clone());
@@ -91,7 +91,8 @@ async fn a_name_that_is_public_at_first_never_reaches_loopback() {
     assert!(server.requests().is_empty());
 }
 
-/// The same name on an allowed and on another port: what the first may reach is no door for the second.
+/// Requests to the same name on an allowed and on another port: the connection of the first is not
+/// used for the second.
 #[tokio::test]
 async fn a_rule_for_one_port_opens_no_other() {
     let (open, shut) = (serve(&[ok("open"), ok("open")]).await, serve(&[ok("shut")]).await);

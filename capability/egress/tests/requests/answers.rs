@@ -1,4 +1,4 @@
-//! What goes out and what comes back: headers, bodies, their bounds in size and time.
+//! Headers and bodies of requests and responses, and the limits of size and time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn a_body_over_the_limit_is_cut_off_however_it_comes() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_told_apart_from_whole_ones() {
+async fn broken_responses_are_errors() {
     for (what, answer) in [
         ("shorter than announced", framed("content-length: 10", b"short")),
         ("chunk missing", framed("transfer-encoding: chunked", b"5\r\nhel")),
@@ -96,7 +96,7 @@ async fn broken_answers_are_told_apart_from_whole_ones() {
     }
 }
 
-/// Answers `head`, then one byte at a time until the client goes away.
+/// Serves `head`, then one byte at a time until the client disconnects.
 async fn drip(head: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

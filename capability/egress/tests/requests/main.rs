@@ -1,4 +1,4 @@
-//! The guard at work against servers on loopback and resolvers that lie.
+//! The egress client against servers on loopback and hostile resolvers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Where a response may lead, and what goes along.
+//! Redirects: their targets, and the headers that are sent to them.
 
 use wattle_egress::{Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request, header};
 
@@ -109,7 +109,7 @@ async fn another_origin_gets_no_header_that_may_hold_a_secret() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_redirects_is_a_setting_to_correct() {
+async fn an_endpoint_that_redirects_is_reported() {
     let server = serve(&[moved(308, "https://new.example/v1/x")]).await;
     let endpoint = Egress::new(Policy::default()).endpoint(&server.url("/").parse().unwrap()).unwrap();
     let why = endpoint.send(Request::get(server.url("/x"))).await.unwrap_err();

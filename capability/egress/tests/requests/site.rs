@@ -1,4 +1,4 @@
-//! Servers on loopback, a resolver that says what a test lets it say, and the policies that let them be reached.
+//! Servers on loopback, a scripted resolver, and policies that allow them.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;
@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_egress::{Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response, Streamed};
 
-/// Gives the prepared answers of a name one after the other, the last one for ever, and counts the questions.
+/// A resolver that returns prepared answers in order, the last one repeatedly, and counts the
+/// lookups.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
     answers: Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>,
@@ -46,7 +47,7 @@ impl Resolver for Script {
     }
 }
 
-/// A way out for a run that has no guard and no secrets.
+/// An egress client for a run without a guard and without secrets.
 pub(crate) struct Open(pub(crate) Egress);
 
 impl Open {
@@ -71,7 +72,7 @@ async fn passed(request: Request) -> Outgoing {
     Passage::new(None, Arc::default(), "http").pass("http.get", request).await.unwrap()
 }
 
-/// A server that gives each connection the next of its answers, and keeps what it was sent.
+/// A server that sends each connection its next answer, and records the requests.
 pub(crate) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,

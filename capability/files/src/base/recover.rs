@@ -1,5 +1,5 @@
-//! Completing a change that takes an entry out of its path: the entry that came out is compared with
-//! what the run saw, and put back if it differs.
+//! Completing a change that takes an entry out of its path: the entry that came out is compared
+//! with what the run saw, and put back if it differs.
 //!
 //! A *record* of each such change is on the disk before the change starts. A process that finds the
 //! records of a killed process completes the changes with the same function.
@@ -94,7 +94,8 @@ impl OldEntry {
 }
 
 impl Record {
-    /// Returns the temporary path of the old entry on file systems that cannot exchange two entries.
+    /// Returns the temporary path of the old entry on file systems that cannot exchange two
+    /// entries.
     pub(crate) fn set_aside_path(&self) -> io::Result<RunPath> {
         with_suffix(&self.staged, "-old")
     }
@@ -156,7 +157,8 @@ impl Record {
             disk.unlink(&self.staged)?;
             return Ok(Outcome::Restored);
         }
-        // In between, somebody created another entry at the path, and the exchange moved that one out.
+        // In between, somebody created another entry at the path, and the exchange moved that one
+        // out.
         save(disk, &self.staged, &self.path)
     }
 }
@@ -231,8 +233,8 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
         for record in records.iter().filter(|record| record.is_sound()) {
             match record.complete(disk)? {
                 Outcome::Done => {}
-                // The killed process had not started this change. Nobody else changed the entry, so the
-                // next application of the changes succeeds.
+                // The killed process had not started this change. Nobody else changed the entry, so
+                // the next application of the changes succeeds.
                 Outcome::Restored if record.is_old(disk, &record.path).unwrap_or(false) => {}
                 Outcome::Restored => notes.push(format!("`{}` was not changed", printable(&record.path))),
                 Outcome::Saved(name) => notes.push(FilesError::saved(&record.path, &name).to_string()),

@@ -1,5 +1,5 @@
-//! Staging folders, where a process prepares changes. A staging folder is at the top of the workdir,
-//! has a name that runs cannot use, and exists as long as it is needed.
+//! Staging folders, where a process prepares changes. A staging folder is at the top of the
+//! workdir, has a name that runs cannot use, and exists as long as it is needed.
 //!
 //! The process holds a lock on its staging folder, which the operating system releases when the
 //! process ends. So a staging folder without a lock was left by a killed process. The next process
@@ -85,8 +85,9 @@ impl StagingFolder<'_> {
     }
 }
 
-/// Returns a staging path for an entry that will be at `path`: in the staging folder, or beside `path`
-/// if that is on another file system. In the latter case, a link in the staging folder points to it.
+/// Returns a staging path for an entry that will be at `path`: in the staging folder, or beside
+/// `path` if that is on another file system. In the latter case, a link in the staging folder
+/// points to it.
 pub(crate) fn staging_path(base: &Base, folder: &RunPath, number: usize, path: &RunPath) -> io::Result<RunPath> {
     let too_long = |_| io::Error::from(Errno::NAMETOOLONG);
     let parent = path.parent().unwrap_or_else(RunPath::top);

@@ -32,7 +32,8 @@ impl Base {
         Ok(hash(path, &self.walk(path)?))
     }
 
-    /// Returns all entries below a folder, each after its folder, in a fixed order. Follows no link.
+    /// Returns all entries below a folder, each after its folder, in a fixed order. Follows no
+    /// link.
     pub(crate) fn walk(&self, top: &RunPath) -> Result<Vec<WalkedEntry>, FilesError> {
         let mut walked = Vec::new();
         let mut folders = vec![top.clone()];

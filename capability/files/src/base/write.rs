@@ -14,16 +14,16 @@ use super::{Base, EntryInfo};
 use crate::jail::{Meta, NO_SIDE_EFFECTS, is_absent, meta_at, regular_file_meta};
 use crate::path::RunPath;
 
-/// Permission bits that a new file inherits from the one it replaces. The set-user-ID and set-group-ID
-/// bits are not among them.
+/// Permission bits that a new file inherits from the one it replaces. The set-user-ID and
+/// set-group-ID bits are not among them.
 pub(crate) const INHERITED_MODE: u32 = 0o777;
 /// Permissions of a new file and of a new folder, before the process's umask.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
 
 impl Base {
-    /// Replaces a whole file in one step, or creates it. The new file inherits the permissions of the
-    /// old one, which must be writable.
+    /// Replaces a whole file in one step, or creates it. The new file inherits the permissions of
+    /// the old one, which must be writable.
     pub(crate) fn replace(&self, path: &RunPath, data: &[u8]) -> io::Result<()> {
         let mode = match self.open_to_write(path, OFlags::empty()) {
             Ok((_, meta)) => meta.mode & INHERITED_MODE,
@@ -54,8 +54,8 @@ impl Base {
         Ok(file)
     }
 
-    /// Creates a file with its content. The file must not exist. It appears as a whole, and its content
-    /// is on the disk by then.
+    /// Creates a file with its content. The file must not exist. It appears as a whole, and its
+    /// content is on the disk by then.
     ///
     /// If the file system has no unnamed files, the file is written in a staging folder and moved.
     pub(crate) fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()> {
@@ -79,8 +79,8 @@ impl Base {
         self.rename_new(&staged, path)
     }
 
-    /// Appends to a file in one write, so that concurrent appends lose nothing. Creates the file if it
-    /// does not exist.
+    /// Appends to a file in one write, so that concurrent appends lose nothing. Creates the file if
+    /// it does not exist.
     pub(crate) fn append(&self, path: &RunPath, data: &[u8]) -> io::Result<()> {
         append_in_one_write(&self.open_in_place(path, OFlags::APPEND)?, data)
     }
@@ -139,8 +139,8 @@ impl Base {
 
     /// Moves an entry to a path where nothing exists.
     ///
-    /// If the file system cannot guarantee that, a file is linked and then unlinked, and a folder is
-    /// moved after a check.
+    /// If the file system cannot guarantee that, a file is linked and then unlinked, and a folder
+    /// is moved after a check.
     pub(crate) fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
         let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
         match rustix::fs::renameat_with(&old, from, &new, to, RenameFlags::NOREPLACE) {
@@ -164,8 +164,8 @@ impl Base {
         Ok(rustix::fs::renameat_with(&a, one, &b, other, RenameFlags::EXCHANGE)?)
     }
 
-    /// Waits until the names in a folder are on the disk. Does nothing on file systems without such a
-    /// call.
+    /// Waits until the names in a folder are on the disk. Does nothing on file systems without such
+    /// a call.
     pub(crate) fn sync_folder(&self, path: &RunPath) -> io::Result<()> {
         match rustix::fs::fsync(self.jail.listing(path)?) {
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -185,9 +185,9 @@ impl Base {
         Ok((file, meta))
     }
 
-    /// Opens a regular file to change it in place. Creates the file if it does not exist. A file with
-    /// several hard links, which may be outside of the base, is first replaced by a copy, so that the
-    /// other names keep the old content.
+    /// Opens a regular file to change it in place. Creates the file if it does not exist. A file
+    /// with several hard links, which may be outside of the base, is first replaced by a copy, so
+    /// that the other names keep the old content.
     pub(crate) fn open_in_place(&self, path: &RunPath, extra: OFlags) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | NO_SIDE_EFFECTS | extra;
         let file = self.jail.open_entry(path, flags, NEW_FILE)?;
@@ -206,8 +206,8 @@ impl Base {
 /// Appends to a file that was opened with `O_APPEND`, in one write.
 pub(crate) fn append_in_one_write(file: &File, data: &[u8]) -> io::Result<()> {
     let mut file = file;
-    // A write is partial only if the disk is full or a limit is reached. Writing the rest then fails
-    // with the reason.
+    // A write is partial only if the disk is full or a limit is reached. Writing the rest then
+    // fails with the reason.
     file.write_all(data)
 }
 
@@ -215,7 +215,8 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
-/// Opens a new file without a name in a folder; returns `None` if the file system has no such files.
+/// Opens a new file without a name in a folder; returns `None` if the file system has no such
+/// files.
 fn unnamed_file(folder: impl AsFd) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]
     match rustix::fs::openat(folder, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, NEW_FILE) {

@@ -13,31 +13,29 @@ impl FilesError {
     pub(crate) fn no_base() -> FilesError {
         FilesError::new(
             ErrorKind::Denied,
-            "this run has no working dir: its files are in memory only, and there is nothing to apply them to"
-                .to_owned(),
+            "this run has no working dir: its files are only in memory and cannot be applied".to_owned(),
         )
     }
 
-    /// Returns the error for an entry that somebody else changed. `now` is its current state, if known.
+    /// Returns the error for an entry that somebody else changed. `now` is its current state, if
+    /// known.
     pub(crate) fn conflict(path: &RunPath, now: Option<&CurrentEntry>) -> FilesError {
         let now = match now {
-            Some(CurrentEntry::Absent) => "nothing is there by now".to_owned(),
-            Some(CurrentEntry::File(stamp, _)) => format!("a file of {} bytes is there by now", stamp.size()),
-            Some(CurrentEntry::Folder) => "a folder is there by now".to_owned(),
-            Some(CurrentEntry::Link(_)) => "a link is there by now".to_owned(),
-            Some(CurrentEntry::Other) => "neither a file nor a folder is there by now".to_owned(),
-            None => "it cannot be looked at by now".to_owned(),
+            Some(CurrentEntry::Absent) => "it no longer exists".to_owned(),
+            Some(CurrentEntry::File(stamp, _)) => format!("it is now a file of {} bytes", stamp.size()),
+            Some(CurrentEntry::Folder) => "it is now a folder".to_owned(),
+            Some(CurrentEntry::Link(_)) => "it is now a link".to_owned(),
+            Some(CurrentEntry::Other) => "it is now neither a file nor a folder".to_owned(),
+            None => "its current state is unknown".to_owned(),
         };
-        let text = format!(
-            "`{}` was changed by somebody else since the run looked at it: {now}; it is left as it is",
-            printable(path)
-        );
+        let text =
+            format!("somebody else changed `{}` since the run read it: {now}; it is left unchanged", printable(path));
         FilesError::new(ErrorKind::Conflict, text)
     }
 
     pub(crate) fn saved(path: &RunPath, name: &RunPath) -> FilesError {
         let text = format!(
-            "`{}` was changed by somebody else more than once meanwhile: what was there is kept as `{}`; compare the two",
+            "somebody else changed `{}` more than once during the update: that version is saved as `{}`; compare the two",
             printable(path),
             printable(name)
         );
@@ -51,7 +49,7 @@ impl FilesError {
 
     pub(crate) fn not_recovered(folder: &RunPath, cause: io::Error) -> FilesError {
         let text = format!(
-            "failed to end the changes that a process had begun when it was killed: {cause}; `{}` has what is left of them",
+            "failed to complete the changes of a killed process: {cause}; `{}` contains the rest of them",
             printable(folder)
         );
         FilesError { cause: Some(cause), ..FilesError::new(ErrorKind::Io, text) }
@@ -67,13 +65,13 @@ impl FilesError {
     pub(crate) fn held_back() -> FilesError {
         FilesError::new(
             ErrorKind::Conflict,
-            "not removed, since other changes could not be carried out; nothing is removed until they are".to_owned(),
+            "not removed, because other changes failed; nothing is removed until they succeed".to_owned(),
         )
     }
 }
 
-/// The error if some changes could not be applied. The changes that failed are still in the overlay, so
-/// that they can be applied again.
+/// The error if some changes could not be applied. The changes that failed are still in the
+/// overlay, so that they can be applied again.
 #[derive(Debug)]
 pub struct ApplyError {
     /// The changes that were applied, sorted by path.
@@ -93,26 +91,26 @@ impl ApplyError {
     }
 }
 
-/// Formats one line with the counts, then one line for each change, the failed ones first. Lists at most
-/// 50 of each group.
+/// Formats one line with the counts, then one line for each change, the failed ones first. Lists at
+/// most 50 of each group.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();
-        write!(f, "{} of {all} changes were not carried out", self.failed.len())?;
+        write!(f, "failed to apply {} of {all} changes", self.failed.len())?;
         for (change, reason) in self.failed.iter().take(MAX_LISTED) {
-            write!(f, "\nnot done: {change}: {reason}")?;
+            write!(f, "\nfailed: {change}: {reason}")?;
         }
         if self.failed.len() > MAX_LISTED {
-            write!(f, "\nnot done: {} more", self.failed.len() - MAX_LISTED)?;
+            write!(f, "\nfailed: {} more", self.failed.len() - MAX_LISTED)?;
         }
         for change in self.done.iter().take(MAX_LISTED) {
-            write!(f, "\ndone: {change}")?;
+            write!(f, "\napplied: {change}")?;
         }
         if self.done.len() > MAX_LISTED {
-            write!(f, "\ndone: {} more", self.done.len() - MAX_LISTED)?;
+            write!(f, "\napplied: {} more", self.done.len() - MAX_LISTED)?;
         }
         if self.has_conflict() {
-            f.write_str("\nhint: move your own version away, or merge the two, then carry the changes out again")?;
+            f.write_str("\nhint: move your own version away, or merge the two, then apply the changes again")?;
         }
         Ok(())
     }

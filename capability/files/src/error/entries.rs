@@ -24,7 +24,7 @@ impl FilesError {
                 format!("no such file or folder `{}`; the folder `{}` {has}", printable(path), printable(folder))
             }
             _ => format!(
-                "no such file or folder `{}`: its folder is missing; the nearest that is there, `{}`, {has}",
+                "no such file or folder `{}`: its folder does not exist; the nearest existing folder `{}` {has}",
                 printable(path),
                 printable(folder)
             ),
@@ -63,7 +63,7 @@ impl FilesError {
     pub(crate) fn file_exists(path: &RunPath) -> FilesError {
         FilesError::new(
             ErrorKind::Exists,
-            format!("`{}` is a file already; remove it first, or use another name", printable(path)),
+            format!("`{}` is already a file; remove it first, or use another name", printable(path)),
         )
     }
 
@@ -105,7 +105,7 @@ impl FilesError {
     pub(crate) fn exceeds_file_limit(path: &RunPath, limit: u64) -> FilesError {
         FilesError::new(
             ErrorKind::TooLarge,
-            format!("`{}` would grow beyond {limit} bytes, the most that a file may have", printable(path)),
+            format!("`{}` would exceed {limit} bytes, the maximum size of a file", printable(path)),
         )
     }
 

@@ -21,8 +21,8 @@ pub struct FilesError {
     cause: Option<io::Error>,
 }
 
-/// The category of an error, for callers that need more than the code, such as a host that returns an
-/// error number to a guest.
+/// The category of an error, for callers that need more than the code, such as a host that returns
+/// an error number to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

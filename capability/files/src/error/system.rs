@@ -48,7 +48,9 @@ impl FilesError {
             Some(Errno::NAMETOOLONG) => {
                 (ErrorKind::PathTooLong, format!("the path `{name}` is too long; use a shorter one"))
             }
-            Some(Errno::FBIG) => (ErrorKind::TooLarge, format!("`{name}` would grow beyond what the disk takes")),
+            Some(Errno::FBIG) => {
+                (ErrorKind::TooLarge, format!("`{name}` would exceed the maximum file size of the disk"))
+            }
             Some(Errno::NOSPC | Errno::DQUOT) => {
                 (ErrorKind::Full, format!("no room on the disk for `{name}`; remove files first"))
             }

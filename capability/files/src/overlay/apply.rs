@@ -1,10 +1,11 @@
 //! Applying the overlay's changes to the base, while other processes may change it too.
 //!
-//! An entry that replaces another is first written to a staging path, before anything is changed. Each
-//! old entry is checked once more just before its change. It is then moved out by an exchange (or, to
-//! remove it, by a move), which is atomic. The entry that came out is compared with what the run saw,
-//! and put back if it differs. A new entry never replaces an existing one. So each file is completely
-//! old or completely new, and what somebody else wrote is at its path, or at a path that is reported.
+//! An entry that replaces another is first written to a staging path, before anything is changed.
+//! Each old entry is checked once more just before its change. It is then moved out by an exchange
+//! (or, to remove it, by a move), which is atomic. The entry that came out is compared with what
+//! the run saw, and put back if it differs. A new entry never replaces an existing one. So each
+//! file is completely old or completely new, and what somebody else wrote is at its path, or at a
+//! path that is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -72,8 +73,8 @@ impl Overlay {
         Err(ApplyError { done, failed })
     }
 
-    /// Returns the paths that the run may no longer write, because somebody else has created other parts
-    /// of a repository since.
+    /// Returns the paths that the run may no longer write, because somebody else has created other
+    /// parts of a repository since.
     fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
         let created = steps.iter().filter(|step| !matches!(step.action, Action::Remove)).map(|step| &step.path);
         created.filter(|path| !matches!(completes_layout(self, path), Ok(false))).cloned().collect()
@@ -85,8 +86,8 @@ fn unknown_change() -> Change {
     Change { path: String::new(), kind: ChangeKind::Modified, entry: EntryKind::Folder, size: 0 }
 }
 
-/// Makes the next attempt create the run's file as a new one. It succeeds once the user has moved the
-/// conflicting file away.
+/// Makes the next attempt create the run's file as a new one. It succeeds once the user has moved
+/// the conflicting file away.
 fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesError) {
     let replaces = matches!(step.action, Action::File { .. } | Action::Link(_));
     if replaces && step.basis == step.path && reason.is_conflict() && !step.displaces {
@@ -105,8 +106,8 @@ struct Job {
     refused: Option<FilesError>,
 }
 
-/// Applies steps in three groups: first those that remove nothing, then those that replace an entry by
-/// one of another type, and last those that only remove. The last two groups are applied only if
+/// Applies steps in three groups: first those that remove nothing, then those that replace an entry
+/// by one of another type, and last those that only remove. The last two groups are applied only if
 /// everything before them succeeded. `staging` is an empty staging folder.
 pub(super) fn apply_steps(
     disk: &impl Disk,
@@ -197,8 +198,8 @@ fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
 }
 
 impl Step {
-    /// Returns the state that the base's entry must have, and the record of the change if it moves an
-    /// entry out.
+    /// Returns the state that the base's entry must have, and the record of the change if it moves
+    /// an entry out.
     fn prepare(
         &self,
         disk: &impl Disk,

@@ -1,8 +1,8 @@
-//! The content of an overlay as text, so that another process can continue with it. A *delta* is the
-//! nodes that changed since the previous delta.
+//! The content of an overlay as text, so that another process can continue with it. A *delta* is
+//! the nodes that changed since the previous delta.
 //!
-//! The text is a JSON array of `[path, node]`. The node is null if the overlay no longer has one at the
-//! path. A path comes before the paths below it, and a node includes all nodes below it.
+//! The text is a JSON array of `[path, node]`. The node is null if the overlay no longer has one at
+//! the path. A path comes before the paths below it, and a node includes all nodes below it.
 
 use std::collections::BTreeSet;
 

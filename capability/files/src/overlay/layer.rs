@@ -1,8 +1,8 @@
 //! The layer: a tree in memory of the entries that the run wrote, moved and removed.
 //!
-//! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder at
-//! its path when the node was created; nothing of the base is visible below an *opaque* folder; `used`
-//! is the cost of all nodes.
+//! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder
+//! at its path when the node was created; nothing of the base is visible below an *opaque* folder;
+//! `used` is the cost of all nodes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use crate::base::EntryInfo;
 use crate::path::RunPath;
 use crate::stamp::Stamp;
 
-/// Cost of a node in bytes in addition to its name and content, so that a run cannot fill the memory
-/// with empty files.
+/// Cost of a node in bytes in addition to its name and content, so that a run cannot fill the
+/// memory with empty files.
 const NODE_COST: u64 = 256;
 
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub(super) struct Layer {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Node {
-    /// The base's entry at this path when the run first relied on it. It is not used below an opaque
-    /// folder, whose own stamp covers everything that the folder hides.
+    /// The base's entry at this path when the run first relied on it. It is not used below an
+    /// opaque folder, whose own stamp covers everything that the folder hides.
     pub(super) seen: Stamp,
     pub(super) body: Body,
     pub(super) modified: SystemTime,
@@ -225,8 +225,8 @@ impl Layer {
         growth == 0 || self.used.saturating_add(growth) <= self.limit
     }
 
-    /// Sets the node at a path and creates missing parents: the first `merged` of the path's parents as
-    /// merged folders, the others as opaque ones.
+    /// Sets the node at a path and creates missing parents: the first `merged` of the path's
+    /// parents as merged folders, the others as opaque ones.
     pub(super) fn place(&mut self, path: &RunPath, node: Node, merged: usize) {
         let Some((parent, name)) = path.split() else { return };
         let mut added = node.cost();

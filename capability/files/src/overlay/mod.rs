@@ -45,8 +45,8 @@ impl Overlay {
         self.layer.used()
     }
 
-    /// Sets the node at `path`. `size` is the maximum size of its content. `body` creates the content
-    /// only after the size was checked against the limit.
+    /// Sets the node at `path`. `size` is the maximum size of its content. `body` creates the
+    /// content only after the size was checked against the limit.
     fn put(
         &mut self,
         path: &RunPath,
@@ -91,8 +91,8 @@ impl Overlay {
         Ok(merged)
     }
 
-    /// Returns the state of the base's entry at `path` that the run relies on: the state at the run's
-    /// first change, else at its last read, else now.
+    /// Returns the state of the base's entry at `path` that the run relies on: the state at the
+    /// run's first change, else at its last read, else now.
     fn seen(&self, path: &RunPath) -> Result<Stamp, FilesError> {
         let Some(base) = &self.base else { return Ok(Stamp::Absent) };
         if !self.layer.shows_base(path) {
@@ -124,8 +124,8 @@ impl Overlay {
         Ok(())
     }
 
-    /// Reads at most `max` bytes of a file, and its permissions in the base. Returns no bytes if the
-    /// file does not exist.
+    /// Reads at most `max` bytes of a file, and its permissions in the base. Returns no bytes if
+    /// the file does not exist.
     fn copy_up(&mut self, path: &RunPath, max: u64) -> Result<(Vec<u8>, Option<u32>), FilesError> {
         if self.entry(path, Intent::Write)? == EntryInfo::Absent {
             return Ok((Vec::new(), None));

@@ -55,9 +55,9 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Adds the differences in a folder. `in_base` is true if the base has the folder too. `cover` is
-    /// the topmost opaque folder above, whose stamp covers everything below it. The recursion is limited
-    /// by the depth of a path.
+    /// Adds the differences in a folder. `in_base` is true if the base has the folder too. `cover`
+    /// is the topmost opaque folder above, whose stamp covers everything below it. The recursion is
+    /// limited by the depth of a path.
     fn folder(
         &mut self,
         path: &RunPath,
@@ -117,8 +117,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Adds the removals of entries of the base that are not in a folder that the run removed and created
-    /// again.
+    /// Adds the removals of entries of the base that are not in a folder that the run removed and
+    /// created again.
     fn removed_children(&mut self, site: &Site<'_>, folder: &Folder) -> Result<(), FilesError> {
         let Some(base) = self.base else { return Ok(()) };
         let listed = base.list(site.path, ENTRY_LIMIT, |name| !folder.children.contains_key(name));

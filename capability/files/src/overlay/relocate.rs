@@ -40,9 +40,9 @@ impl Overlay {
         Ok(())
     }
 
-    /// Returns a copy of an entry, with everything below it, as a node for its new path. Its folders
-    /// are opaque, because nothing of the base belongs in them there. The recursion is limited by the
-    /// depth of a path.
+    /// Returns a copy of an entry, with everything below it, as a node for its new path. Its
+    /// folders are opaque, because nothing of the base belongs in them there. The recursion is
+    /// limited by the depth of a path.
     fn copy(&mut self, path: &RunPath, progress: &mut Move<'_>) -> Result<Node, FilesError> {
         let target = path.relocate(progress.from, progress.to);
         let target = target.map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;

@@ -52,8 +52,8 @@ pub(crate) trait Tree {
     /// Writes a whole file and creates its missing parent folders.
     fn write_file(&mut self, path: &RunPath, data: &[u8]) -> Result<(), FilesError>;
 
-    /// Changes a part of a file of `old_size` bytes. Creates the file and its missing parent folders
-    /// if the file does not exist; `old_size` is 0 then.
+    /// Changes a part of a file of `old_size` bytes. Creates the file and its missing parent
+    /// folders if the file does not exist; `old_size` is 0 then.
     fn edit_file(&mut self, path: &RunPath, old_size: u64, edit: Edit<'_>) -> Result<(), FilesError>;
 
     /// Creates an empty file. Its folder must exist.

@@ -1,5 +1,5 @@
-//! The state of each entry before the first write to it in a run that writes through. It is needed to
-//! list the run's changes.
+//! The state of each entry before the first write to it in a run that writes through. It is needed
+//! to list the run's changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -9,8 +9,8 @@ use crate::entry::{Change, ChangeKind, EntryKind};
 use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
 
-/// Maximum number of bytes that are hashed for one operation. A write to a file beyond it always counts
-/// as a change.
+/// Maximum number of bytes that are hashed for one operation. A write to a file beyond it always
+/// counts as a change.
 const HASH_BUDGET: u64 = 256 << 20;
 
 #[derive(Debug, Default)]

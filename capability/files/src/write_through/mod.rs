@@ -1,5 +1,5 @@
-//! The tree of a trusted run, which changes the base at once. A journal records the previous state of
-//! each changed entry.
+//! The tree of a trusted run, which changes the base at once. A journal records the previous state
+//! of each changed entry.
 
 mod journal;
 

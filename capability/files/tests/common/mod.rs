@@ -1,4 +1,4 @@
-//! What the tests of the run's files share.
+//! Helpers for the tests of the run's files.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use wattle_files::{Base, Change, ChangeKind, EntryKind, Files};
 
-/// A tree on disk: folders end in `/`, links are told by their targets.
+/// A tree on disk. Folders end in `/`, and links contain their targets.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Everything below a folder of the host.
+/// Returns everything below a folder of the host.
 pub(crate) fn tree(top: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![top.to_owned()];
@@ -34,7 +34,7 @@ pub(crate) fn tree(top: &Path) -> Tree {
     tree
 }
 
-/// Everything that a run sees.
+/// Returns everything that a run sees.
 pub(crate) fn view(files: &Files) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![String::new()];
@@ -66,7 +66,7 @@ pub(crate) fn base(dir: &tempfile::TempDir) -> Base {
     Files::open_base(dir.path()).unwrap()
 }
 
-/// The names in a folder, folders with `/`, links with `@`.
+/// Returns the names in a folder; folders end in `/`, links in `@`.
 pub(crate) fn names(files: &Files, path: &str) -> Vec<String> {
     let mark = |kind| match kind {
         EntryKind::Folder => "/",

@@ -1,4 +1,4 @@
-//! `wattle catalog fmt`: files of programs in their standard layout.
+//! `wattle catalog fmt`: formats program files in the standard layout.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::fault::{Exit, Fault};
 use crate::input;
 use crate::output::{self, visible};
 
-/// Formats every file, or tells which would change; one that cannot be formatted does not keep the others from it.
+/// Formats every file, or lists those that would change, also after a file that cannot be
+/// formatted.
 pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;
     let paths = paths(if args.files.is_empty() { config.catalog.value } else { args.files })?;
@@ -32,7 +33,7 @@ pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// The files that are named, and those in the folders that are.
+/// Returns the named files, and those in the named folders.
 fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     if named.is_empty() {
         return Err(Fault::usage("no file is named").hint("name files or folders of programs, or `-` for stdin"));
@@ -41,7 +42,7 @@ fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Formats a file, or stdin onto stdout; says whether the layout is another one.
+/// Formats a file, or stdin onto stdout. Returns true if the layout changes.
 fn file(path: &Path, check: bool) -> Result<bool, String> {
     let text = input::text(path).map_err(|fault| fault.to_string())?;
     let formatted = format(&text, Origin::File(path.to_owned())).map_err(|error| error.to_string())?;
@@ -54,7 +55,7 @@ fn file(path: &Path, check: bool) -> Result<bool, String> {
     Ok(changed)
 }
 
-/// Puts a text in the place of a file's, all of it or nothing.
+/// Replaces the content of a file atomically.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));

@@ -1,4 +1,4 @@
-//! `wattle catalog`: the programs that a model may call by name, for those who look for them and those who write them.
+//! `wattle catalog`: the programs that a model calls by name, for their users and their authors.
 
 mod fmt;
 mod new;
@@ -15,7 +15,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{DIM, paint, visible};
 use crate::{output, setup};
 
-/// Does what is asked with the catalog.
+/// Performs a command on the catalog.
 pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         CatalogCommand::List { json, flags } => list(json, flags, outer),
@@ -42,10 +42,10 @@ fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Lists programs for a person.
+/// Prints a list of programs.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub(crate) fn print(entries: &[&Entry]) -> Result<(), Fault> {
     let width = entries.iter().map(|entry| entry.name().as_str().len()).max().unwrap_or(0);
     let line = |entry: &&Entry| {
@@ -143,10 +143,10 @@ fn example_json(example: &Example) -> Json {
     })
 }
 
-/// The programs' files in a folder, sorted.
+/// Returns the program files of a folder, sorted.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let failed = |error| Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()));
     let entries = std::fs::read_dir(folder).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `wattle catalog new`: a program to begin with.
+//! `wattle catalog new`: writes a new program as a starting point.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::setup;
 
-/// Writes a working program with examples into a new file, and says what to do with it.
+/// Writes a working program with examples to a new file, and prints the next steps.
 pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;
     let name: Name = args
         .name
         .parse()
         .map_err(|rule| Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}")))?;
-    // The last folder wins over the others, so that is where an author's own programs are.
+    // The last folder overrides the others, so it has the author's own programs.
     let folder = args.dir.or_else(|| config.catalog.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
     let path = folder.join(format!("{name}.wat"));
     let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);

@@ -1,4 +1,4 @@
-//! `wattle catalog test`: the examples of programs, run for real on their fixtures.
+//! `wattle catalog test`: runs the examples of programs on their fixtures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::setup::Setup;
 
-/// The most lines of a difference that are shown.
+/// Maximum number of lines of a difference.
 const LINES: usize = 40;
 
-/// What a test is of: a program, or a file that is none.
+/// The subject of a test: a program, or the problem of an invalid file.
 type Tested = Result<Arc<Entry>, Problem>;
 
-/// What became of it: the program, what is wrong with it as a whole, and its examples.
+/// The result of a test: the program, a problem with all of it, and its examples.
 struct Report {
     tested: Tested,
     problem: Option<Problem>,
@@ -38,7 +38,7 @@ impl Report {
     }
 }
 
-/// Tests what is named, or the whole catalog.
+/// Tests the named programs, or the whole catalog.
 pub(super) async fn test(what: Vec<String>, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
     let reports = run(&setup.host, tested(&setup.host, &what)?).await?;
@@ -52,7 +52,7 @@ pub(super) async fn test(what: Vec<String>, json: bool, flags: CatalogFlags, out
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// What the names, files and folders mean, each once.
+/// Resolves the names, files and folders, each once.
 fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
     let catalog = host.catalog();
     if what.is_empty() {
@@ -80,7 +80,7 @@ fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// The programs of a folder, and the problems with its files.
+/// Returns the programs of a folder, and the problems of its files.
 fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     let folders = Folders::open(&[PathBuf::from(path)], &|_| Ok(()));
     let own = folders.catalog().iter().filter(|entry| entry.origin().path().is_some());
@@ -89,7 +89,8 @@ fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// Tests everything, as much at a time as there are threads, and reports in the order given.
+/// Tests all programs, as many at once as there are processors, and reports them in the given
+/// order.
 async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
     let mut tasks = JoinSet::new();
     for (at, tested) in all.into_iter().enumerate() {
@@ -108,7 +109,7 @@ async fn report(host: &Host, tested: Tested) -> Report {
     let (mut problem, mut examples) = (None, Vec::new());
     if let Ok(entry) = &tested {
         problem = host.check(entry).await.err();
-        // What does not compile fails in each example for the same reason.
+        // A program that does not compile fails each example for the same reason.
         let compiles = host.runtime().prepare(entry.source()).await.is_ok();
         for example in entry.meta().examples.iter().filter(|_| compiles) {
             examples.push(check_example(host, entry, example).await);
@@ -159,7 +160,7 @@ fn shown(report: &Report, width: usize) -> String {
     text
 }
 
-/// A difference as lines: expected ones behind `-`, found ones behind `+`.
+/// Renders a difference: expected lines after `-`, found lines after `+`.
 fn compared(difference: &Difference) -> String {
     let head = format!("\n         {}", visible(&difference.what));
     let Some(expected) = &difference.expected else {
@@ -180,7 +181,7 @@ fn compared(difference: &Difference) -> String {
     format!("{head} {}{}{more}", paint(DIM, "(- expected, + found)"), lines.into_iter().take(LINES).collect::<String>())
 }
 
-/// A text whose further lines stand below its first one.
+/// Indents all lines of a text but the first.
 fn indented(text: &str, column: usize) -> String {
     text.trim_end().replace('\n', &format!("\n{}", " ".repeat(column)))
 }

@@ -52,7 +52,7 @@ impl Interpreter {
             self.variables.entry(name)?.make_list();
         }
         let mut next = self.next_index(name);
-        // In a map, elements without an index are keys and values in turn.
+        // In a map, elements without an index alternate between keys and values.
         let mut pending_key: Option<String> = None;
         for ArrayElement { index, append, text } in elements {
             match index {

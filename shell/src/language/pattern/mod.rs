@@ -8,7 +8,6 @@ mod compile;
 mod fragment;
 mod glob;
 mod reader;
-
 mod walk;
 
 use std::sync::Arc;

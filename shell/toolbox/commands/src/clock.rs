@@ -1,9 +1,9 @@
-//! Moments as the calendar has them, in UTC.
+//! Calendar dates and times, in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment of the calendar.
-pub struct Moment {
+/// A calendar date with a time.
+pub(crate) struct Moment {
     pub year: i64,
     pub month: u32,
     pub day: u32,
@@ -11,14 +11,14 @@ pub struct Moment {
     pub minute: u32,
     pub second: u32,
     pub nanos: u32,
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub weekday: u32,
-    /// 1 is the first of January.
+    /// The day of the year; 1 is the first of January.
     pub yearday: u32,
     pub epoch: i64,
 }
 
-pub const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -32,18 +32,19 @@ pub const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(crate) const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Seconds since 1970, and the nanoseconds behind them.
-pub fn epoch(time: SystemTime) -> (i64, u32) {
+/// Returns the seconds since 1970, and the nanoseconds of the current second.
+pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
         Err(before) => (-(before.duration().as_secs() as i64), 0),
     }
 }
 
-/// The moment of so many seconds since 1970.
-pub fn moment(epoch: i64, nanos: u32) -> Moment {
+/// Returns the date and time of a number of seconds since 1970.
+pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     let (days, rest) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400) as u32);
     // Days from the first of March of the year 0: leap days come last in a year.
     let shifted = days + 719_468;
@@ -69,8 +70,8 @@ pub fn moment(epoch: i64, nanos: u32) -> Moment {
     }
 }
 
-/// Days from 1970 to a date.
-pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
+/// Returns the days from 1970 to a date.
+pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let shifted = if month <= 2 { year - 1 } else { year };
     let era = shifted.div_euclid(400);
@@ -79,8 +80,8 @@ pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// `YYYY-MM-DD`, a time behind it or not, or `@SECONDS`.
-pub fn parse(text: &str) -> Option<SystemTime> {
+/// Reads `YYYY-MM-DD`, with or without a time, or `@SECONDS`.
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?
     } else {
@@ -100,8 +101,8 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     if seconds < 0 { UNIX_EPOCH.checked_sub(length) } else { UNIX_EPOCH.checked_add(length) }
 }
 
-/// A format of strftime.
-pub fn format(moment: &Moment, format: &str) -> String {
+/// Formats a time by a format of strftime.
+pub(crate) fn format(moment: &Moment, format: &str) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -122,10 +123,11 @@ pub fn format(moment: &Moment, format: &str) -> String {
     out
 }
 
-/// One directive of strftime.
-pub fn part(at: &Moment, letter: char, padded: bool) -> String {
+/// Formats one directive of strftime.
+pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
     let two = |n: u32| if padded { format!("{n:02}") } else { n.to_string() };
-    let name = |names: &'static [&'static str], n: u32| names.get(n as usize).copied().unwrap_or_default();
+    let name =
+        |names: &'static [&'static str], n: u32| names.get(n as usize).copied().unwrap_or_default();
     let short = |name: &'static str| name.get(..3).unwrap_or(name).to_owned();
     let twelve = if at.hour.is_multiple_of(12) { 12 } else { at.hour % 12 };
     match letter {
@@ -162,7 +164,7 @@ pub fn part(at: &Moment, letter: char, padded: bool) -> String {
         'V' | 'G' | 'g' => {
             let thursday = moment(at.epoch + (3 - i64::from((at.weekday + 6) % 7)) * 86_400, 0);
             match letter {
-                'V' => two((thursday.yearday + 6) / 7),
+                'V' => two(thursday.yearday.div_ceil(7)),
                 'G' => thursday.year.to_string(),
                 _ => two(thursday.year.rem_euclid(100) as u32),
             }

@@ -1,40 +1,48 @@
-//! What a command asks of its host beyond WASI: to run another command.
+//! The one host function beyond WASI: to run another command.
 
 use std::io::Write as _;
 
+#[expect(unsafe_code, reason = "a function of the host")]
 #[link(wasm_import_module = "wattle")]
 unsafe extern "C" {
-    fn spawn(argv: *const u8, argv_len: usize, env: *const u8, env_len: usize, flags: u32, timeout_ms: i64) -> i32;
+    fn spawn(
+        argv: *const u8,
+        argv_len: usize,
+        env: *const u8,
+        env_len: usize,
+        flags: u32,
+        timeout_ms: i64,
+    ) -> i32;
 }
 
-/// The command's environment is the one that is given, whole.
+/// The given environment replaces the caller's.
 const OWN_ENVIRONMENT: u32 = 1;
 /// The command's standard input is empty.
 const EMPTY_INPUT: u32 = 2;
 
-/// A command to run: its words, and what differs from the caller.
+/// A command to run: its words, and its differences from the caller.
 #[derive(Default)]
-pub struct Command {
+pub(crate) struct Command {
     pub argv: Vec<Vec<u8>>,
-    /// `NAME=value` each; the caller's own environment where there is none.
+    /// The environment, `NAME=value` each; `None` inherits the caller's.
     pub env: Option<Vec<Vec<u8>>>,
     pub empty_input: bool,
-    /// In milliseconds; 0 is without end.
+    /// The time limit in milliseconds; 0 for none.
     pub timeout: i64,
 }
 
 impl Command {
-    pub fn new(argv: Vec<Vec<u8>>) -> Command {
+    pub(crate) fn new(argv: Vec<Vec<u8>>) -> Command {
         Command { argv, ..Command::default() }
     }
 
-    /// A line for the shell.
-    pub fn line(text: &[u8]) -> Command {
+    /// Makes a command that runs a shell line.
+    pub(crate) fn line(text: &[u8]) -> Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
 
-    /// Runs the command to its end, and gives its exit status. What was put out before is put out first.
-    pub fn run(&self) -> i32 {
+    /// Flushes standard output, runs the command to its end, and returns its exit status.
+    pub(crate) fn run(&self) -> i32 {
         _ = std::io::stdout().flush();
         let argv = ended(&self.argv);
         let env = self.env.as_deref().map(ended).unwrap_or_default();
@@ -46,11 +54,14 @@ impl Command {
             flags |= EMPTY_INPUT;
         }
         // SAFETY: both ranges are live for the call, which only reads them.
-        unsafe { spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout) }
+        #[expect(unsafe_code, reason = "a call of the host")]
+        unsafe {
+            spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout)
+        }
     }
 }
 
-/// The words, each ended by NUL. A NUL inside of a word would end it early, so it is left out.
+/// Joins the words, each ended by a NUL. A NUL inside a word would end it early and is left out.
 fn ended(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in words {

@@ -1,7 +1,8 @@
-//! The commands of the shell, in one module: the name it is called by says which command it is.
+//! The commands of the shell, in one module. The name that it is called by selects the command.
 //!
-//! A command runs as an instance of its own, with its words, environment and standard streams from the host, and the run's files
-//! below `/`. One that starts others asks the host to (`host`); there are no processes here.
+//! Each command runs in its own instance. The host provides its words, its environment, its
+//! standard streams, and the run's files below `/`. A command that starts others asks the host to
+//! (`host`): there are no processes here.
 
 mod host;
 mod options;
@@ -21,7 +22,8 @@ mod small;
 use std::io::Write as _;
 
 fn main() {
-    let mut words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let name = words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word)).to_owned();
     if let Some(first) = words.first_mut() {
         first.clone_from(&name);
@@ -29,8 +31,17 @@ fn main() {
     let crashed = name.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.payload();
-        let text = text.downcast_ref::<&str>().copied().or_else(|| text.downcast_ref::<String>().map(String::as_str));
-        say::say(&crashed, format_args!("internal error: {}", text.unwrap_or("no reason given").replace('\n', " ")));
+        let text = text
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| text.downcast_ref::<String>().map(String::as_str));
+        say::say(
+            &crashed,
+            format_args!(
+                "internal error: {}",
+                text.unwrap_or("no reason given").replace('\n', " ")
+            ),
+        );
     }));
     if let Some(folder) = std::env::var_os("PWD")
         && let Err(error) = std::env::set_current_dir(&folder)

@@ -1,44 +1,50 @@
-//! Command lines in the manner of getopt: short options in clusters, long ones with `=`, options among the operands, `--`.
+//! Command lines as getopt reads them: clustered short options, long options with `=`, options
+//! among the operands, `--`.
 
-/// An option that a command knows: its short letter (NUL for none), its long name (empty for none), what follows it.
-pub type Known = (char, &'static str, Takes);
+/// An option of a command: its short letter (NUL for none), its long name (empty for none), and its
+/// value's kind.
+pub(crate) type Known = (char, &'static str, Takes);
 
-/// What follows an option.
+/// The kind of an option's value.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Takes {
+pub(crate) enum Takes {
     Nothing,
     Value,
-    /// A value only where it is written in the same word.
+    /// An optional value, in the same word only.
     Maybe,
 }
 
-/// An option as it was written: its short letter, or the first letter of its long name's row.
-pub struct Found {
-    /// The row's place in the table.
+/// An option of the command line.
+pub(crate) struct Found {
+    /// The index of its row in the table.
     pub row: usize,
     pub value: Option<String>,
 }
 
 /// The options in their order, and the operands.
-pub struct Line {
+pub(crate) struct Line {
     pub options: Vec<Found>,
     pub operands: Vec<String>,
     known: &'static [Known],
 }
 
 impl Line {
-    /// Is this option there? A short letter or a long name.
-    pub fn has(&self, name: &str) -> bool {
+    /// Returns true if the option, a short letter or a long name, was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|found| self.is(found, name))
     }
 
-    /// The value of the last such option.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.options.iter().rev().find(|found| self.is(found, name)).and_then(|found| found.value.as_deref())
+    /// Returns the value of the last such option.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.options
+            .iter()
+            .rev()
+            .find(|found| self.is(found, name))
+            .and_then(|found| found.value.as_deref())
     }
 
-    /// The option's short letter, or its long name where it has none.
-    pub fn name(&self, found: &Found) -> String {
+    /// Returns the option's short letter, or its long name if it has no letter.
+    pub(crate) fn name(&self, found: &Found) -> String {
         match self.known.get(found.row) {
             Some(('\0', long, _)) => (*long).to_owned(),
             Some((short, ..)) => short.to_string(),
@@ -47,18 +53,22 @@ impl Line {
     }
 
     fn is(&self, found: &Found, name: &str) -> bool {
-        self.known
-            .get(found.row)
-            .is_some_and(|(short, long, _)| *long == name || (name.chars().count() == 1 && name.starts_with(*short)))
+        self.known.get(found.row).is_some_and(|(short, long, _)| {
+            *long == name || (name.chars().count() == 1 && name.starts_with(*short))
+        })
     }
 }
 
-/// Reads a command line. `permute` is whether options may follow operands.
+/// Parses a command line. If `permute` is true, options may follow operands.
 ///
 /// # Errors
 ///
-/// The reason, in words, where an option is unknown or lacks its value.
-pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<Line, String> {
+/// If an option is unknown or lacks its value.
+pub(crate) fn read(
+    args: &[String],
+    known: &'static [Known],
+    permute: bool,
+) -> Result<Line, String> {
     let mut line = Line { options: Vec::new(), operands: Vec::new(), known };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -76,7 +86,11 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
                     return Err(format!("option '--{name}' doesn't allow an argument"));
                 }
                 Takes::Value if value.is_none() => {
-                    value = Some(args.next().ok_or_else(|| format!("option '--{name}' requires an argument"))?.clone());
+                    value = Some(
+                        args.next()
+                            .ok_or_else(|| format!("option '--{name}' requires an argument"))?
+                            .clone(),
+                    );
                 }
                 _ => {}
             }
@@ -96,8 +110,11 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
                 }
                 let mut value = (!rest.is_empty()).then(|| rest.to_owned());
                 if value.is_none() && takes == Takes::Value {
-                    value =
-                        Some(args.next().ok_or_else(|| format!("option requires an argument -- '{letter}'"))?.clone());
+                    value = Some(
+                        args.next()
+                            .ok_or_else(|| format!("option requires an argument -- '{letter}'"))?
+                            .clone(),
+                    );
                 }
                 line.options.push(Found { row, value });
                 break;
@@ -112,12 +129,13 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
     Ok(line)
 }
 
-/// The row of a long name or of an unambiguous beginning of one.
+/// Returns the row of a long name, or of an unambiguous prefix of one.
 fn long_row(known: &[Known], name: &str) -> Result<usize, String> {
     if let Some(row) = known.iter().position(|known| known.1 == name && !name.is_empty()) {
         return Ok(row);
     }
-    let mut rows = known.iter().enumerate().filter(|(_, known)| !name.is_empty() && known.1.starts_with(name));
+    let mut rows =
+        known.iter().enumerate().filter(|(_, known)| !name.is_empty() && known.1.starts_with(name));
     match (rows.next(), rows.next()) {
         (Some((row, _)), None) => Ok(row),
         (Some(_), Some(_)) => Err(format!("option '--{name}' is ambiguous")),

@@ -1,20 +1,20 @@
-//! Patterns of POSIX (basic, extended, of file names) in the notation of the regex engine.
+//! POSIX patterns (basic, extended, file names), translated into the regex engine's syntax.
 
-/// The notation a pattern is written in.
+/// The syntax of a pattern.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Notation {
+pub(crate) enum Notation {
     Basic,
     Extended,
-    /// Extended, with the escapes of awk.
+    /// Extended, with awk's escapes.
     Awk,
 }
 
-/// A pattern that was translated.
-pub struct Translated {
+/// A translated pattern.
+pub(crate) struct Translated {
     pub text: String,
-    /// Does it refer back to a group? Then it needs an engine that can.
+    /// If true, the pattern has backreferences, which only the slower engine supports.
     pub refers_back: bool,
-    /// A letter that was escaped without a meaning.
+    /// An escaped character whose escape has no meaning.
     pub stray: Option<char>,
 }
 
@@ -22,9 +22,9 @@ struct Reader<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,
     notation: Notation,
     out: String,
-    /// Where the last atom starts in `out`, if a repetition may follow.
+    /// The offset of the last atom in `out`, if a repetition may follow it.
     atom: Option<usize>,
-    /// Has the last atom a repetition already?
+    /// If true, the last atom has a repetition already.
     repeated: bool,
     open: Vec<usize>,
     groups: usize,
@@ -36,8 +36,8 @@ struct Reader<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong with it, in the words of grep.
-pub fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
+/// The syntax error, in grep's words.
+pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
         notation,
@@ -79,11 +79,7 @@ impl Reader<'_> {
                 other => self.literal(other),
             }
         }
-        if self.open.is_empty() {
-            Ok(())
-        } else {
-            Err(if basic { "Unmatched ( or \\(" } else { "Unmatched ( or \\(" }.to_owned())
-        }
+        if self.open.is_empty() { Ok(()) } else { Err("Unmatched ( or \\(".to_owned()) }
     }
 
     fn escaped(&mut self, basic: bool) -> Result<(), String> {
@@ -147,7 +143,9 @@ impl Reader<'_> {
             '0'..='7' => {
                 let mut code = letter.to_digit(8).unwrap_or_default();
                 for _ in 0..2 {
-                    let Some(digit) = self.chars.peek().and_then(|next| next.to_digit(8)) else { break };
+                    let Some(digit) = self.chars.peek().and_then(|next| next.to_digit(8)) else {
+                        break;
+                    };
                     self.chars.next();
                     code = code * 8 + digit;
                 }
@@ -207,7 +205,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Makes the last atom one that a repetition may follow: `a+?` is a repetition of a repetition, not a lazy one.
+    /// Wraps the last atom in a group, so that `a+?` is a repetition of a repetition, not a lazy
+    /// one.
     fn repeatable(&mut self) -> bool {
         let Some(atom) = self.atom else { return false };
         if self.repeated {
@@ -218,7 +217,7 @@ impl Reader<'_> {
         true
     }
 
-    /// `{n}`, `{n,}`, `{,m}`, `{n,m}`; anything else is the brace itself.
+    /// Reads `{n}`, `{n,}`, `{,m}` or `{n,m}`. Any other brace stands for itself.
     fn interval(&mut self) {
         let basic = self.notation == Notation::Basic;
         let mut ahead = self.chars.clone();
@@ -226,7 +225,9 @@ impl Reader<'_> {
         let closed = loop {
             read += 1;
             match ahead.next() {
-                Some(digit) if digit.is_ascii_digit() => if comma { &mut high } else { &mut low }.push(digit),
+                Some(digit) if digit.is_ascii_digit() => {
+                    if comma { &mut high } else { &mut low }.push(digit)
+                }
                 Some(',') if !comma => comma = true,
                 Some('\\') if basic && ahead.next() == Some('}') => {
                     read += 1;
@@ -246,7 +247,8 @@ impl Reader<'_> {
     }
 
     fn at_start(&self) -> bool {
-        self.out.ends_with('|') && self.atom.is_none() || (self.out.ends_with('(') && self.atom.is_none())
+        self.out.ends_with('|') && self.atom.is_none()
+            || (self.out.ends_with('(') && self.atom.is_none())
     }
 
     fn at_end(&mut self) -> bool {
@@ -266,11 +268,14 @@ fn push_literal(out: &mut String, letter: char) {
     out.push(letter);
 }
 
-/// A bracket expression, from behind its `[`.
+/// Reads a bracket expression, starting after its `[`.
 fn bracket(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<String, String> {
     let unmatched = || "Unmatched [, [^, [:, [., or [=".to_owned();
     let mut out = String::from("[");
-    if chars.next_if(|next| matches!(next, '^' | '!')).is_some_and(|sign| sign == '^' || sign == '!') {
+    if chars
+        .next_if(|next| matches!(next, '^' | '!'))
+        .is_some_and(|sign| sign == '^' || sign == '!')
+    {
         out.push('^');
     }
     let mut first = true;
@@ -324,11 +329,14 @@ fn bracket(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Strin
     Ok(out)
 }
 
-const CLASSES: [&str; 12] =
-    ["alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"];
+const CLASSES: [&str; 12] = [
+    "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "xdigit",
+];
 
-/// A pattern for file names (`*`, `?`, `[…]`) as an expression for the whole of a name. A star passes slashes too.
-pub fn glob(pattern: &str) -> String {
+/// Translates a pattern for file names (`*`, `?`, `[…]`) into an expression that matches whole
+/// names. A star matches slashes too.
+pub(crate) fn glob(pattern: &str) -> String {
     let mut out = String::from(r"(?s)\A");
     let mut chars = pattern.chars().peekable();
     while let Some(letter) = chars.next() {
@@ -353,12 +361,12 @@ pub fn glob(pattern: &str) -> String {
     out
 }
 
-/// A matcher of file names.
+/// Compiles a pattern for file names.
 ///
 /// # Errors
 ///
-/// What is wrong with the pattern.
-pub fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
+/// The pattern's syntax error.
+pub(crate) fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(&glob(pattern))
         .case_insensitive(ignore_case)
         .build()

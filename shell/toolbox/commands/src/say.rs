@@ -1,15 +1,25 @@
-//! What every command says on its standard error, and how it ends.
+//! Messages of the commands, and their standard streams.
 
 use std::io::Write as _;
 
-/// Says `NAME: text` on standard error, after what was put out.
-pub fn say(name: &str, text: impl std::fmt::Display) {
+/// Flushes standard output, then prints `NAME: text` on standard error.
+pub(crate) fn say(name: &str, text: impl std::fmt::Display) {
     _ = std::io::stdout().flush();
     _ = writeln!(std::io::stderr(), "{name}: {text}");
 }
 
-/// An error of the system without Rust's number behind it.
-pub fn words(error: &std::io::Error) -> String {
+/// Prints a line on standard output. A closed pipe is not an error.
+pub(crate) fn line(text: impl std::fmt::Display) {
+    _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints a line on standard error.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Returns the message of a system error, without the number that Rust appends.
+pub(crate) fn words(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text.get(..end).unwrap_or_default().to_owned(),
@@ -17,17 +27,17 @@ pub fn words(error: &std::io::Error) -> String {
     }
 }
 
-/// Says what is wrong with a file.
-pub fn about(name: &str, file: &str, error: &std::io::Error) {
+/// Reports an error about a file.
+pub(crate) fn about(name: &str, file: &str, error: &std::io::Error) {
     say(name, format_args!("{file}: {}", words(error)));
 }
 
-/// Opens a file, `-` being the standard input.
+/// Opens a file; `-` is standard input.
 ///
 /// # Errors
 ///
-/// As opening the file; a directory is refused.
-pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
+/// If the file cannot be opened, or is a directory.
+pub(crate) fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
     if file == "-" || file == "/dev/stdin" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
@@ -37,18 +47,18 @@ pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
     Ok(Box::new(std::fs::File::open(file)?))
 }
 
-/// The whole of a file, `-` being the standard input.
+/// Reads a whole file; `-` is standard input.
 ///
 /// # Errors
 ///
-/// As opening and reading the file.
-pub fn whole(file: &str) -> std::io::Result<Vec<u8>> {
+/// If the file cannot be opened or read.
+pub(crate) fn whole(file: &str) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Standard output with room to gather.
-pub fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
+/// Returns standard output with a buffer.
+pub(crate) fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
     std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }

@@ -1,11 +1,11 @@
-//! The commands, by name. One row is a command.
+//! The table of commands by name: one row, one command.
 
 use std::ffi::OsString;
 
 use crate::{awk, find, grep, jq, pack, small, text};
 
-/// Runs a command with its words, its name first, and gives its exit status.
-pub type Run = fn(&[String]) -> i32;
+/// Runs a command with its words, its name first. Returns its exit status.
+pub(crate) type Run = fn(&[String]) -> i32;
 
 /// A command of uutils.
 macro_rules! uutils {
@@ -18,7 +18,7 @@ macro_rules! uutils {
     };
 }
 
-pub const COMMANDS: &[(&str, Run)] = &[
+pub(crate) const COMMANDS: &[(&str, Run)] = &[
     ("[", uutils!(uu_test)),
     ("arch", uutils!(uu_arch)),
     ("awk", awk::run),

@@ -1,8 +1,11 @@
-//! The jq filter of `json.query`, as a guest of the sandbox: a filter that never ends, or that grows without bound, meets the
-//! guest's own clock and memory and harms nothing else.
+//! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
+//! stop a filter that never ends or grows without bound.
 //!
-//! The host calls `reserve(n)`, writes `n` bytes there (the filter's text, then the document's), calls `answer` with the filter's
-//! length and the time, and reads `output_len` bytes at `output`. Nothing is imported: there is no clock, no environment, no file to reach.
+//! The host calls `reserve(n)`, writes `n` bytes there (the filter's text, then the document's),
+//! calls `answer` with the filter's length and the time, and reads `output_len` bytes at `output`.
+//! The guest has no imports: no clock, no environment, no files.
+
+#![expect(unsafe_code, reason = "the host calls these functions by name")]
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -14,14 +17,14 @@ use jaq_json::{Val, read, write};
 
 type Data = data::JustLut<Val>;
 
-/// What `answer` gives. The host has the same list.
+/// The statuses that `answer` returns. The host has the same list.
 const DONE: i32 = 0;
 const BAD_FILTER: i32 = 1;
 const BAD_DOCUMENT: i32 = 2;
 const FAILED: i32 = 3;
 const TOO_LARGE: i32 = 4;
 
-/// The most bytes of output.
+/// The maximum size of the output, in bytes.
 const MOST: usize = 8 << 20;
 
 #[derive(Default)]
@@ -35,7 +38,7 @@ thread_local! {
     static NOW: RefCell<f64> = const { RefCell::new(0.0) };
 }
 
-/// Makes room for the input, and gives its address.
+/// Allocates the input buffer and returns its address.
 #[unsafe(no_mangle)]
 pub extern "C" fn reserve(length: usize) -> *const u8 {
     BUFFERS.with_borrow_mut(|buffers| {
@@ -44,21 +47,21 @@ pub extern "C" fn reserve(length: usize) -> *const u8 {
     })
 }
 
-/// The address of the output.
+/// Returns the address of the output.
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
     BUFFERS.with_borrow(|buffers| buffers.output.as_ptr())
 }
 
-/// The length of the output, in bytes.
+/// Returns the length of the output, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn output_len() -> usize {
     BUFFERS.with_borrow(|buffers| buffers.output.len())
 }
 
-/// Applies the filter in the first `filter` bytes of the input to the document in the rest. `now` is what the filter's `now`
-/// gives, in seconds since 1970. The output is one line for each value (a text as it is, anything else as JSON), or the reason of the
-/// failure.
+/// Applies the filter in the first `filter` bytes of the input to the document in the rest. `now`
+/// is the result of the filter's `now`, in seconds since 1970. The output has one line for each
+/// value (a string as it is, anything else as JSON), or the reason of the failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer(filter: usize, now: f64) -> i32 {
     NOW.with_borrow_mut(|known| *known = now);
@@ -81,10 +84,12 @@ fn apply(filter: &str, document: &[u8], output: &mut Vec<u8>) -> Result<(), (i32
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let loaded = Loader::new(defs).load(&arena, File { path: (), code: filter });
     let modules = loaded.map_err(|errors| (BAD_FILTER, unread(errors)))?;
-    load::import(&modules, |_| Err("no modules can be loaded here".to_owned())).map_err(|errors| (BAD_FILTER, unread(errors)))?;
+    load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
+        .map_err(|errors| (BAD_FILTER, unread(errors)))?;
     let compiled = Compiler::default().with_funs(functions()).compile(modules);
     let filter = compiled.map_err(|errors| (BAD_FILTER, unknown(errors)))?;
-    let document = read::parse_single(document).map_err(|error| (BAD_DOCUMENT, error.to_string()))?;
+    let document =
+        read::parse_single(document).map_err(|error| (BAD_DOCUMENT, error.to_string()))?;
     let ctx = Ctx::<Data>::new(&filter.lut, Vars::new([]));
     for (n, value) in filter.id.run((ctx, document)).map(unwrap_valr).enumerate() {
         let value = value.map_err(|error| (FAILED, error.to_string()))?;
@@ -94,7 +99,8 @@ fn apply(filter: &str, document: &[u8], output: &mut Vec<u8>) -> Result<(), (i32
         match &value {
             Val::TStr(text) => output.extend_from_slice(text),
             other => {
-                write::write(output, &write::Pp::default(), 0, other).map_err(|error| (FAILED, error.to_string()))?;
+                write::write(output, &write::Pp::default(), 0, other)
+                    .map_err(|error| (FAILED, error.to_string()))?;
             }
         }
         if output.len() > MOST {
@@ -104,19 +110,24 @@ fn apply(filter: &str, document: &[u8], output: &mut Vec<u8>) -> Result<(), (i32
     Ok(())
 }
 
-/// jaq's functions, with `now` from the host and an empty environment; what would end the process is an error.
+/// Returns jaq's functions, with `now` from the host and an empty environment. A function that
+/// would end the process fails.
 fn functions() -> impl Iterator<Item = Fun<Data>> {
     let own: [jaq_core::native::Filter<jaq_core::RunPtr<Data>>; 3] = [
         ("now", v(0), |_| bome(Ok(Val::from(NOW.with_borrow(|now| *now))))),
         ("env", v(0), |_| bome(Ok(Val::obj(Default::default())))),
-        ("halt", v(1), |_| bome(Err(Error::str("a filter cannot halt; end it with `empty` or `error`")))),
+        ("halt", v(1), |_| {
+            bome(Err(Error::str("a filter cannot halt; end it with `empty` or `error`")))
+        }),
     ];
     let theirs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    let replaced = |(name, arity, _): &Fun<Data>| matches!((*name, arity.len()), ("now" | "env", 0) | ("halt", 1));
+    let replaced = |(name, arity, _): &Fun<Data>| {
+        matches!((*name, arity.len()), ("now" | "env", 0) | ("halt", 1))
+    };
     theirs.filter(move |fun| !replaced(fun)).chain(own.into_iter().map(run::<Data>))
 }
 
-/// Why a filter could not be read, in one line.
+/// Returns the reason why a filter could not be parsed, in one line.
 fn unread(errors: load::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (File { code, .. }, error) in errors {
@@ -136,14 +147,18 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
         };
         match error {
             load::Error::Io(_) => {}
-            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
-            load::Error::Parse(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
+            load::Error::Lex(errors) => {
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
+            }
+            load::Error::Parse(errors) => {
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
+            }
         }
     }
     words
 }
 
-/// What a filter names that nobody defines, in one line.
+/// Returns the undefined names of a filter, in one line.
 fn unknown(errors: compile::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (_, errors) in errors {

@@ -1,31 +1,35 @@
-//! From bytes to text: the encoding that a server or a page says, or the one that fits.
+//! Decoding of bytes, by the encoding that a server or a page declares, or the one that fits.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far into a page its own word about its encoding is looked for.
+/// Length of the start of a page that is searched for a declared encoding, in bytes.
 const HEAD: usize = 4 << 10;
 
-/// The text of some bytes. A byte-order mark decides, then the server's word, then the page's own, then whether the bytes are UTF-8.
+/// Decodes bytes. A byte-order mark decides first, then the server's charset, then the page's own,
+/// then whether the bytes are UTF-8.
 pub(crate) fn decode(bytes: &[u8], said: Option<&str>) -> String {
     let said = said.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
     let encoding = said.or_else(|| of_page(bytes)).unwrap_or_else(|| guess(bytes));
     encoding.decode(bytes).0.into_owned()
 }
 
-/// What stands behind `charset=`, in the page's head or in the XML declaration.
+/// Returns the value of `charset=` in the page's head or in the XML declaration.
 fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..HEAD.min(bytes.len()))?;
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let marks = ["charset=", "encoding="];
     marks.iter().flat_map(|mark| head.match_indices(mark)).find_map(|(at, mark)| {
-        // The word counts in a tag alone: scripts and texts speak of encodings, too.
+        // Only a declaration inside a tag counts: scripts and texts mention encodings, too.
         let tag = head.get(..at)?.rsplit('<').next()?;
         if !(tag.starts_with("meta") || tag.starts_with("?xml")) {
             return None;
         }
         let label = head.get(at + mark.len()..)?.trim_start_matches(['"', '\'']);
-        let label: String = label.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_:.".contains(*c)).collect();
-        // A page whose tags could be read so is not in UTF-16, whatever it says.
+        let label: String = label
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || "-_:.".contains(*c))
+            .collect();
+        // A page whose tags are readable as ASCII is not UTF-16, whatever it declares.
         let encoding = Encoding::for_label(label.as_bytes())?;
         Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
     })
@@ -34,8 +38,13 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
 fn guess(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF_8,
-        // A text that was cut within a character, and has others in UTF-8.
-        Err(error) if error.error_len().is_none() && !bytes.iter().take(error.valid_up_to()).all(u8::is_ascii) => UTF_8,
+        // UTF-8 text that is truncated inside a character.
+        Err(error)
+            if error.error_len().is_none()
+                && !bytes.iter().take(error.valid_up_to()).all(u8::is_ascii) =>
+        {
+            UTF_8
+        }
         Err(_) => WINDOWS_1252,
     }
 }
@@ -57,7 +66,11 @@ mod tests {
                 None,
                 "<META http-equiv=x content='text/html; charset=\"koi8-r\"'>П",
             ),
-            (b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e", None, "<?xml version='1.0' encoding='Shift_JIS'?>テ"),
+            (
+                b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e",
+                None,
+                "<?xml version='1.0' encoding='Shift_JIS'?>テ",
+            ),
             (b"<meta charset=utf-16>\xc3\xa9", None, "<meta charset=utf-16>é"),
             (b"<p>charset=koi8-r \xc3\xa9", None, "<p>charset=koi8-r é"),
             (b"\xc3\xa9", Some("no-such"), "é"),

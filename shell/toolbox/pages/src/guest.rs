@@ -1,7 +1,10 @@
 //! The WebAssembly interface of a guest.
 //!
-//! The host calls `reserve(n)`, writes `n` bytes there (the head, then the body), calls `answer` with the head's length, and reads
-//! `output_len` bytes at `output`. Nothing is imported: there is no clock, no environment, no file to reach.
+//! The host calls `reserve(n)`, writes `n` bytes there (the head, then the body), calls `answer`
+//! with the head's length, and reads `output_len` bytes at `output`. The guest has no imports: no
+//! clock, no environment, no files.
+
+#![expect(unsafe_code, reason = "the host calls these functions by name")]
 
 use std::cell::RefCell;
 
@@ -15,7 +18,7 @@ thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
-/// Makes room for the input, and returns its address.
+/// Allocates the input buffer and returns its address.
 #[unsafe(no_mangle)]
 extern "C" fn reserve(length: usize) -> *const u8 {
     BUFFERS.with_borrow_mut(|buffers| {
@@ -36,7 +39,8 @@ extern "C" fn output_len() -> usize {
     BUFFERS.with_borrow(|buffers| buffers.output.len())
 }
 
-/// Carries out the request in the first `head` bytes of the input on the rest. The time is not used.
+/// Carries out the request in the first `head` bytes of the input on the rest. The time is not
+/// used.
 #[unsafe(no_mangle)]
 extern "C" fn answer(head: usize, _now: f64) -> i32 {
     let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));

@@ -1,8 +1,10 @@
-//! Pages and search engines' answers as text, as a guest of the sandbox: bytes that a stranger wrote are decoded, parsed and
-//! converted here, within the guest's own memory and time, and nowhere in the host.
+//! Conversion of web pages and search results to text, as a guest of the sandbox. Untrusted bytes
+//! are decoded, parsed and converted only here, within the guest's memory and time limits, never in
+//! the host.
 //!
-//! Each call names an entry function in its head, a JSON object ([`Request`]); the body is the bytes as they came. [`answer`] is the
-//! same on every target, so that a fuzzer calls it natively; `guest` is its WebAssembly interface.
+//! Each call has a head, a JSON object that names the function ([`Request`]), and a body, the
+//! received bytes. [`answer`] is the same on every target, so that a fuzzer can call it natively;
+//! `guest` is its WebAssembly interface.
 
 mod charset;
 mod guest;
@@ -12,38 +14,34 @@ mod strip;
 
 use serde::Deserialize;
 
-/// What a call answers. The host has the same list.
+/// The statuses of a call. The host has the same list.
 pub mod status {
     /// The output is the result.
     pub const DONE: i32 = 0;
     /// The body is not a text; the output says what it is.
     pub const NOT_TEXT: i32 = 1;
-    /// The text ends before the offset; the output is its length in characters.
-    pub const PAST_END: i32 = 2;
     /// A search engine's answer has no results to read; the output says why.
-    pub const NO_RESULTS: i32 = 3;
+    pub const NO_RESULTS: i32 = 2;
     /// The head is not a [`Request`](super::Request); the output says why.
-    pub const BAD_REQUEST: i32 = 4;
+    pub const BAD_REQUEST: i32 = 3;
 }
 
 /// An entry function with its parameters.
 #[derive(Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub enum Request {
-    /// Converts a body to text and returns a piece of it: a line with the length of the whole text in characters, then the piece.
+    /// Converts a body to text.
     Text {
         /// The URL that relative links start from.
         url: String,
         /// The value of the header `content-type`; empty if there was none.
         content_type: String,
-        /// If true, tags are taken out of a page without building its tree: linear in time and memory.
+        /// If true, tags are taken out of a page without building its tree: linear in time and
+        /// memory.
         plain: bool,
-        /// Where the piece begins, in characters.
-        offset: usize,
-        /// Maximum length of the piece, in characters.
-        limit: usize,
     },
-    /// Reads the results from a page that a search engine makes for people: a JSON array of at most `most` hits.
+    /// Reads the results from a page that a search engine makes for people: a JSON array of at most
+    /// `most` hits.
     ResultsPage {
         /// The URL of the page.
         url: String,
@@ -75,23 +73,15 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
         Err(why) => (status::NO_RESULTS, why.into_bytes()),
     };
     match request {
-        Request::Text { url, content_type, plain, offset, limit } => {
+        Request::Text { url, content_type, plain } => {
             match page::text_of(&url, &content_type, body, plain) {
-                Ok(text) => piece(&text, offset, limit),
+                Ok(text) => (status::DONE, text.into_bytes()),
                 Err(what) => (status::NOT_TEXT, what.into_bytes()),
             }
         }
         Request::ResultsPage { url, most } => results(results::page(body, &url), most),
-        Request::ResultsJson { at, snippet, most } => results(results::json(body, &at, &snippet), most),
+        Request::ResultsJson { at, snippet, most } => {
+            results(results::json(body, &at, &snippet), most)
+        }
     }
-}
-
-fn piece(text: &str, offset: usize, limit: usize) -> (i32, Vec<u8>) {
-    let all = text.chars().count();
-    if offset > 0 && offset >= all {
-        return (status::PAST_END, all.to_string().into_bytes());
-    }
-    let mut output = format!("{all}\n");
-    output.extend(text.chars().skip(offset).take(limit));
-    (status::DONE, output.into_bytes())
 }

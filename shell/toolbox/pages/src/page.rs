@@ -1,4 +1,4 @@
-//! From an answer to a text that can be read.
+//! The conversion of a response's body to text.
 
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability, TextMode};
@@ -7,47 +7,57 @@ use url::Url;
 
 use crate::{charset, strip};
 
-/// Maximum size of a page that is converted, in bytes; of a larger one, its beginning.
+/// Maximum size of a page, in bytes. Only the start of a larger page is converted.
 const PAGE_BYTES: usize = 5 << 20;
 
-/// How deep a page may be nested to be read by its structure: deeper than any that people write.
+/// Maximum nesting of a page that is parsed into a tree. No page written by people is deeper.
 const DEPTH: usize = 256;
 
-/// The most elements of a page in which its article is looked for.
+/// Maximum number of elements of a page that is searched for its article.
 const ELEMENTS: usize = 40_000;
 
-/// The bytes of a page that are parsed between two looks at its depth.
+/// Number of bytes that are parsed between two checks of the depth.
 const PIECE: usize = 8 << 10;
 
-/// An article shorter than this may be a part of the page only; in characters.
+/// Minimum length of an article, in characters. A shorter one may be only a part of the page's
+/// text.
 const SHORT: usize = 1_000;
 
-/// What is no part of a text.
+/// Elements that are not part of the text.
 const UNREAD: &str = "script, style, noscript, template, svg, canvas, iframe, object, embed, form select, button, link, meta, \
                       [hidden], [aria-hidden=true]";
 
-/// What stands in lines of its own, and that Markdown knows nothing of.
+/// Block elements that Markdown does not have.
 const LINES: &str = "dt, dd, figcaption, address, summary, legend";
 
-/// What leads to other pages, and is never a part of an article.
+/// Elements that link to other pages and are never part of an article.
 const WAYS: &str = "nav, [role=navigation]";
 
-/// What stands around a text.
+/// Elements around the main text.
 const AROUND: &str = "nav, footer, aside, [role=navigation], [role=banner], [role=contentinfo]";
 
-/// The text of an answer's body.
+/// Returns the text of a response's body.
 ///
 /// # Errors
-/// What it is, where it is no text; the words go on from the URL.
-pub(crate) fn text_of(url: &str, content_type: &str, body: &[u8], plain: bool) -> Result<String, String> {
+/// If the body is not text: a phrase that says what it is and continues a sentence that starts with
+/// the URL.
+pub(crate) fn text_of(
+    url: &str,
+    content_type: &str,
+    body: &[u8],
+    plain: bool,
+) -> Result<String, String> {
     let (kind, rest) = content_type.split_once(';').unwrap_or((content_type, ""));
     let kind = kind.trim().to_ascii_lowercase();
     let label = rest.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
     });
-    let kind =
-        if matches!(kind.as_str(), "" | "application/octet-stream" | "text/plain") { sniff(&kind, body) } else { kind };
+    let kind = if matches!(kind.as_str(), "" | "application/octet-stream" | "text/plain") {
+        sniff(&kind, body)
+    } else {
+        kind
+    };
     let bytes = body.get(..body.len().min(PAGE_BYTES)).unwrap_or(body);
     match kind.as_str() {
         "text/html" | "application/xhtml+xml" => {
@@ -62,16 +72,23 @@ pub(crate) fn text_of(url: &str, content_type: &str, body: &[u8], plain: bool) -
     }
 }
 
-/// What a body is that nobody says what it is, or only that it is some text.
+/// Guesses the type of a body without a content type, or with a generic one.
 fn sniff(said: &str, body: &[u8]) -> String {
     let head = body.get(..body.len().min(1_024)).unwrap_or(body);
-    let beginning = String::from_utf8_lossy(head).trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
-    let has_nul = head.contains(&0) && !head.starts_with(b"\xff\xfe") && !head.starts_with(b"\xfe\xff");
-    let kind = if said.is_empty() && (beginning.starts_with("<!doctype html") || beginning.starts_with("<html")) {
+    let beginning = String::from_utf8_lossy(head)
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .to_ascii_lowercase();
+    let has_nul =
+        head.contains(&0) && !head.starts_with(b"\xff\xfe") && !head.starts_with(b"\xfe\xff");
+    let kind = if said.is_empty()
+        && (beginning.starts_with("<!doctype html") || beginning.starts_with("<html"))
+    {
         "text/html"
     } else if beginning.starts_with("%pdf-") {
         "application/pdf"
-    } else if has_nul || (said == "application/octet-stream" && std::str::from_utf8(body).is_err()) {
+    } else if has_nul || (said == "application/octet-stream" && std::str::from_utf8(body).is_err())
+    {
         "data"
     } else {
         "text/plain"
@@ -97,12 +114,14 @@ fn is_text(kind: &str) -> bool {
     let sub = kind.strip_prefix("application/");
     kind.starts_with("text/")
         || sub.is_some_and(|sub| KINDS.contains(&sub))
-        || ["+json", "+xml", "+yaml"].iter().any(|suffix| kind.ends_with(suffix) && !kind.starts_with("image/"))
+        || ["+json", "+xml", "+yaml"]
+            .iter()
+            .any(|suffix| kind.ends_with(suffix) && !kind.starts_with("image/"))
         || kind == "image/svg+xml"
 }
 
-/// The text of a page as Markdown: its article, or if that is but a small part, all of it. A page that is nested too deep is read
-/// without its structure.
+/// Returns the text of a page as Markdown: its article, or all of it if the article is only a small
+/// part. A page that is nested too deeply is converted without its structure.
 fn readable(html: &str, url: &str) -> String {
     let Some(document) = parse(html) else { return strip::text(html) };
     let Some(elements) = measure(&document) else { return strip::text(html) };
@@ -112,7 +131,9 @@ fn readable(html: &str, url: &str) -> String {
     let whole = whole(&document, base.as_ref());
     let count = |text: &str| text.chars().count();
     let text = match article {
-        Some(article) if count(&article) >= SHORT || count(&article) * 3 >= count(&whole) => article,
+        Some(article) if count(&article) >= SHORT || count(&article) * 3 >= count(&whole) => {
+            article
+        }
         _ => whole,
     };
     match title {
@@ -121,7 +142,7 @@ fn readable(html: &str, url: &str) -> String {
     }
 }
 
-/// Parses a page piece by piece; `None` if it is nested too deep.
+/// Parses a page piece by piece. Returns `None` if it is nested too deeply.
 pub(crate) fn parse(html: &str) -> Option<Document> {
     let mut options = html5ever::ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
@@ -131,7 +152,7 @@ pub(crate) fn parse(html: &str) -> Option<Document> {
         let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         parser.process(StrTendril::from(piece));
         rest = more;
-        // Each tag costs as much time as the page is deep where it stands.
+        // Each tag costs time in proportion to its depth.
         if depth_at_end(&parser.tokenizer.sink.sink) > DEPTH {
             return None;
         }
@@ -139,12 +160,12 @@ pub(crate) fn parse(html: &str) -> Option<Document> {
     Some(parser.finish())
 }
 
-/// How deep the last node of a page stands.
+/// Returns the depth of the last node of a page.
 fn depth_at_end(document: &Document) -> usize {
     std::iter::successors(document.root().last_child(), NodeRef::last_child).count()
 }
 
-/// How many elements a page has; `None` where it is nested too deep.
+/// Returns the number of elements of a page; `None` if it is nested too deeply.
 pub(crate) fn measure(document: &Document) -> Option<usize> {
     let mut elements = 0;
     let mut depth = 0_usize;
@@ -176,7 +197,7 @@ pub(crate) fn measure(document: &Document) -> Option<usize> {
     Some(elements)
 }
 
-/// What the page's relative links start from.
+/// Returns the base URL of the page's relative links.
 fn base_of(document: &Document, url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
     let said = document.select_single("base[href]").attr("href");
@@ -193,14 +214,16 @@ fn title_of(document: &Document) -> Option<String> {
     Some(title.chars().take(300).collect())
 }
 
-/// Whether the text begins with that title as a heading.
+/// Returns true if the text starts with that title as a heading.
 fn begins_with(text: &str, title: &str) -> bool {
-    let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let plain = |text: &str| {
+        text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
+    };
     let first = text.lines().next().unwrap_or_default();
     first.starts_with('#') && plain(first) == plain(title)
 }
 
-/// The page's article; `None` where there is none to be found.
+/// Returns the page's article; `None` if none is found.
 fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     let config = Config {
         text_mode: TextMode::Markdown,
@@ -213,26 +236,29 @@ fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     let words = || copy.body().map_or(0, |body| body.text().split_whitespace().count());
     let all = words();
     copy.select(WAYS).remove();
-    // What is left of a page of links is no article.
+    // The rest of a page of links is not an article.
     if words() * 2 < all {
         return None;
     }
-    let text = Readability::with_document(copy, None, Some(config)).ok()?.parse().ok()?.text_content;
+    let text =
+        Readability::with_document(copy, None, Some(config)).ok()?.parse().ok()?.text_content;
     let text = squeezed(&text);
     (!text.is_empty()).then_some(text)
 }
 
-/// All that the page shows, without what stands around its text where that leaves anything.
+/// Returns the whole visible text, without the elements around the main text unless nothing else is
+/// left.
 fn whole(document: &Document, base: Option<&Url>) -> String {
     tidy(document, base);
-    let shown = |body: Option<NodeRef<'_>>| squeezed(&body.map(|body| body.md(None)).unwrap_or_default());
+    let shown =
+        |body: Option<NodeRef<'_>>| squeezed(&body.map(|body| body.md(None)).unwrap_or_default());
     let all = shown(document.body());
     document.select(AROUND).remove();
     let inner = shown(document.body());
     if inner.chars().count() * 5 >= all.chars().count() { inner } else { all }
 }
 
-/// Takes out what nobody reads, and makes links absolute.
+/// Removes invisible elements, and makes links absolute.
 fn tidy(document: &Document, base: Option<&Url>) {
     document.select(UNREAD).remove();
     document.select(LINES).rename("p");
@@ -240,7 +266,9 @@ fn tidy(document: &Document, base: Option<&Url>) {
         let source = image.attr("src").unwrap_or_default();
         let shows = image.attr("alt").is_some_and(|alt| !alt.trim().is_empty());
         match base.and_then(|base| base.join(&source).ok()) {
-            Some(url) if shows && matches!(url.scheme(), "http" | "https") => image.set_attr("src", url.as_str()),
+            Some(url) if shows && matches!(url.scheme(), "http" | "https") => {
+                image.set_attr("src", url.as_str())
+            }
             _ => image.remove_from_parent(),
         }
     }
@@ -248,16 +276,18 @@ fn tidy(document: &Document, base: Option<&Url>) {
         let href = link.attr("href").unwrap_or_default();
         let href = href.trim();
         match base.and_then(|base| base.join(href).ok()) {
-            // A link within the page, or to a script, leads nowhere from here.
+            // A link within the page or to a script is useless outside the page.
             _ if href.starts_with('#') => link.remove_attr("href"),
-            Some(url) if matches!(url.scheme(), "http" | "https" | "mailto") => link.set_attr("href", url.as_str()),
+            Some(url) if matches!(url.scheme(), "http" | "https" | "mailto") => {
+                link.set_attr("href", url.as_str())
+            }
             _ => link.remove_attr("href"),
         }
         link.remove_attr("title");
     }
 }
 
-/// Adds a line in which the targets of links are written as they are asked for.
+/// Adds a line, with link targets in the form that a request takes.
 fn push_line(text: &mut String, line: &str) {
     let mut parts = line.split("](");
     text.push_str(parts.next().unwrap_or_default());
@@ -270,7 +300,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// No more than one blank line in a row, and none at the ends.
+/// Reduces blank lines to one in a row, and removes those at the ends.
 fn squeezed(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len());
     let mut blank = 0;

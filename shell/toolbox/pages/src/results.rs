@@ -1,4 +1,4 @@
-//! Results of a search: read from JSON or from a page, and made plain.
+//! Search results, read from JSON or from a page, as plain text.
 
 use dom_query::{Document, NodeRef};
 use serde::Serialize;
@@ -7,14 +7,14 @@ use url::Url;
 
 use crate::{charset, strip};
 
-/// The most characters of a title and of a snippet.
+/// Maximum length of a title and of a snippet, in characters.
 const TITLE: usize = 200;
 const SNIPPET: usize = 400;
 
-/// The most characters of a URL that is given.
+/// Maximum length of a returned URL, in characters.
 const ADDRESS: usize = 2_000;
 
-/// The most bytes of a page of results that are read.
+/// Maximum number of bytes of a result page that are parsed.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// One result.
@@ -25,16 +25,17 @@ pub(crate) struct Hit {
     pub(crate) snippet: String,
 }
 
-/// The results that stand at a pointer of a JSON document.
+/// Reads the results at a pointer of a JSON document.
 pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, String> {
     let said = || {
         let said: String = strip::text(&String::from_utf8_lossy(body)).chars().take(120).collect();
         if said.is_empty() { "nothing".to_owned() } else { format!("{said:?}") }
     };
-    let document: Json = serde_json::from_slice(body)
-        .map_err(|_| format!("the search engine answered with something that is not its JSON: {}", said()))?;
+    let document: Json = serde_json::from_slice(body).map_err(|_| {
+        format!("the search engine answered with something that is not its JSON: {}", said())
+    })?;
     let Some(items) = document.pointer(at) else {
-        // An engine that found nothing may leave the whole part out.
+        // An engine without results may omit the whole array.
         let empty = document.is_object() && document.get("error").is_none();
         return if empty {
             Ok(Vec::new())
@@ -42,7 +43,9 @@ pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
             Err(format!("the search engine answered with an error: {}", said()))
         };
     };
-    let text = |item: &Json, key: &str| item.get(key).and_then(Json::as_str).map(strip::text).unwrap_or_default();
+    let text = |item: &Json, key: &str| {
+        item.get(key).and_then(Json::as_str).map(strip::text).unwrap_or_default()
+    };
     let hits = items.as_array().into_iter().flatten().map(|item| Hit {
         title: text(item, "title"),
         url: item.get("url").and_then(Json::as_str).unwrap_or_default().to_owned(),
@@ -51,22 +54,31 @@ pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
     Ok(hits.collect())
 }
 
-/// The results on a page that is made for people: links that are headings, each with the text that stands around it.
+/// Reads the results of an HTML page: links that are headings, each with the text around it.
 pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
-    let url = &Url::parse(url).map_err(|error| format!("the search engine's page has no URL: {error}"))?;
+    let url = &Url::parse(url)
+        .map_err(|error| format!("the search engine's page has no URL: {error}"))?;
     let bytes = body.get(..body.len().min(PAGE_BYTES)).unwrap_or(body);
     let document = crate::page::parse(&charset::decode(bytes, None));
     let document = document.filter(|document| crate::page::measure(document).is_some());
-    let Some(document) = document else { return Err("the search engine's page is too large to be read".to_owned()) };
+    let Some(document) = document else {
+        return Err("the search engine's page is too large to be read".to_owned());
+    };
     document.select("script, style, noscript, template").remove();
     let mut hits = Vec::new();
-    for link in document.select("a.result__a[href], h2 a[href], h3 a[href], a[href]:has(h3), a[href]:has(h2)").nodes() {
+    for link in document
+        .select("a.result__a[href], h2 a[href], h3 a[href], a[href]:has(h3), a[href]:has(h2)")
+        .nodes()
+    {
         let block = block_of(link);
         if block.as_ref().is_some_and(is_ad) {
             continue;
         }
         let href = link.attr("href").unwrap_or_default();
-        let Some(target) = url.join(href.trim()).ok().and_then(|target| leads_to(&target, url)) else { continue };
+        let Some(target) = url.join(href.trim()).ok().and_then(|target| leads_to(&target, url))
+        else {
+            continue;
+        };
         let title = plain(&link.text());
         let snippet = block.map(|block| snippet_of(&block, &title)).unwrap_or_default();
         hits.push(Hit { title, url: target.into(), snippet });
@@ -78,7 +90,7 @@ pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
     Ok(hits)
 }
 
-/// Where a link of a page of results leads in the end; `None` where that is the engine itself.
+/// Returns the final target of a result link; `None` if that is the engine itself.
 fn leads_to(target: &Url, page: &Url) -> Option<Url> {
     let same_site = |url: &Url| {
         let site = |url: &Url| {
@@ -91,15 +103,18 @@ fn leads_to(target: &Url, page: &Url) -> Option<Url> {
     if !same_site(target) {
         return Some(target.clone());
     }
-    // The engine counts clicks: what it leads to stands in its link.
+    // The engine counts clicks through a redirect link that contains the target.
     let mut pairs = target.query_pairs();
     let unwrapped = pairs.find_map(|(name, value)| {
-        matches!(name.as_ref(), "uddg" | "url" | "u" | "q" | "to" | "target").then(|| Url::parse(&value).ok()).flatten()
+        matches!(name.as_ref(), "uddg" | "url" | "u" | "q" | "to" | "target")
+            .then(|| Url::parse(&value).ok())
+            .flatten()
     });
     unwrapped.filter(|url| matches!(url.scheme(), "http" | "https") && !same_site(url))
 }
 
-/// The block of one result: the widest around its link that has no other such link.
+/// Returns the block of one result: the widest element around its link that contains no other
+/// result link.
 fn block_of<'a>(link: &NodeRef<'a>) -> Option<NodeRef<'a>> {
     let mut block = None;
     for node in link.ancestors_it(Some(8)) {
@@ -121,11 +136,14 @@ fn block_of<'a>(link: &NodeRef<'a>) -> Option<NodeRef<'a>> {
 
 fn is_title(node: &NodeRef<'_>) -> bool {
     let name = node.node_name().unwrap_or_default();
-    matches!(&*name, "h2" | "h3") || (&*name == "a" && node.has_class("result__a") && !under_heading(node))
+    matches!(&*name, "h2" | "h3")
+        || (&*name == "a" && node.has_class("result__a") && !under_heading(node))
 }
 
 fn under_heading(node: &NodeRef<'_>) -> bool {
-    node.parent().and_then(|parent| parent.node_name()).is_some_and(|name| matches!(&*name, "h2" | "h3"))
+    node.parent()
+        .and_then(|parent| parent.node_name())
+        .is_some_and(|name| matches!(&*name, "h2" | "h3"))
 }
 
 fn is_ad(block: &NodeRef<'_>) -> bool {
@@ -133,13 +151,17 @@ fn is_ad(block: &NodeRef<'_>) -> bool {
     class.split_whitespace().any(|class| matches!(class, "result--ad" | "ad" | "ads" | "sponsored"))
 }
 
-/// The text of a result besides its title.
+/// Returns the text of a result without its title.
 fn snippet_of(block: &NodeRef<'_>, title: &str) -> String {
     let marked = block.descendants_it().find(|node| {
         let class = node.class().unwrap_or_default();
-        class.split_whitespace().any(|class| matches!(class, "result__snippet" | "snippet" | "description" | "content"))
+        class
+            .split_whitespace()
+            .any(|class| matches!(class, "result__snippet" | "snippet" | "description" | "content"))
     });
-    let paragraph = || block.descendants_it().find(|node| node.has_name("p") && !plain(&node.text()).is_empty());
+    let paragraph = || {
+        block.descendants_it().find(|node| node.has_name("p") && !plain(&node.text()).is_empty())
+    };
     match marked.or_else(paragraph) {
         Some(node) => plain(&node.text()),
         None => plain(&block.text()).strip_prefix(title).unwrap_or_default().trim().to_owned(),
@@ -147,7 +169,8 @@ fn snippet_of(block: &NodeRef<'_>, title: &str) -> String {
 }
 
 fn wants_a_person(document: &Document) -> bool {
-    let words = ["captcha", "anomaly", "unusual traffic", "are you human", "not a robot", "challenge"];
+    let words =
+        ["captcha", "anomaly", "unusual traffic", "are you human", "not a robot", "challenge"];
     let html = document.html().to_lowercase();
     words.iter().any(|word| html.contains(word))
 }
@@ -156,7 +179,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first results that lead to the web, each place once, and their texts within bounds.
+/// Returns the first results with web links, without duplicates, with their texts truncated.
 pub(crate) fn cleaned(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
     let cut = |text: &str, most: usize| {
         let text = plain(text);

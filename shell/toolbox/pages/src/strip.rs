@@ -1,15 +1,16 @@
-//! A page's text without a look at its structure: what is left when the tags are taken out. Takes time linear in the page's length.
+//! The text of a page without its tags, in time linear in the page's length.
 
-/// Elements whose content nobody reads.
+/// Elements whose content is invisible.
 const HIDDEN: &[&str] = &["script", "style", "template", "noscript", "svg"];
 
-/// Elements that stand within a line.
+/// Inline elements.
 const INLINE: &[&str] = &[
-    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins", "kbd", "label",
-    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins",
+    "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup",
+    "time", "tt", "u", "var", "wbr",
 ];
 
-/// The text of a page, a line for each block of it.
+/// Returns the text of a page, one line per block.
 pub(crate) fn text(html: &str) -> String {
     let mut text = String::new();
     let mut rest = html;
@@ -18,10 +19,9 @@ pub(crate) fn text(html: &str) -> String {
         push(&mut text, before);
         rest = if let Some(comment) = tag.strip_prefix("<!--") {
             comment.find("-->").and_then(|end| comment.get(end + 3..)).unwrap_or_default()
-        } else if tag
-            .get(1..)
-            .is_some_and(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)))
-        {
+        } else if tag.get(1..).is_some_and(|tag| {
+            tag.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c))
+        }) {
             let end = tag.find('>').map_or(tag.len(), |end| end + 1);
             let (inside, behind) = tag.split_at(end);
             let name = inside.trim_start_matches(['<', '/']);
@@ -46,7 +46,7 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What stands behind the end of an element; nothing where it has none.
+/// Returns the text after the end of an element; nothing if it has no end.
 fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     let ends = text.match_indices("</").find(|(at, _)| {
         let tag = text.get(at + 2..at + 2 + name.len());
@@ -56,7 +56,7 @@ fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     behind.and_then(|tag| tag.find('>').and_then(|end| tag.get(end + 1..))).unwrap_or_default()
 }
 
-/// Adds words with single spaces between them.
+/// Appends words, separated by single spaces.
 fn push(text: &mut String, raw: &str) {
     let decoded = htmlize::unescape(raw);
     for (at, word) in decoded.split(char::is_whitespace).enumerate() {

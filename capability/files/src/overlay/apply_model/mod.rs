@@ -1,6 +1,6 @@
-//! A model test of applying changes. Before each primitive operation, and before each two of them, the
-//! user changes an entry, the disk fails or the process ends. After every schedule, nobody's bytes are
-//! lost, each file is completely old or completely new, and no staged file remains.
+//! A model test of applying changes. Before each primitive operation, and before each two of them,
+//! the user changes an entry, the disk fails or the process ends. After every schedule, nobody's
+//! bytes are lost, each file is completely old or completely new, and no staged file remains.
 
 mod fake_disk;
 
@@ -23,8 +23,8 @@ fn path(text: &str) -> RunPath {
     RunPath::parse(text).unwrap()
 }
 
-/// Returns the initial workdir: two files, a folder with two files, a link, and a file that becomes a
-/// folder.
+/// Returns the initial workdir: two files, a folder with two files, a link, and a file that becomes
+/// a folder.
 fn before(can_exchange: bool) -> World {
     let mut world = World { can_exchange, ..World::default() };
     for (name, data) in [("a", "old-a"), ("b", "old-b"), ("k", "old-k")] {
@@ -91,8 +91,8 @@ fn events(target: &str) -> Vec<Event> {
 
 type Results = Vec<(Step, Result<(), FilesError>)>;
 
-/// Applies a plan while the events happen, then recovers as the next process does. Returns the final
-/// state, the results and the number of operations.
+/// Applies a plan while the events happen, then recovers as the next process does. Returns the
+/// final state, the results and the number of operations.
 fn run(world: &World, steps: Vec<Step>, events: Vec<(usize, Event)>) -> (World, Results, usize) {
     let fake = FakeDisk(RefCell::new(World { events, ..world.clone() }));
     let staging = path(STAGING);
@@ -136,7 +136,8 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
         if by_others {
             continue;
         }
-        // If only the disk failed or the process ended, each change that is reported as done is done.
+        // If only the disk failed or the process ended, each change that is reported as done is
+        // done.
         let done = match &step.action {
             Action::Remove => now.is_none() || step.displaces,
             Action::Folder => now == Some(&Node::Folder),

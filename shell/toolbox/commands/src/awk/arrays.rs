@@ -1,9 +1,9 @@
-//! Which parameters of functions are arrays: told by how the bodies use them.
+//! Finds the parameters of functions that are arrays, by their use in the bodies.
 
 use super::syntax::{Expr, Function, Place, Program, Source, Statement, Target, Variable};
 
-/// Marks the parameters that are arrays, until nothing more follows.
-pub fn infer(program: &mut Program) {
+/// Marks the parameters that are arrays, until no more are found.
+pub(crate) fn infer(program: &mut Program) {
     loop {
         let mut marks = Vec::new();
         for (number, function) in program.functions.iter().enumerate() {
@@ -12,7 +12,10 @@ pub fn infer(program: &mut Program) {
         }
         let mut changed = false;
         for (function, param) in marks {
-            if let Some(mark) = program.functions.get_mut(function).and_then(|function| function.arrays.get_mut(param))
+            if let Some(mark) = program
+                .functions
+                .get_mut(function)
+                .and_then(|function| function.arrays.get_mut(param))
             {
                 changed |= !*mark;
                 *mark = true;
@@ -80,7 +83,9 @@ impl Look<'_> {
                 self.mark(*array);
                 keys.iter().for_each(|keys| self.exprs(keys));
             }
-            Statement::Exit(value) | Statement::Return(value) => value.iter().for_each(|value| self.expr(value)),
+            Statement::Exit(value) | Statement::Return(value) => {
+                value.iter().for_each(|value| self.expr(value))
+            }
             Statement::Next | Statement::NextFile | Statement::Break | Statement::Continue => {}
         }
     }
@@ -108,11 +113,15 @@ impl Look<'_> {
                 self.place(place);
                 self.expr(value);
             }
-            Expr::Choice(condition, yes, no) => [condition, yes, no].into_iter().for_each(|expr| self.expr(expr)),
+            Expr::Choice(condition, yes, no) => {
+                [condition, yes, no].into_iter().for_each(|expr| self.expr(expr))
+            }
             Expr::And(left, right) | Expr::Or(left, right) | Expr::Join(left, right) => {
                 [left, right].into_iter().for_each(|expr| self.expr(expr))
             }
-            Expr::Arithmetic(_, left, right) | Expr::Compare(_, left, right) | Expr::Matches(left, right, _) => {
+            Expr::Arithmetic(_, left, right)
+            | Expr::Compare(_, left, right)
+            | Expr::Matches(left, right, _) => {
                 [left, right].into_iter().for_each(|expr| self.expr(expr));
             }
             Expr::Not(inner) | Expr::Negative(inner) | Expr::Positive(inner) => self.expr(inner),
@@ -123,8 +132,11 @@ impl Look<'_> {
             Expr::Group(items) => self.exprs(items),
             Expr::Call(function, args) => {
                 self.exprs(args);
-                let arrays =
-                    self.functions.get(*function).map(|function| function.arrays.as_slice()).unwrap_or_default();
+                let arrays = self
+                    .functions
+                    .get(*function)
+                    .map(|function| function.arrays.as_slice())
+                    .unwrap_or_default();
                 for (arg, _) in args.iter().zip(arrays).filter(|(_, array)| **array) {
                     if let Expr::Read(Place::Variable(variable)) = arg {
                         self.mark(*variable);
@@ -149,8 +161,8 @@ impl Look<'_> {
     }
 }
 
-/// Which arguments of awk's own functions are arrays.
-pub fn array_arguments(name: &str) -> &'static [usize] {
+/// Returns which arguments of built-in functions are arrays.
+pub(crate) fn array_arguments(name: &str) -> &'static [usize] {
     match name {
         "split" => &[1, 3],
         "match" => &[2],

@@ -1,4 +1,4 @@
-//! The functions that awk has.
+//! The built-in functions of awk.
 
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -10,11 +10,18 @@ use super::syntax::{Expr, Place, Variable};
 use super::value::{Array, Text, Value};
 use crate::clock;
 
-/// Calls a function.
-pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Result<Value, Stop> {
+/// Calls a built-in function.
+pub(crate) fn call<'a>(
+    run: &mut Run<'a>,
+    name: &'static str,
+    args: &'a [Expr],
+) -> Result<Value, Stop> {
     let (least, most) = counts(name);
     if args.len() < least || args.len() > most {
-        return failed(format!("{} arguments are wrong for {name}(), which takes {least} to {most}", args.len()));
+        return failed(format!(
+            "{} arguments are wrong for {name}(), which takes {least} to {most}",
+            args.len()
+        ));
     }
     match name {
         "length" => return length(run, args),
@@ -29,12 +36,22 @@ pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Resu
     let values = args.iter().map(|arg| run.eval(arg)).collect::<Result<Vec<_>, _>>()?;
     let number = |n: usize| values.get(n).map_or(0.0, Value::number);
     let whole = |n: usize| number(n) as u64;
-    let text = |run: &Run<'a>, n: usize| values.get(n).map_or_else(|| Rc::from(""), |value| run.text(value));
+    let text = |run: &Run<'a>, n: usize| {
+        values.get(n).map_or_else(|| Rc::from(""), |value| run.text(value))
+    };
     let answer = match name {
-        "substr" => return Ok(Value::text(substr(&text(run, 0), number(1), values.get(2).map(Value::number)))),
+        "substr" => {
+            return Ok(Value::text(substr(
+                &text(run, 0),
+                number(1),
+                values.get(2).map(Value::number),
+            )));
+        }
         "index" => {
             let (text, part) = (text(run, 0), text(run, 1));
-            text.find(&*part).map_or(0.0, |at| text.get(..at).map_or(0, |before| before.chars().count()) as f64 + 1.0)
+            text.find(&*part).map_or(0.0, |at| {
+                text.get(..at).map_or(0, |before| before.chars().count()) as f64 + 1.0
+            })
         }
         "sprintf" => return Ok(Value::text(run.formatted(&values))),
         "tolower" => return Ok(Value::text(text(run, 0).to_lowercase())),
@@ -49,7 +66,11 @@ pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Resu
         "rand" => random(run),
         "srand" => {
             let before = run.seed;
-            run.seed = if values.is_empty() { clock::epoch(SystemTime::now()).0 as f64 } else { number(0) };
+            run.seed = if values.is_empty() {
+                clock::epoch(SystemTime::now()).0 as f64
+            } else {
+                number(0)
+            };
             run.random = run.seed.to_bits() ^ 0x9e37_79b9_7f4a_7c15;
             (0..8).for_each(|_| _ = random(run));
             before
@@ -68,9 +89,11 @@ pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Resu
         }
         "systime" => clock::epoch(SystemTime::now()).0 as f64,
         "strftime" => {
-            let format = if values.is_empty() { Rc::from("%a %b %e %H:%M:%S %Z %Y") } else { text(run, 0) };
-            let seconds =
-                values.get(1).map_or_else(|| clock::epoch(SystemTime::now()).0, |value| value.number() as i64);
+            let format =
+                if values.is_empty() { Rc::from("%a %b %e %H:%M:%S %Z %Y") } else { text(run, 0) };
+            let seconds = values
+                .get(1)
+                .map_or_else(|| clock::epoch(SystemTime::now()).0, |value| value.number() as i64);
             return Ok(Value::text(clock::format(&clock::moment(seconds, 0), &format)));
         }
         "mktime" => mktime(&text(run, 0)),
@@ -86,14 +109,14 @@ pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Resu
     Ok(Value::Number(answer))
 }
 
-/// The least and the most arguments.
+/// Returns the minimum and the maximum number of arguments.
 fn counts(name: &str) -> (usize, usize) {
     match name {
         "systime" | "rand" => (0, 0),
         "length" | "srand" | "fflush" => (0, 1),
         "strftime" => (0, 3),
-        "sin" | "cos" | "exp" | "log" | "sqrt" | "int" | "tolower" | "toupper" | "system" | "compl" | "strtonum"
-        | "typeof" => (1, 1),
+        "sin" | "cos" | "exp" | "log" | "sqrt" | "int" | "tolower" | "toupper" | "system"
+        | "compl" | "strtonum" | "typeof" => (1, 1),
         "close" | "mktime" => (1, 2),
         "index" | "atan2" | "lshift" | "rshift" => (2, 2),
         "substr" | "sub" | "gsub" | "match" => (2, 3),
@@ -132,12 +155,13 @@ fn array_of(run: &mut Run<'_>, name: &str, arg: Option<&Expr>) -> Result<Array, 
     }
 }
 
-/// Letters from `start` (the first is 1), rounded as POSIX asks.
+/// Returns a substring from `start` (the first character is 1), rounded as POSIX requires.
 fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     let round = |number: f64| if number.is_nan() { 0.0 } else { number.round_ties_even() };
     let from = round(start);
-    let to =
-        length.map_or(f64::INFINITY, |length| if length.is_nan() { f64::NEG_INFINITY } else { from + round(length) });
+    let to = length.map_or(f64::INFINITY, |length| {
+        if length.is_nan() { f64::NEG_INFINITY } else { from + round(length) }
+    });
     let first = from.max(1.0);
     if to <= first {
         return String::new();
@@ -158,7 +182,9 @@ fn split<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     };
     let array = array_of(run, "split", args.get(1))?;
     let splitter = match args.get(2) {
-        Some(Expr::Regex(_)) => super::record::Splitter::Regex(run.regex(args.get(2).unwrap_or(&Expr::Number(0.0)))?),
+        Some(Expr::Regex(_)) => {
+            super::record::Splitter::Regex(run.regex(args.get(2).unwrap_or(&Expr::Number(0.0)))?)
+        }
         Some(arg) => {
             let separator = run.eval_text(arg)?;
             run.splitter(&separator)?
@@ -173,7 +199,9 @@ fn split<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let count = parts.len();
     let mut array = array.borrow_mut();
     array.clear();
-    array.extend(parts.into_iter().enumerate().map(|(n, part)| (Text::from((n + 1).to_string()), part)));
+    array.extend(
+        parts.into_iter().enumerate().map(|(n, part)| (Text::from((n + 1).to_string()), part)),
+    );
     Ok(Value::Number(count as f64))
 }
 
@@ -184,10 +212,12 @@ fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Valu
     let place = match rest.first() {
         None => None,
         Some(Expr::Read(place)) => Some(place),
-        Some(Expr::Group(items)) if matches!(items.as_slice(), [Expr::Read(_)]) => match items.first() {
-            Some(Expr::Read(place)) => Some(place),
-            _ => None,
-        },
+        Some(Expr::Group(items)) if matches!(items.as_slice(), [Expr::Read(_)]) => {
+            match items.first() {
+                Some(Expr::Read(place)) => Some(place),
+                _ => None,
+            }
+        }
         Some(_) => {
             return failed(format!(
                 "{}() needs something to change as its third argument",
@@ -200,7 +230,9 @@ fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Valu
         Some(arg) => run.eval_text(arg)?,
     };
     let (changed, count) =
-        replace(&regex, &text, if all { None } else { Some(1) }, |found, out| amp(&replacement, found, out));
+        replace(&regex, &text, if all { None } else { Some(1) }, |found, out| {
+            amp(&replacement, found, out)
+        });
     if count > 0 {
         match place {
             Some(place) => run.assign(place, Value::text(changed))?,
@@ -210,7 +242,7 @@ fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Valu
     Ok(Value::Number(count as f64))
 }
 
-/// Replaces all matches, or only the one of a number.
+/// Replaces all matches, or only the nth.
 fn replace(
     regex: &Regex,
     text: &str,
@@ -243,7 +275,7 @@ fn replace(
     (out, replaced)
 }
 
-/// A replacement in which `&` is what was found.
+/// Returns a replacement with `&` replaced by the match.
 fn amp(replacement: &str, found: &regex::Captures<'_>, out: &mut String) {
     let mut letters = replacement.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -267,14 +299,17 @@ fn general<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
         None => Rc::from(run.whole_text()),
         Some(arg) => run.eval_text(arg)?,
     };
-    let only = if how.starts_with(['g', 'G']) { None } else { Some(how.parse().unwrap_or(1).max(1)) };
+    let only =
+        if how.starts_with(['g', 'G']) { None } else { Some(how.parse().unwrap_or(1).max(1)) };
     let (changed, _) = replace(&regex, &text, only, |found, out| {
         let group = |number: usize| found.get(number).map_or("", |group| group.as_str());
         let mut letters = replacement.chars();
         while let Some(letter) = letters.next() {
             match letter {
                 '\\' => match letters.next() {
-                    Some(digit) if digit.is_ascii_digit() => out.push_str(group(digit as usize - '0' as usize)),
+                    Some(digit) if digit.is_ascii_digit() => {
+                        out.push_str(group(digit as usize - '0' as usize))
+                    }
                     Some(other) => out.push(other),
                     None => out.push('\\'),
                 },
@@ -291,17 +326,23 @@ fn matched<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let text = run.eval_text(text)?;
     let regex = run.regex(pattern)?;
     let found = regex.captures(&text);
-    let letters = |bytes: usize| text.get(..bytes).map_or(0, |before| before.chars().count()) as f64;
-    if rest.first().is_some() {
+    let letters =
+        |bytes: usize| text.get(..bytes).map_or(0, |before| before.chars().count()) as f64;
+    if !rest.is_empty() {
         let array = array_of(run, "match", rest.first())?;
         let between = run.global_text(place::SUBSEP);
         let mut array = array.borrow_mut();
         array.clear();
-        for (n, group) in
-            found.iter().flat_map(|found| found.iter().enumerate()).filter_map(|(n, group)| Some((n, group?)))
+        for (n, group) in found
+            .iter()
+            .flat_map(|found| found.iter().enumerate())
+            .filter_map(|(n, group)| Some((n, group?)))
         {
             array.insert(Rc::from(n.to_string()), Value::outside(group.as_str()));
-            array.insert(Rc::from(format!("{n}{between}start")), Value::Number(letters(group.start()) + 1.0));
+            array.insert(
+                Rc::from(format!("{n}{between}start")),
+                Value::Number(letters(group.start()) + 1.0),
+            );
             array.insert(
                 Rc::from(format!("{n}{between}length")),
                 Value::Number(letters(group.end()) - letters(group.start())),
@@ -309,7 +350,9 @@ fn matched<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
         }
     }
     let (start, length) = match found.and_then(|found| found.get(0)) {
-        Some(whole) => (letters(whole.start()) + 1.0, letters(whole.end()) - letters(whole.start())),
+        Some(whole) => {
+            (letters(whole.start()) + 1.0, letters(whole.end()) - letters(whole.start()))
+        }
         None => (0.0, -1.0),
     };
     run.set_global(place::RSTART, Value::Number(start));
@@ -329,21 +372,30 @@ fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> Result<Value
     };
     let sorted: Vec<Value> = keys(&from, Some(&order))
         .into_iter()
-        .map(|key| if by_key { Value::outside(key) } else { from.borrow().get(&key).cloned().unwrap_or_default() })
+        .map(|key| {
+            if by_key {
+                Value::outside(key)
+            } else {
+                from.borrow().get(&key).cloned().unwrap_or_default()
+            }
+        })
         .collect();
     let count = sorted.len();
     let mut to = to.borrow_mut();
     to.clear();
-    to.extend(sorted.into_iter().enumerate().map(|(n, value)| (Text::from((n + 1).to_string()), value)));
+    to.extend(
+        sorted.into_iter().enumerate().map(|(n, value)| (Text::from((n + 1).to_string()), value)),
+    );
     Ok(Value::Number(count as f64))
 }
 
-/// The keys of an array, in their order or that of `PROCINFO["sorted_in"]`.
-pub fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
+/// Returns the keys of an array in insertion order, or in that of `PROCINFO["sorted_in"]`.
+pub(crate) fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
     let array = array.borrow();
     let mut entries: Vec<(&Text, &Value)> = array.iter().collect();
     let order = order.unwrap_or_default();
-    let by_number = |left: f64, right: f64| left.partial_cmp(&right).unwrap_or(std::cmp::Ordering::Equal);
+    let by_number =
+        |left: f64, right: f64| left.partial_cmp(&right).unwrap_or(std::cmp::Ordering::Equal);
     let text = |value: &Value| value.to_text("%.6g");
     match order.trim_end_matches("_asc").trim_end_matches("_desc") {
         "@ind_str" => entries.sort_by(|left, right| left.0.cmp(right.0)),
@@ -351,9 +403,12 @@ pub fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
             let number = |key: &Text| Value::Text(key.clone()).number();
             by_number(number(left.0), number(right.0)).then_with(|| left.0.cmp(right.0))
         }),
-        "@val_num" => entries
-            .sort_by(|left, right| by_number(left.1.number(), right.1.number()).then_with(|| left.0.cmp(right.0))),
-        "@val_str" => entries.sort_by(|left, right| text(left.1).cmp(&text(right.1)).then_with(|| left.0.cmp(right.0))),
+        "@val_num" => entries.sort_by(|left, right| {
+            by_number(left.1.number(), right.1.number()).then_with(|| left.0.cmp(right.0))
+        }),
+        "@val_str" => entries.sort_by(|left, right| {
+            text(left.1).cmp(&text(right.1)).then_with(|| left.0.cmp(right.0))
+        }),
         "@val_type" => entries.sort_by(|left, right| match (left.1.numeric(), right.1.numeric()) {
             (true, true) => by_number(left.1.number(), right.1.number()),
             (true, false) => std::cmp::Ordering::Less,
@@ -383,7 +438,7 @@ fn kind<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     }))
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn random(run: &mut Run<'_>) -> f64 {
     run.random ^= run.random << 13;
     run.random ^= run.random >> 7;
@@ -401,9 +456,13 @@ fn strtonum(text: &str) -> f64 {
     let text = text.trim();
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let digits = hex.bytes().take_while(u8::is_ascii_hexdigit).count();
-        return hex.get(..digits).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0) as f64;
+        return hex.get(..digits).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
+            as f64;
     }
-    if text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| (b'0'..b'8').contains(&byte)) {
+    if text.len() > 1
+        && text.starts_with('0')
+        && text.bytes().all(|byte| (b'0'..b'8').contains(&byte))
+    {
         return u64::from_str_radix(text, 8).unwrap_or(0) as f64;
     }
     Value::text(text).number()

@@ -1,4 +1,4 @@
-//! From words to a program: expressions.
+//! The parser: expressions.
 
 use std::rc::Rc;
 
@@ -26,9 +26,10 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">=", Comparison::MoreOrSame),
 ];
 
-/// A regular expression of awk.
-pub fn regex(text: &str) -> Result<regex::Regex, String> {
-    let made = translate(text, Notation::Awk).map_err(|why| format!("regular expression /{text}/: {why}"))?;
+/// Compiles a regular expression of awk.
+pub(crate) fn regex(text: &str) -> Result<regex::Regex, String> {
+    let made = translate(text, Notation::Awk)
+        .map_err(|why| format!("regular expression /{text}/: {why}"))?;
     regex::RegexBuilder::new(&made.text)
         .size_limit(64 << 20)
         .build()
@@ -36,7 +37,7 @@ pub fn regex(text: &str) -> Result<regex::Regex, String> {
 }
 
 impl Parser {
-    /// A whole expression.
+    /// Reads a whole expression.
     pub(super) fn expr(&mut self) -> Result<Expr, String> {
         self.deeper(Self::choice)
     }
@@ -77,7 +78,9 @@ impl Parser {
         let mut left = self.matching()?;
         while !self.no_in && *self.peek() == Token::Keyword("in") {
             self.take();
-            let Token::Name(name) = self.take() else { return Err(self.wrong("the name of an array")) };
+            let Token::Name(name) = self.take() else {
+                return Err(self.wrong("the name of an array"));
+            };
             let keys = match left {
                 Expr::Group(items) => items,
                 other => vec![other],
@@ -103,13 +106,14 @@ impl Parser {
 
     fn comparison(&mut self) -> Result<Expr, String> {
         let left = self.joined()?;
-        let found = COMPARISONS.iter().find(|(sign, _)| self.is(sign) && !(self.no_more && *sign == ">"));
+        let found =
+            COMPARISONS.iter().find(|(sign, _)| self.is(sign) && !(self.no_more && *sign == ">"));
         let Some((_, comparison)) = found else { return Ok(left) };
         self.take();
         Ok(Expr::Compare(*comparison, Box::new(left), Box::new(self.joined()?)))
     }
 
-    /// Texts side by side, and what a command puts out.
+    /// Reads concatenations, and pipes from commands.
     pub(super) fn joined(&mut self) -> Result<Expr, String> {
         let mut left = self.sum()?;
         loop {
@@ -193,7 +197,7 @@ impl Parser {
         Ok(Expr::Arithmetic(Operator::Power, Box::new(base), Box::new(exponent)))
     }
 
-    /// `x++`, `x--`, and assignments, which bind to the place before them.
+    /// Reads `x++`, `x--`, and assignments to the target before them.
     fn stepped(&mut self) -> Result<Expr, String> {
         let operand = self.primary()?;
         let Some(place) = Self::place(&operand) else { return Ok(operand) };
@@ -232,7 +236,8 @@ impl Parser {
             }
             Token::Sign(sign @ ("++" | "--")) => {
                 let operand = self.primary()?;
-                let place = Self::place(&operand).ok_or_else(|| self.wrong("something to count"))?;
+                let place =
+                    Self::place(&operand).ok_or_else(|| self.wrong("something to count"))?;
                 Ok(Expr::Step(place, if sign == "++" { 1.0 } else { -1.0 }, false))
             }
             Token::Sign(sign @ ("-" | "+" | "!")) => {
@@ -267,7 +272,11 @@ impl Parser {
                 if self.sign("(") {
                     return Ok(Expr::Builtin(name, self.deeper(|parser| parser.list(")"))?));
                 }
-                if name == "length" { Ok(Expr::Builtin(name, Vec::new())) } else { Err(self.wrong("`(`")) }
+                if name == "length" {
+                    Ok(Expr::Builtin(name, Vec::new()))
+                } else {
+                    Err(self.wrong("`(`"))
+                }
             }
             Token::Keyword("getline") => {
                 let place = self.target()?;
@@ -284,7 +293,7 @@ impl Parser {
         }
     }
 
-    /// The place that `getline` may be followed by.
+    /// Reads the optional target of `getline`.
     fn target(&mut self) -> Result<Option<Place>, String> {
         if !(matches!(self.peek(), Token::Name(_)) || self.is("$")) {
             return Ok(None);

@@ -2,8 +2,12 @@
 
 use super::value::Value;
 
-/// Writes values in a format. `text` gives a value's text.
-pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::Rc<str>) -> String {
+/// Formats values. `text` returns a value's text.
+pub(crate) fn format(
+    format: &str,
+    values: &[Value],
+    text: impl Fn(&Value) -> std::rc::Rc<str>,
+) -> String {
     let mut out = String::with_capacity(format.len());
     let mut values = values.iter();
     let mut letters = format.chars().peekable();
@@ -25,7 +29,8 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
                 _ => {}
             }
         }
-        let mut number = |letters: &mut std::iter::Peekable<std::str::Chars<'_>>, raw: &mut String| {
+        let mut number = |letters: &mut std::iter::Peekable<std::str::Chars<'_>>,
+                          raw: &mut String| {
             if letters.next_if_eq(&'*').is_some() {
                 return Some(values.next().map_or(0.0, Value::number) as i64);
             }
@@ -42,7 +47,8 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
         if letters.next_if_eq(&'.').is_some() {
             raw.push('.');
             let precision = number(&mut letters, &mut raw).unwrap_or(0);
-            spec.precision = usize::try_from(precision).ok().map(|precision| precision.min(1 << 20));
+            spec.precision =
+                usize::try_from(precision).ok().map(|precision| precision.min(1 << 20));
         }
         while letters.next_if(|letter| "hlLqjzt".contains(*letter)).is_some() {}
         let Some(kind) = letters.next() else {
@@ -54,18 +60,23 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
             'c' => {
                 let value = values.next().cloned().unwrap_or_default();
                 let letter: String = match value {
-                    Value::Number(code) => char::from_u32(code as u32).map(String::from).unwrap_or_default(),
+                    Value::Number(code) => {
+                        char::from_u32(code as u32).map(String::from).unwrap_or_default()
+                    }
                     other => text(&other).chars().take(1).collect(),
                 };
                 spec.pad(&mut out, &letter, "");
             }
             's' => {
                 let value = text(&values.next().cloned().unwrap_or_default());
-                let value: String = value.chars().take(spec.precision.unwrap_or(usize::MAX)).collect();
+                let value: String =
+                    value.chars().take(spec.precision.unwrap_or(usize::MAX)).collect();
                 spec.zero = false;
                 spec.pad(&mut out, &value, "");
             }
-            'd' | 'i' | 'o' | 'x' | 'X' | 'u' => spec.whole(&mut out, kind, values.next().map_or(0.0, Value::number)),
+            'd' | 'i' | 'o' | 'x' | 'X' | 'u' => {
+                spec.whole(&mut out, kind, values.next().map_or(0.0, Value::number))
+            }
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'a' | 'A' => {
                 spec.real(&mut out, kind, values.next().map_or(0.0, Value::number))
             }
@@ -78,8 +89,8 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
     out
 }
 
-/// A number in a format that has one directive for it.
-pub fn float(format_text: &str, number: f64) -> String {
+/// Formats a number by a format with one directive.
+pub(crate) fn float(format_text: &str, number: f64) -> String {
     format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from(""))
 }
 
@@ -160,22 +171,25 @@ impl Spec {
         }
         let precision = self.precision.unwrap_or(6);
         let body = match kind {
-            'f' | 'F' => format!("{size:.precision$}"),
-            'e' | 'E' => exponent(&format!("{size:.precision$e}")),
+            'f' | 'F' => fixed(size, precision),
+            'e' | 'E' => exponent(&scientific(size, precision)),
             _ => self.shortest(size, precision.max(1)),
         };
         let body = if kind.is_uppercase() { body.to_uppercase() } else { body };
         self.pad(out, &body, sign);
     }
 
-    /// `%g`: so many digits in all, without zeros at their end.
+    /// Formats `%g`: with a number of significant digits, without trailing zeros.
     fn shortest(&self, size: f64, digits: usize) -> String {
-        let written = format!("{size:.*e}", digits - 1);
-        let power: i32 = written.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
+        let written = scientific(size, digits - 1);
+        let power: i32 =
+            written.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
         let small = power < -4 || power >= digits as i32;
-        let text = if small { written } else { format!("{size:.*}", (digits as i32 - 1 - power).max(0) as usize) };
-        let (mantissa, power) =
-            text.split_once('e').map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
+        let text =
+            if small { written } else { fixed(size, (digits as i32 - 1 - power).max(0) as usize) };
+        let (mantissa, power) = text
+            .split_once('e')
+            .map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
         let mantissa = if mantissa.contains('.') && !self.other {
             mantissa.trim_end_matches('0').trim_end_matches('.')
         } else {
@@ -188,7 +202,27 @@ impl Spec {
     }
 }
 
-/// An exponent of two digits and a sign.
+/// The largest number of digits after the point that a double has. All further digits are zeros.
+const DIGITS: usize = 1_074;
+
+/// Returns the number with `precision` digits after its point. The formatter of the standard
+/// library panics above 65,535 digits.
+fn fixed(size: f64, precision: usize) -> String {
+    let written = precision.min(DIGITS);
+    let mut text = format!("{size:.written$}");
+    text.extend(std::iter::repeat_n('0', precision - written));
+    text
+}
+
+/// Returns the number in scientific notation with `precision` digits after its point.
+fn scientific(size: f64, precision: usize) -> String {
+    let written = precision.min(DIGITS);
+    let text = format!("{size:.written$e}");
+    let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{mantissa}{}e{power}", "0".repeat(precision - written))
+}
+
+/// Writes the exponent with a sign and at least two digits.
 fn exponent(text: &str) -> String {
     let (mantissa, power) = text.split_once('e').unwrap_or((text, "0"));
     let power: i32 = power.parse().unwrap_or(0);

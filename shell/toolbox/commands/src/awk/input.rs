@@ -1,4 +1,4 @@
-//! The main input: the files among the arguments, or the standard input.
+//! The main input: the files among the arguments, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,19 +12,19 @@ use super::syntax::Variable;
 use super::value::{Cell, Value};
 use crate::say::{about, words};
 
-/// Where the reading stands.
+/// The position in the main input.
 #[derive(Default)]
-pub struct Input {
+pub(crate) struct Input {
     records: Option<Records>,
     argument: usize,
-    /// Has a file been named?
+    /// If true, an argument has named a file.
     named: bool,
     over: bool,
     pub failed: bool,
 }
 
-/// What `RS` stands for.
-pub fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
+/// Returns the record separator that `RS` names.
+pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
         [] => Separator::Paragraph,
@@ -33,8 +33,8 @@ pub fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     })
 }
 
-/// The next record of the main input, its number counted.
-pub fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
+/// Reads the next record of the main input and counts it.
+pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
     let separator = separator(run)?;
     loop {
         if run.input.records.is_none() && !open(run)? {
@@ -59,12 +59,12 @@ pub fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
     }
 }
 
-/// Leaves the file that is read.
-pub fn leave(run: &mut Run<'_>) {
+/// Closes the current file.
+pub(crate) fn leave(run: &mut Run<'_>) {
     run.input.records = None;
 }
 
-/// Opens the next file. False where there is none.
+/// Opens the next file. Returns false if there is none.
 fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
     loop {
         if run.input.over {
@@ -80,7 +80,9 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
             return Ok(begin(run, "", Box::new(io::stdin())));
         }
         let argument = match run.globals.get(place::ARGV) {
-            Some(Cell::Array(words)) => words.borrow().get(number.to_string().as_str()).map(|word| run.text(word)),
+            Some(Cell::Array(words)) => {
+                words.borrow().get(number.to_string().as_str()).map(|word| run.text(word))
+            }
             _ => None,
         };
         let Some(argument) = argument.filter(|argument| !argument.is_empty()) else { continue };
@@ -116,8 +118,8 @@ fn complain(run: &mut Run<'_>, name: &str, error: &io::Error) {
     run.input.failed = true;
 }
 
-/// `name=value`, if it is one.
-pub fn assignment(word: &str) -> Option<(&str, &str)> {
+/// Returns the name and the value of an assignment `name=value`.
+pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;
     let named = (first.is_ascii_alphabetic() || first == b'_')
@@ -125,8 +127,8 @@ pub fn assignment(word: &str) -> Option<(&str, &str)> {
     named.then_some((name, value))
 }
 
-/// Gives a variable a value from the command line.
-pub fn assign(run: &mut Run<'_>, name: &str, value: &str) -> Result<(), Stop> {
+/// Assigns a value from the command line to a variable.
+pub(crate) fn assign(run: &mut Run<'_>, name: &str, value: &str) -> Result<(), Stop> {
     let Some(global) = run.program.globals.iter().position(|known| known == name) else {
         return match run.program.functions.iter().any(|function| function.name == name) {
             true => failed(format!("cannot use function name `{name}' as variable name")),

@@ -1,4 +1,4 @@
-//! What an awk program reads from and writes to.
+//! The files and commands that an awk program reads from and writes to.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -11,16 +11,16 @@ use regex::Regex;
 use crate::host::Command;
 use crate::say::{out, words};
 
-/// What ends a record.
-pub enum Separator {
+/// The end of a record.
+pub(crate) enum Separator {
     Byte(u8),
     /// Empty lines.
     Paragraph,
     Regex(Regex),
 }
 
-/// Records from a stream of bytes.
-pub struct Records {
+/// A reader of records from a stream of bytes.
+pub(crate) struct Records {
     source: Box<dyn Read>,
     buffer: Vec<u8>,
     at: usize,
@@ -28,7 +28,7 @@ pub struct Records {
 }
 
 impl Records {
-    pub fn new(source: Box<dyn Read>) -> Records {
+    pub(crate) fn new(source: Box<dyn Read>) -> Records {
         Records { source, buffer: Vec::new(), at: 0, over: false }
     }
 
@@ -48,13 +48,14 @@ impl Records {
     }
 
     fn take(&mut self, length: usize, end: usize) -> Option<String> {
-        let text = String::from_utf8_lossy(self.rest().get(..length).unwrap_or_default()).into_owned();
+        let text =
+            String::from_utf8_lossy(self.rest().get(..length).unwrap_or_default()).into_owned();
         self.at += end;
         Some(text)
     }
 
-    /// The next record, or nothing at the end.
-    pub fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
+    /// Reads the next record; `None` at the end.
+    pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
         if matches!(separator, Separator::Paragraph) {
             loop {
                 let lines = self.rest().iter().take_while(|byte| **byte == b'\n').count();
@@ -69,9 +70,13 @@ impl Records {
         loop {
             let rest = self.rest();
             let found = match separator {
-                Separator::Byte(end) => memchr::memchr(*end, rest.get(searched..).unwrap_or_default())
-                    .map(|at| (searched + at, searched + at + 1)),
-                Separator::Paragraph => rest.windows(2).position(|two| two == b"\n\n").map(|at| (at, at + 2)),
+                Separator::Byte(end) => {
+                    memchr::memchr(*end, rest.get(searched..).unwrap_or_default())
+                        .map(|at| (searched + at, searched + at + 1))
+                }
+                Separator::Paragraph => {
+                    rest.windows(2).position(|two| two == b"\n\n").map(|at| (at, at + 2))
+                }
                 Separator::Regex(regex) => {
                     // A match that reaches the end of what was read may grow.
                     let text = String::from_utf8_lossy(rest);
@@ -89,7 +94,8 @@ impl Records {
                 if length == 0 {
                     return Ok(None);
                 }
-                let trailing = !matches!(separator, Separator::Byte(_)) && rest.last() == Some(&b'\n');
+                let trailing =
+                    !matches!(separator, Separator::Byte(_)) && rest.last() == Some(&b'\n');
                 return Ok(self.take(length - usize::from(trailing), length));
             }
             searched = rest.len();
@@ -102,27 +108,38 @@ enum Sink {
     File(BufWriter<File>),
     Standard,
     Error,
-    /// What a command is to read, once it is closed.
+    /// The input of a command, which runs when it is closed.
     Command(Vec<u8>),
 }
 
-/// All that is open.
-pub struct Streams {
+/// All open files and commands.
+pub(crate) struct Streams {
     pub out: BufWriter<io::StdoutLock<'static>>,
     sinks: HashMap<String, Sink>,
     readers: HashMap<String, Records>,
-    /// The status that a command ended with.
+    /// The exit status of each command.
     ended: HashMap<String, i32>,
     made: usize,
 }
 
 impl Streams {
-    pub fn new() -> Streams {
-        Streams { out: out(), sinks: HashMap::new(), readers: HashMap::new(), ended: HashMap::new(), made: 0 }
+    pub(crate) fn new() -> Streams {
+        Streams {
+            out: out(),
+            sinks: HashMap::new(),
+            readers: HashMap::new(),
+            ended: HashMap::new(),
+            made: 0,
+        }
     }
 
     /// Writes to a file.
-    pub fn write_file(&mut self, path: &str, append: bool, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn write_file(
+        &mut self,
+        path: &str,
+        append: bool,
+        bytes: &[u8],
+    ) -> Result<(), String> {
         if !self.sinks.contains_key(path) {
             let sink = match path {
                 "/dev/stdout" | "-" => Sink::Standard,
@@ -133,8 +150,9 @@ impl Streams {
                     if !append {
                         how.write(true).truncate(true);
                     }
-                    let file =
-                        how.open(path).map_err(|error| format!("can't redirect to \"{path}\": {}", words(&error)))?;
+                    let file = how.open(path).map_err(|error| {
+                        format!("can't redirect to \"{path}\": {}", words(&error))
+                    })?;
                     Sink::File(BufWriter::new(file))
                 }
             };
@@ -143,8 +161,8 @@ impl Streams {
         self.write(path, bytes)
     }
 
-    /// Keeps what a command is to read.
-    pub fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
+    /// Collects the input of a command.
+    pub(crate) fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
         self.sinks.entry(command.to_owned()).or_insert_with(|| Sink::Command(Vec::new()));
         self.write(command, bytes)
     }
@@ -163,19 +181,30 @@ impl Streams {
         done.map_err(|error| format!("can't write to \"{name}\": {}", words(&error)))
     }
 
-    /// The next record of a file; `None` inside is its end.
-    pub fn read_file(&mut self, path: &str, separator: &Separator) -> io::Result<Option<String>> {
+    /// Reads the next record of a file; `None` inside is its end.
+    pub(crate) fn read_file(
+        &mut self,
+        path: &str,
+        separator: &Separator,
+    ) -> io::Result<Option<String>> {
         if !self.readers.contains_key(path) {
             self.flush();
-            let source: Box<dyn Read> =
-                if path == "-" || path == "/dev/stdin" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+            let source: Box<dyn Read> = if path == "-" || path == "/dev/stdin" {
+                Box::new(io::stdin())
+            } else {
+                Box::new(File::open(path)?)
+            };
             self.readers.insert(path.to_owned(), Records::new(source));
         }
         self.readers.get_mut(path).map_or(Ok(None), |records| records.next(separator))
     }
 
-    /// The next record of what a command puts out. It runs to its end first.
-    pub fn read_command(&mut self, command: &str, separator: &Separator) -> io::Result<Option<String>> {
+    /// Reads the next record of a command's output. The command runs to its end first.
+    pub(crate) fn read_command(
+        &mut self,
+        command: &str,
+        separator: &Separator,
+    ) -> io::Result<Option<String>> {
         if !self.readers.contains_key(command) {
             self.flush();
             let path = self.spare(b"")?;
@@ -183,19 +212,20 @@ impl Streams {
             let output = fs::read(&path);
             _ = fs::remove_file(&path);
             self.ended.insert(command.to_owned(), status);
-            self.readers.insert(command.to_owned(), Records::new(Box::new(io::Cursor::new(output?))));
+            self.readers
+                .insert(command.to_owned(), Records::new(Box::new(io::Cursor::new(output?))));
         }
         self.readers.get_mut(command).map_or(Ok(None), |records| records.next(separator))
     }
 
     /// Runs a command line.
-    pub fn run(&mut self, command: &str) -> i32 {
+    pub(crate) fn run(&mut self, command: &str) -> i32 {
         self.flush();
         Command::line(command.as_bytes()).run()
     }
 
-    /// Closes a file or a command: its status, or -1 where nothing of the name is open.
-    pub fn close(&mut self, name: &str) -> i32 {
+    /// Closes a file or a command. Returns its status, or -1 if nothing of that name is open.
+    pub(crate) fn close(&mut self, name: &str) -> i32 {
         let mut status = -1;
         if self.readers.remove(name).is_some() {
             status = self.ended.remove(name).unwrap_or(0);
@@ -212,8 +242,8 @@ impl Streams {
         status
     }
 
-    /// Puts out what is kept back, but for what commands are to read.
-    pub fn flush(&mut self) {
+    /// Flushes all output, except the collected input of commands.
+    pub(crate) fn flush(&mut self) {
         _ = self.out.flush();
         for sink in self.sinks.values_mut() {
             if let Sink::File(file) = sink {
@@ -222,8 +252,8 @@ impl Streams {
         }
     }
 
-    /// Closes all.
-    pub fn finish(&mut self) {
+    /// Closes all files and commands.
+    pub(crate) fn finish(&mut self) {
         self.flush();
         let mut names: Vec<String> = self.sinks.keys().cloned().collect();
         names.sort();
@@ -237,14 +267,16 @@ impl Streams {
         Ok(status)
     }
 
-    /// A file of no other use, with this content.
+    /// Creates a temporary file with this content.
     fn spare(&mut self, content: &[u8]) -> io::Result<String> {
-        let folders = [std::env::var("TMPDIR").unwrap_or_default(), "/tmp".to_owned(), ".".to_owned()];
+        let folders =
+            [std::env::var("TMPDIR").unwrap_or_default(), "/tmp".to_owned(), ".".to_owned()];
         let mut last = Err(io::ErrorKind::NotFound.into());
         for folder in folders.iter().filter(|folder| !folder.is_empty() && !folder.contains('\'')) {
             for _ in 0..100 {
                 self.made += 1;
-                let path = format!("{folder}/.awk-{}-{}", RandomState::new().hash_one(0_u8), self.made);
+                let path =
+                    format!("{folder}/.awk-{}-{}", RandomState::new().hash_one(0_u8), self.made);
                 last = OpenOptions::new()
                     .write(true)
                     .create_new(true)

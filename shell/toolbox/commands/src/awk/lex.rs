@@ -1,17 +1,17 @@
-//! The words of an awk program.
+//! The tokens of an awk program.
 
 use super::value::prefix;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token {
+pub(crate) enum Token {
     Number(f64),
     Text(String),
     Regex(String),
     Name(String),
-    /// A name with `(` right behind it.
+    /// A name directly followed by `(`.
     Call(String),
     Keyword(&'static str),
-    /// A function that awk has.
+    /// A built-in function.
     Builtin(&'static str),
     Sign(&'static str),
     Line,
@@ -45,20 +45,21 @@ const KEYWORDS: [&str; 24] = [
     "BEGINFILE",
 ];
 
-pub const BUILTINS: [&str; 36] = [
-    "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin", "cos", "atan2", "exp",
-    "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system", "close", "fflush", "strftime", "systime",
-    "mktime", "asort", "asorti", "and", "or", "xor", "lshift", "rshift", "compl", "strtonum", "typeof",
+pub(crate) const BUILTINS: [&str; 36] = [
+    "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin",
+    "cos", "atan2", "exp", "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system",
+    "close", "fflush", "strftime", "systime", "mktime", "asort", "asorti", "and", "or", "xor",
+    "lshift", "rshift", "compl", "strtonum", "typeof",
 ];
 
 const SIGNS: [&str; 46] = [
-    "**=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", "==", "<=", ">=", "!=", "!~", ">>", "|&",
-    "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
-    "@", "&", "\\", "`",
+    "**=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", "==", "<=", ">=",
+    "!=", "!~", ">>", "|&", "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^",
+    "!", ">", "<", "|", "?", ":", "~", "$", "=", "@", "&", "\\", "`",
 ];
 
-/// Cuts a program into words, each with its line.
-pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
+/// Splits a program into tokens, each with its line.
+pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     let mut tokens: Vec<(Token, usize)> = Vec::new();
     let mut rest = program;
     let mut line = 1;
@@ -77,23 +78,26 @@ pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
             }
             '#' => rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default(),
             '"' => {
-                let (text, length) =
-                    quoted(rest, '"').ok_or_else(|| format!("line {line}: a text lacks its closing quote"))?;
+                let (text, length) = quoted(rest, '"')
+                    .ok_or_else(|| format!("line {line}: a text lacks its closing quote"))?;
                 tokens.push((Token::Text(unescape(text)), line));
                 line += text.matches('\n').count();
                 rest = skip(length);
             }
             '/' if !ends_operand(tokens.last().map(|token| &token.0)) => {
-                let (text, length) =
-                    regex(rest).ok_or_else(|| format!("line {line}: a regular expression lacks its closing slash"))?;
+                let (text, length) = regex(rest).ok_or_else(|| {
+                    format!("line {line}: a regular expression lacks its closing slash")
+                })?;
                 tokens.push((Token::Regex(text.to_owned()), line));
                 rest = skip(length);
             }
             '0'..='9' | '.' if prefix(rest).is_some() => {
                 let hex = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
-                let digits = hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
+                let digits =
+                    hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
                 if let (Some(hex), true) = (hex, digits > 0) {
-                    let number = u64::from_str_radix(hex.get(..digits).unwrap_or_default(), 16).unwrap_or(u64::MAX);
+                    let number = u64::from_str_radix(hex.get(..digits).unwrap_or_default(), 16)
+                        .unwrap_or(u64::MAX);
                     tokens.push((Token::Number(number as f64), line));
                     rest = skip(2 + digits);
                 } else {
@@ -103,10 +107,14 @@ pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
                 }
             }
             'a'..='z' | 'A'..='Z' | '_' => {
-                let length = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+                let length = rest
+                    .bytes()
+                    .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+                    .count();
                 let name = rest.get(..length).unwrap_or_default();
                 rest = skip(length);
-                let token = if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name) {
+                let token = if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name)
+                {
                     Token::Keyword(if *keyword == "func" { "function" } else { keyword })
                 } else if let Some(builtin) = BUILTINS.iter().find(|builtin| **builtin == name) {
                     Token::Builtin(builtin)
@@ -119,7 +127,8 @@ pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
             }
             _ => {
                 let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-                let sign = sign.ok_or_else(|| format!("line {line}: `{letter}` has no meaning here"))?;
+                let sign =
+                    sign.ok_or_else(|| format!("line {line}: `{letter}` has no meaning here"))?;
                 tokens.push((Token::Sign(sign), line));
                 rest = skip(sign.len());
             }
@@ -130,10 +139,16 @@ pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     Ok(tokens)
 }
 
-/// Does an operand end here, so that a slash divides?
+/// Returns true if an operand ends here, so that a slash is a division.
 fn ends_operand(last: Option<&Token>) -> bool {
     match last {
-        Some(Token::Number(_) | Token::Text(_) | Token::Regex(_) | Token::Name(_) | Token::Builtin(_)) => true,
+        Some(
+            Token::Number(_)
+            | Token::Text(_)
+            | Token::Regex(_)
+            | Token::Name(_)
+            | Token::Builtin(_),
+        ) => true,
         Some(Token::Sign(sign)) => matches!(*sign, ")" | "]" | "$" | "++" | "--"),
         _ => false,
     }
@@ -152,7 +167,7 @@ fn quoted(text: &str, end: char) -> Option<(&str, usize)> {
     None
 }
 
-/// A regular expression: a slash within brackets does not end it.
+/// Reads a regular expression. A slash in brackets does not end it.
 fn regex(text: &str) -> Option<(&str, usize)> {
     let (mut escaped, mut bracket) = (false, None);
     for (at, letter) in text.char_indices().skip(1) {
@@ -162,8 +177,9 @@ fn regex(text: &str) -> Option<(&str, usize)> {
             '\\' => escaped = true,
             '[' if bracket.is_none() => bracket = Some(at),
             // A closing bracket that comes first is one of the set.
-            ']' if bracket
-                .is_some_and(|open| text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")) =>
+            ']' if bracket.is_some_and(|open| {
+                text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")
+            }) =>
             {
                 bracket = None
             }
@@ -175,8 +191,8 @@ fn regex(text: &str) -> Option<(&str, usize)> {
     quoted(text, '/')
 }
 
-/// The text behind the escapes of a string.
-pub fn unescape(text: &str) -> String {
+/// Returns a string with its escapes replaced.
+pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -199,7 +215,9 @@ pub fn unescape(text: &str) -> String {
             Some('x') if letters.peek().is_some_and(char::is_ascii_hexdigit) => {
                 let mut code = 0;
                 for _ in 0..2 {
-                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(16)) else { break };
+                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(16)) else {
+                        break;
+                    };
                     letters.next();
                     code = code * 16 + digit;
                 }
@@ -208,7 +226,9 @@ pub fn unescape(text: &str) -> String {
             Some(digit @ '0'..='7') => {
                 let mut code = digit.to_digit(8).unwrap_or_default();
                 for _ in 0..2 {
-                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else { break };
+                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else {
+                        break;
+                    };
                     letters.next();
                     code = code * 8 + digit;
                 }

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod builtin;
+mod eval;
 mod expr;
 mod format;
 mod input;
@@ -15,16 +16,17 @@ mod value;
 
 use std::rc::Rc;
 
-pub use self::lex::unescape;
+pub(crate) use self::lex::unescape;
 
 use self::run::{Flow, Run, Stop, place};
 use self::syntax::{Pattern, Program};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 
-const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
+const USAGE: &str =
+    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
 
-/// A command line.
+/// The parsed command line.
 #[derive(Default)]
 struct Line {
     separator: Option<String>,
@@ -34,7 +36,7 @@ struct Line {
 }
 
 /// Runs awk.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("awk", String::as_str);
     let line = match read(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
@@ -70,19 +72,20 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut args = args.iter().peekable();
     while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
         let mut value = |letter: &str| match arg.strip_prefix(letter) {
-            Some("") | None => {
-                args.next().cloned().ok_or_else(|| format!("option {arg} requires an argument; {USAGE}"))
-            }
+            Some("") | None => args
+                .next()
+                .cloned()
+                .ok_or_else(|| format!("option {arg} requires an argument; {USAGE}")),
             Some(value) => Ok(value.to_owned()),
         };
         match arg.as_str() {
             "--" => break,
             "--version" | "-V" => {
-                println!("awk (wattle)");
+                crate::say::line(format_args!("awk (wattle)"));
                 return Ok(None);
             }
             "--help" | "-h" => {
-                println!("{USAGE}");
+                crate::say::line(format_args!("{USAGE}"));
                 return Ok(None);
             }
             "--posix"
@@ -136,7 +139,9 @@ fn file(path: &str, program: &mut Option<String>) -> Result<(), String> {
 
 fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
     let mut arguments = indexmap::IndexMap::new();
-    for (n, word) in std::iter::once(name).chain(line.operands.iter().map(String::as_str)).enumerate() {
+    for (n, word) in
+        std::iter::once(name).chain(line.operands.iter().map(String::as_str)).enumerate()
+    {
         arguments.insert(Rc::from(n.to_string()), Value::outside(word));
     }
     run.set_global(place::ARGC, Value::Number(arguments.len() as f64));
@@ -159,7 +164,7 @@ fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `BEGIN`, the records, `END`.
+/// Runs `BEGIN`, the rules for each record, and `END`.
 fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut exits = false;
     for body in &program.begin {
@@ -183,7 +188,7 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The rules for each record.
+/// Runs the rules for each record.
 fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut within = vec![false; program.rules.len()];
     while let Ok(Some(text)) = input::next(run)? {

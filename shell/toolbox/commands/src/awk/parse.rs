@@ -1,12 +1,12 @@
-//! From words to a program: statements. `expr` has the expressions.
+//! The parser: statements. The expressions are in `expr`.
 
 use std::collections::HashMap;
 
 use super::lex::{Token, tokens};
 use super::syntax::{Expr, Function, Pattern, Place, Program, Statement, Target, Variable};
 
-/// Variables that awk has, in the order of their places.
-pub const SPECIAL: [&str; 18] = [
+/// The built-in variables, in the order of their slots.
+pub(crate) const SPECIAL: [&str; 18] = [
     "NF",
     "NR",
     "FNR",
@@ -27,27 +27,27 @@ pub const SPECIAL: [&str; 18] = [
     "IGNORECASE",
 ];
 
-/// How deep a program may nest.
+/// The maximum nesting depth of a program.
 const DEEPEST: usize = 100;
 
-pub struct Parser {
+pub(crate) struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
     pub(super) globals: HashMap<String, usize>,
     pub(super) functions: HashMap<String, usize>,
     pub(super) program: Program,
-    /// The function whose body is read.
+    /// The function whose body is being read.
     pub(super) within: Option<usize>,
-    /// In `print`, `>` is where to.
+    /// If true, `>` redirects: the parser is inside `print`.
     pub(super) no_more: bool,
-    /// In the head of `for`, `in` is no operator.
+    /// If true, `in` is not an operator: the parser is in the head of `for`.
     pub(super) no_in: bool,
     depth: usize,
     loops: usize,
 }
 
-/// Reads a program.
-pub fn parse(text: &str) -> Result<Program, String> {
+/// Parses a program.
+pub(crate) fn parse(text: &str) -> Result<Program, String> {
     let mut parser = Parser {
         tokens: tokens(text)?,
         at: 0,
@@ -84,7 +84,7 @@ impl Parser {
         token
     }
 
-    /// Gives the last word back.
+    /// Goes back by one token.
     pub(super) fn back(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
@@ -135,8 +135,11 @@ impl Parser {
         }
     }
 
-    /// Goes one level deeper.
-    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    /// Enters one more nesting level.
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
         if self.depth >= DEEPEST {
             return Err(format!("the program nests deeper than {DEEPEST} levels"));
         }
@@ -220,7 +223,9 @@ impl Parser {
         let mut params = Vec::new();
         while !self.sign(")") {
             self.lines();
-            let Token::Name(param) = self.take() else { return Err(self.wrong("the name of a parameter")) };
+            let Token::Name(param) = self.take() else {
+                return Err(self.wrong("the name of a parameter"));
+            };
             params.push(param);
             self.lines();
             if !self.is(")") {
@@ -259,7 +264,7 @@ impl Parser {
         }
     }
 
-    /// A statement that stands alone behind `if`, `while`, …
+    /// Reads the single statement after `if`, `while`, …
     fn inner(&mut self) -> Result<Box<Statement>, String> {
         self.lines();
         if self.sign(";") {
@@ -315,13 +320,17 @@ impl Parser {
             }
             "for" => return self.for_loop(),
             "switch" => return self.switch(),
-            "break" | "continue" if self.loops == 0 => return Err(format!("`{keyword}` is not within a loop")),
+            "break" | "continue" if self.loops == 0 => {
+                return Err(format!("`{keyword}` is not within a loop"));
+            }
             "break" => Statement::Break,
             "continue" => Statement::Continue,
             "next" => Statement::Next,
             "nextfile" => Statement::NextFile,
             "exit" => Statement::Exit(self.maybe()?),
-            "return" if self.within.is_none() => return Err("`return` is not within a function".to_owned()),
+            "return" if self.within.is_none() => {
+                return Err("`return` is not within a function".to_owned());
+            }
             "return" => Statement::Return(self.maybe()?),
             _ => {
                 self.at -= 1;
@@ -332,13 +341,17 @@ impl Parser {
         Ok(statement)
     }
 
-    /// The end of a statement: a line's, `;`, or the brace behind it.
+    /// Reads the end of a statement: a line end, `;`, or a closing brace.
     fn ended(&mut self) -> Result<(), String> {
         if *self.peek() == Token::Line || self.is(";") {
             self.at += 1;
             return Ok(());
         }
-        if self.is("}") || *self.peek() == Token::End { Ok(()) } else { Err(self.wrong("the end of the statement")) }
+        if self.is("}") || *self.peek() == Token::End {
+            Ok(())
+        } else {
+            Err(self.wrong("the end of the statement"))
+        }
     }
 
     fn looped(&mut self) -> Result<Box<Statement>, String> {
@@ -349,14 +362,21 @@ impl Parser {
     }
 
     fn maybe(&mut self) -> Result<Option<Expr>, String> {
-        if *self.peek() == Token::Line || self.is(";") || self.is("}") { Ok(None) } else { Ok(Some(self.expr()?)) }
+        if *self.peek() == Token::Line || self.is(";") || self.is("}") {
+            Ok(None)
+        } else {
+            Ok(Some(self.expr()?))
+        }
     }
 
     fn for_loop(&mut self) -> Result<Statement, String> {
         self.expect("(")?;
-        if let (Token::Name(key), Token::Keyword("in"), Token::Name(array), Token::Sign(")")) =
-            (self.peek().clone(), self.peek_at(1).clone(), self.peek_at(2).clone(), self.peek_at(3).clone())
-        {
+        if let (Token::Name(key), Token::Keyword("in"), Token::Name(array), Token::Sign(")")) = (
+            self.peek().clone(),
+            self.peek_at(1).clone(),
+            self.peek_at(2).clone(),
+            self.peek_at(3).clone(),
+        ) {
             self.at += 4;
             let (key, array) = (self.variable(&key), self.variable(&array));
             return Ok(Statement::Each(key, array, self.looped()?));
@@ -417,7 +437,9 @@ impl Parser {
             return Ok(Statement::Printf(values, target));
         }
         if self.keyword("delete") {
-            let Token::Name(name) = self.take() else { return Err(self.wrong("the name of an array")) };
+            let Token::Name(name) = self.take() else {
+                return Err(self.wrong("the name of an array"));
+            };
             let array = self.variable(&name);
             let keys = if self.sign("[") { Some(self.list("]")?) } else { None };
             return Ok(Statement::Delete(array, keys));
@@ -428,7 +450,9 @@ impl Parser {
     fn printed(&mut self) -> Result<(Vec<Expr>, Option<Target>), String> {
         let before = std::mem::replace(&mut self.no_more, true);
         let mut values = Vec::new();
-        while !(*self.peek() == Token::Line || [";", "}", ">", ">>", "|"].iter().any(|sign| self.is(sign))) {
+        while !(*self.peek() == Token::Line
+            || [";", "}", ">", ">>", "|"].iter().any(|sign| self.is(sign)))
+        {
             values.push(self.expr()?);
             if !self.sign(",") {
                 break;
@@ -451,7 +475,7 @@ impl Parser {
         Ok((values, target))
     }
 
-    /// Expressions up to a closing sign.
+    /// Reads expressions up to a closing token.
     pub(super) fn list(&mut self, end: &str) -> Result<Vec<Expr>, String> {
         let (no_more, no_in) = (std::mem::take(&mut self.no_more), std::mem::take(&mut self.no_in));
         let mut items = Vec::new();
@@ -468,7 +492,7 @@ impl Parser {
         Ok(items)
     }
 
-    /// What an expression names, if it can be assigned to.
+    /// Returns the assignment target that an expression names, if it is one.
     pub(super) fn place(expr: &Expr) -> Option<Place> {
         match expr {
             Expr::Read(place) => Some(place.clone()),

@@ -6,25 +6,27 @@ use regex::Regex;
 
 use super::value::Value;
 
-/// How a text falls into fields.
+/// The rule that splits a record into fields.
 #[derive(Clone)]
-pub enum Splitter {
-    /// Blanks, those at the ends not counting.
+pub(crate) enum Splitter {
+    /// At blanks, without those at the ends.
     Blanks,
     Letter(char),
-    /// Each letter.
+    /// After each character.
     Letters,
     Regex(Rc<Regex>),
 }
 
 impl Splitter {
-    /// The parts of a text. In paragraphs, a line's end separates too.
-    pub fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
+    /// Splits a text into fields. In paragraph mode, a line end separates too.
+    pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
         if text.is_empty() {
             return;
         }
         match self {
-            Splitter::Blanks => text.split([' ', '\t', '\n']).filter(|field| !field.is_empty()).for_each(part),
+            Splitter::Blanks => {
+                text.split([' ', '\t', '\n']).filter(|field| !field.is_empty()).for_each(part)
+            }
             Splitter::Letter(letter) if lines => text.split([*letter, '\n']).for_each(part),
             Splitter::Letter(letter) => text.split(*letter).for_each(part),
             Splitter::Letters => {
@@ -46,22 +48,22 @@ impl Splitter {
     }
 }
 
-/// The record: its text, and its fields once they were asked for.
+/// The record: its text, and its fields, which are split when they are first used.
 #[derive(Default)]
-pub struct Record {
+pub(crate) struct Record {
     text: String,
     fields: Vec<Value>,
     split: bool,
-    /// A field has changed since the text was made.
+    /// If true, a field has changed since the text was built.
     stale: bool,
     whole: Option<Value>,
 }
 
-/// The most fields of a record.
+/// The maximum number of fields of a record.
 const MOST: usize = 1 << 20;
 
 impl Record {
-    pub fn set(&mut self, text: &str) {
+    pub(crate) fn set(&mut self, text: &str) {
         self.text.clear();
         self.text.push_str(text);
         self.fields.clear();
@@ -70,8 +72,8 @@ impl Record {
         self.whole = None;
     }
 
-    /// The text, made anew with `between` where fields have changed.
-    pub fn text(&mut self, between: &str, conversion: &str) -> &str {
+    /// Returns the text. Joins the fields with `between` if one of them has changed.
+    pub(crate) fn text(&mut self, between: &str, conversion: &str) -> &str {
         if self.stale {
             self.text.clear();
             for (n, field) in self.fields.iter().enumerate() {
@@ -89,13 +91,13 @@ impl Record {
         &self.text
     }
 
-    /// The record as a value.
-    pub fn whole(&mut self, between: &str, conversion: &str) -> Value {
+    /// Returns the record as a value.
+    pub(crate) fn whole(&mut self, between: &str, conversion: &str) -> Value {
         self.text(between, conversion);
         self.whole.get_or_insert_with(|| Value::outside(self.text.as_str())).clone()
     }
 
-    pub fn divide(&mut self, splitter: &Splitter, lines: bool) {
+    pub(crate) fn divide(&mut self, splitter: &Splitter, lines: bool) {
         if !self.split {
             let fields = &mut self.fields;
             fields.clear();
@@ -104,21 +106,21 @@ impl Record {
         }
     }
 
-    pub fn is_divided(&self) -> bool {
+    pub(crate) fn is_divided(&self) -> bool {
         self.split
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.fields.len()
     }
 
-    /// A field, from 1.
-    pub fn field(&self, number: usize) -> Value {
+    /// Returns a field; the first is 1.
+    pub(crate) fn field(&self, number: usize) -> Value {
         number.checked_sub(1).and_then(|at| self.fields.get(at)).cloned().unwrap_or_default()
     }
 
-    /// Changes a field, from 1. The fields must be divided.
-    pub fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
+    /// Changes a field; the first is 1. The record must have been split.
+    pub(crate) fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
         if number > MOST {
             return Err(format!("there can't be a field {number}"));
         }
@@ -132,8 +134,8 @@ impl Record {
         Ok(())
     }
 
-    /// Sets how many fields there are.
-    pub fn resize(&mut self, count: usize) -> Result<(), String> {
+    /// Sets the number of fields.
+    pub(crate) fn resize(&mut self, count: usize) -> Result<(), String> {
         if count > MOST {
             return Err(format!("there can't be {count} fields"));
         }

@@ -1,26 +1,26 @@
-//! What an awk program is made of.
+//! The syntax tree of an awk program.
 
 use std::rc::Rc;
 
 use super::value::Text;
 
-/// A variable, by its place.
+/// A variable, by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Variable {
+pub(crate) enum Variable {
     Global(usize),
     Local(usize),
 }
 
-/// What can be assigned to.
+/// The target of an assignment.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     Variable(Variable),
     Field(Box<Expr>),
     Element(Variable, Vec<Expr>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operator {
+pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -30,7 +30,7 @@ pub enum Operator {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     Less,
     LessOrSame,
     Same,
@@ -39,23 +39,23 @@ pub enum Comparison {
     MoreOrSame,
 }
 
-/// Where `getline` reads from.
+/// The source that `getline` reads from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub(crate) enum Source {
     Input,
     File(Box<Expr>),
     Command(Box<Expr>),
 }
 
 #[derive(Clone, Debug)]
-pub enum Expr {
+pub(crate) enum Expr {
     Number(f64),
     Text(Text),
     Regex(Rc<regex::Regex>),
     Read(Place),
     Assign(Place, Box<Expr>),
     Update(Operator, Place, Box<Expr>),
-    /// The place, what is added to it, and whether its former value counts.
+    /// The target, the amount that is added, and `true` if the old value is the result.
     Step(Place, f64, bool),
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
     And(Box<Expr>, Box<Expr>),
@@ -71,20 +71,20 @@ pub enum Expr {
     Call(usize, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),
-    /// In parentheses; several only before `in` and in `print`.
+    /// Expressions in parentheses; more than one only before `in` and in `print`.
     Group(Vec<Expr>),
 }
 
-/// Where `print` puts out to.
+/// The destination of `print`.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub(crate) enum Target {
     File(Expr),
     Append(Expr),
     Command(Expr),
 }
 
 #[derive(Clone, Debug)]
-pub enum Statement {
+pub(crate) enum Statement {
     Expr(Expr),
     Print(Vec<Expr>, Option<Target>),
     Printf(Vec<Expr>, Option<Target>),
@@ -105,15 +105,15 @@ pub enum Statement {
 }
 
 #[derive(Debug)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     Always,
     Expr(Expr),
     Range(Expr, Expr),
 }
 
-/// A function: its name, how many parameters it has, which of them are arrays, its body.
+/// A function: its name, its number of parameters, which of them are arrays, its body.
 #[derive(Debug, Default)]
-pub struct Function {
+pub(crate) struct Function {
     pub name: String,
     pub params: Vec<String>,
     pub arrays: Vec<bool>,
@@ -122,10 +122,10 @@ pub struct Function {
 }
 
 #[derive(Debug, Default)]
-pub struct Program {
+pub(crate) struct Program {
     pub begin: Vec<Vec<Statement>>,
     pub end: Vec<Vec<Statement>>,
-    /// A rule without a body prints the record.
+    /// The body; a rule without one prints the record.
     pub rules: Vec<(Pattern, Option<Vec<Statement>>)>,
     pub functions: Vec<Function>,
     pub globals: Vec<String>,

@@ -1,4 +1,4 @@
-//! Values of awk: numbers, texts, texts that look like numbers.
+//! The values of awk: numbers, strings, and strings that look like numbers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,12 +7,12 @@ use indexmap::IndexMap;
 
 use super::format;
 
-pub type Text = Rc<str>;
-pub type Array = Rc<RefCell<IndexMap<Text, Value>>>;
+pub(crate) type Text = Rc<str>;
+pub(crate) type Array = Rc<RefCell<IndexMap<Text, Value>>>;
 
-/// A value. What comes from outside and looks like a number compares as one.
+/// A value. Input that looks like a number compares as one.
 #[derive(Clone, Debug, Default)]
-pub enum Value {
+pub(crate) enum Value {
     #[default]
     Nothing,
     Number(f64),
@@ -20,9 +20,9 @@ pub enum Value {
     Either(Text, f64),
 }
 
-/// What a variable holds.
+/// The content of a variable.
 #[derive(Clone, Debug, Default)]
-pub enum Cell {
+pub(crate) enum Cell {
     #[default]
     Unused,
     Scalar(Value),
@@ -30,12 +30,12 @@ pub enum Cell {
 }
 
 impl Value {
-    pub fn text(text: impl Into<Text>) -> Value {
+    pub(crate) fn text(text: impl Into<Text>) -> Value {
         Value::Text(text.into())
     }
 
-    /// A text from outside.
-    pub fn outside(text: impl Into<Text>) -> Value {
+    /// Makes a value of input text.
+    pub(crate) fn outside(text: impl Into<Text>) -> Value {
         let text = text.into();
         let bare = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
         match prefix(bare) {
@@ -44,7 +44,7 @@ impl Value {
         }
     }
 
-    pub fn number(&self) -> f64 {
+    pub(crate) fn number(&self) -> f64 {
         match self {
             Value::Nothing => 0.0,
             Value::Number(number) | Value::Either(_, number) => *number,
@@ -52,8 +52,8 @@ impl Value {
         }
     }
 
-    /// Its text; a number that isn't whole is written by `conversion`.
-    pub fn to_text(&self, conversion: &str) -> Text {
+    /// Returns its text. `conversion` formats a number that is not an integer.
+    pub(crate) fn to_text(&self, conversion: &str) -> Text {
         match self {
             Value::Nothing => Rc::from(""),
             Value::Text(text) | Value::Either(text, _) => text.clone(),
@@ -61,7 +61,7 @@ impl Value {
         }
     }
 
-    pub fn truth(&self) -> bool {
+    pub(crate) fn truth(&self) -> bool {
         match self {
             Value::Nothing => false,
             Value::Number(number) | Value::Either(_, number) => *number != 0.0,
@@ -69,14 +69,14 @@ impl Value {
         }
     }
 
-    /// Does it compare as a number?
-    pub fn numeric(&self) -> bool {
+    /// If true, it compares as a number.
+    pub(crate) fn numeric(&self) -> bool {
         !matches!(self, Value::Text(_))
     }
 }
 
-/// A number's text: whole ones in full, others by `conversion`.
-pub fn number_text(number: f64, conversion: &str) -> String {
+/// Returns a number's text: integers in full, others formatted by `conversion`.
+pub(crate) fn number_text(number: f64, conversion: &str) -> String {
     if number.is_nan() {
         return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
     }
@@ -89,10 +89,11 @@ pub fn number_text(number: f64, conversion: &str) -> String {
     format::float(conversion, number)
 }
 
-/// The number that a text starts with, and its length.
-pub fn prefix(text: &str) -> Option<(f64, usize)> {
+/// Returns the number at the start of a text, and its length.
+pub(crate) fn prefix(text: &str) -> Option<(f64, usize)> {
     let bytes = text.as_bytes();
-    let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+    let digits =
+        |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
     let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
     let whole = digits(sign);
     let mut end = sign + whole;

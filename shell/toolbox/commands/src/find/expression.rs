@@ -1,4 +1,4 @@
-//! The expression of a `find`: what is tested and done.
+//! The expression of `find`: its tests and actions.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +10,11 @@ use crate::clock;
 use crate::pattern::{self, Notation};
 use crate::say::words;
 
-/// An expression over a file.
-pub enum Expression {
+/// An expression that is evaluated for each file.
+pub(crate) enum Expression {
     And(Vec<Expression>),
     Or(Vec<Expression>),
-    /// All are done; the last one's value counts.
+    /// A list: all are evaluated, and the last value counts.
     List(Vec<Expression>),
     Not(Box<Expression>),
     True,
@@ -57,23 +57,23 @@ pub enum Expression {
     },
 }
 
-/// A number to compare with.
+/// A number in a test: equal, less, or greater.
 #[derive(Clone, Copy)]
-pub enum Compare {
+pub(crate) enum Compare {
     Less(u64),
     Same(u64),
     More(u64),
 }
 
-/// One of the moments of a file.
+/// One of the times of a file.
 #[derive(Clone, Copy)]
-pub enum Which {
+pub(crate) enum Which {
     Changed,
     Read,
 }
 
 impl Compare {
-    pub fn holds(self, found: u64) -> bool {
+    pub(crate) fn holds(self, found: u64) -> bool {
         match self {
             Compare::Less(than) => found < than,
             Compare::Same(with) => found == with,
@@ -91,8 +91,8 @@ struct Reader {
     now: SystemTime,
 }
 
-/// Reads an expression; `-print` is done where it does nothing.
-pub fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
+/// Parses an expression. An expression without an action prints.
+pub(crate) fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
     let mut reader = Reader {
         words: words.into_iter().peekable(),
         options: Options { most: usize::MAX, least: 0, deep: false, follow: Follow::Never },
@@ -112,7 +112,10 @@ pub fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
         });
     }
     let print = Expression::Print { end: b'\n' };
-    Ok((if reader.acts { expression } else { Expression::And(vec![expression, print]) }, reader.options))
+    Ok((
+        if reader.acts { expression } else { Expression::And(vec![expression, print]) },
+        reader.options,
+    ))
 }
 
 impl Reader {
@@ -175,15 +178,20 @@ impl Reader {
             | "-ignore_readdir_race" => Expression::True,
             "-daystart" => {
                 let (now, _) = clock::epoch(self.now);
-                self.now = clock::parse(&format!("@{}", now - now.rem_euclid(86_400) + 86_400)).unwrap_or(self.now);
+                self.now = clock::parse(&format!("@{}", now - now.rem_euclid(86_400) + 86_400))
+                    .unwrap_or(self.now);
                 Expression::True
             }
             "-false" => Expression::False,
-            "-name" | "-iname" => Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?),
+            "-name" | "-iname" => {
+                Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?)
+            }
             "-path" | "-wholename" | "-ipath" | "-iwholename" => {
                 Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?)
             }
-            "-lname" | "-ilname" => Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?),
+            "-lname" | "-ilname" => {
+                Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?)
+            }
             "-regex" | "-iregex" => {
                 let made = pattern::translate(&self.value(word)?, self.notation)?;
                 let text = format!(r"\A(?:{})\z", made.text);
@@ -192,10 +200,15 @@ impl Reader {
             }
             "-regextype" => {
                 self.notation = match self.value(word)?.as_str() {
-                    "posix-extended" | "posix-egrep" | "egrep" | "awk" | "posix-awk" | "gnu-awk" => Notation::Extended,
-                    "posix-basic" | "grep" | "sed" | "ed" | "emacs" | "findutils-default" | "posix-minimal-basic" => {
-                        Notation::Basic
-                    }
+                    "posix-extended" | "posix-egrep" | "egrep" | "awk" | "posix-awk"
+                    | "gnu-awk" => Notation::Extended,
+                    "posix-basic"
+                    | "grep"
+                    | "sed"
+                    | "ed"
+                    | "emacs"
+                    | "findutils-default"
+                    | "posix-minimal-basic" => Notation::Basic,
                     other => {
                         return Err(format!(
                             "unknown regular expression type '{other}'; use posix-extended or posix-basic"
@@ -206,7 +219,8 @@ impl Reader {
             }
             "-type" | "-xtype" => {
                 let value = self.value(word)?;
-                let kinds: Vec<char> = value.split(',').filter_map(|kind| kind.chars().next()).collect();
+                let kinds: Vec<char> =
+                    value.split(',').filter_map(|kind| kind.chars().next()).collect();
                 if let Some(other) = kinds.iter().find(|kind| !"fdlbcps".contains(**kind)) {
                     return Err(format!("Unknown argument to {word}: {other}"));
                 }
@@ -217,7 +231,8 @@ impl Reader {
             "-executable" => Expression::Mode { bits: 0o111, kind: '/' },
             "-perm" => {
                 let value = self.value(word)?;
-                let kind = value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
+                let kind =
+                    value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
                 let digits = value.trim_start_matches(['-', '/']);
                 let bits = u32::from_str_radix(digits, 8)
                     .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
@@ -231,13 +246,20 @@ impl Reader {
                 let path = self.value(word)?;
                 let found = std::fs::metadata(&path).and_then(|found| found.modified());
                 let than = found.map_err(|error| format!("'{path}': {}", words(&error)))?;
-                Expression::Newer { moment: if word == "-anewer" { Which::Read } else { Which::Changed }, than }
+                Expression::Newer {
+                    moment: if word == "-anewer" { Which::Read } else { Which::Changed },
+                    than,
+                }
             }
             "-newermt" | "-newerct" | "-newerat" => {
                 let text = self.value(word)?;
-                let than = clock::parse(&text)
-                    .ok_or_else(|| format!("I cannot figure out how to interpret '{text}' as a date or time"))?;
-                Expression::Newer { moment: if word == "-newerat" { Which::Read } else { Which::Changed }, than }
+                let than = clock::parse(&text).ok_or_else(|| {
+                    format!("I cannot figure out how to interpret '{text}' as a date or time")
+                })?;
+                Expression::Newer {
+                    moment: if word == "-newerat" { Which::Read } else { Which::Changed },
+                    than,
+                }
             }
             "-maxdepth" => {
                 self.options.most = self.whole(word)?;
@@ -285,7 +307,9 @@ impl Reader {
 
     fn whole(&mut self, of: &str) -> Result<usize, String> {
         let value = self.value(of)?;
-        value.parse().map_err(|_| format!("Expected a positive decimal integer argument to {of}, but got '{value}'"))
+        value.parse().map_err(|_| {
+            format!("Expected a positive decimal integer argument to {of}, but got '{value}'")
+        })
     }
 
     fn size(&mut self) -> Result<Expression, String> {
@@ -311,7 +335,9 @@ impl Reader {
     fn command(&mut self, of: &str) -> Result<Expression, String> {
         let mut words = Vec::new();
         loop {
-            let Some(word) = self.words.next() else { return Err(format!("missing argument to '{of}'")) };
+            let Some(word) = self.words.next() else {
+                return Err(format!("missing argument to '{of}'"));
+            };
             let many = word == "+" && words.last().is_some_and(|last| last == "{}");
             if word != ";" && !many {
                 words.push(word);
@@ -344,7 +370,10 @@ fn one(mut items: Vec<Expression>, many: impl FnOnce(Vec<Expression>) -> Express
 
 fn compare(of: &str, text: &str) -> Result<Compare, String> {
     let number = |digits: &str| {
-        digits.parse::<f64>().map(|number| number as u64).map_err(|_| format!("invalid argument '{text}' to '{of}'"))
+        digits
+            .parse::<f64>()
+            .map(|number| number as u64)
+            .map_err(|_| format!("invalid argument '{text}' to '{of}'"))
     };
     Ok(match text.chars().next() {
         Some('-') => Compare::Less(number(text.get(1..).unwrap_or_default())?),
@@ -353,7 +382,7 @@ fn compare(of: &str, text: &str) -> Result<Compare, String> {
     })
 }
 
-/// How long before `now` a moment lies.
-pub fn before(now: SystemTime, moment: SystemTime) -> Duration {
+/// Returns the age of a time at `now`.
+pub(crate) fn before(now: SystemTime, moment: SystemTime) -> Duration {
     now.duration_since(moment).unwrap_or_default()
 }

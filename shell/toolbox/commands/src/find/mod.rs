@@ -1,4 +1,4 @@
-//! `find`: the files below some folders that an expression holds for.
+//! `find`: the files below folders for which an expression is true.
 
 mod expression;
 mod printf;
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use crate::say::{out, say};
 
 /// Runs find.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let mut words = args.iter().skip(1).map(String::as_str).peekable();
     let mut follow = walk::Follow::Never;
     while let Some(word) = words.next_if(|word| ["-P", "-L", "-H"].contains(word)) {
@@ -20,9 +20,10 @@ pub fn run(args: &[String]) -> i32 {
         };
     }
     let mut tops = Vec::new();
-    while let Some(word) =
-        words.next_if(|word| !(word.starts_with('-') && word.len() > 1) && !["(", ")", "!", ","].contains(word))
-    {
+    let begins_expression = |word: &&str| {
+        word.starts_with('-') && word.len() > 1 || ["(", ")", "!", ","].contains(word)
+    };
+    while let Some(word) = words.next_if(|word| !begins_expression(word)) {
         tops.push(word.to_owned());
     }
     if tops.is_empty() {
@@ -49,7 +50,7 @@ pub fn run(args: &[String]) -> i32 {
     i32::from(failed)
 }
 
-/// A file's mode, as a number and as `ls -l` writes it.
-pub fn modes(found: &std::fs::Metadata) -> (u32, String) {
+/// Returns a file's mode, as a number and as `ls -l` prints it.
+pub(crate) fn modes(found: &std::fs::Metadata) -> (u32, String) {
     (printf::mode(found), printf::mode_text(found))
 }

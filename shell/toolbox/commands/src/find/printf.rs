@@ -7,21 +7,24 @@ use super::expression::Which;
 use super::walk::{Here, letter, name, time};
 use crate::clock;
 
+/// The maximum width of a field, in characters.
+const MAX_WIDTH: usize = 1 << 20;
+
 /// A part of a format.
-pub enum Part {
+pub(crate) enum Part {
     Text(Vec<u8>),
-    /// A directive, its flags and width, and the letter behind `T`, `A` or `C`.
+    /// A directive, its flags and width, and the letter after `T`, `A` or `C`.
     Field {
         flags: String,
         letter: char,
         time: char,
     },
-    /// Nothing more is put out.
+    /// The end of the output.
     Stop,
 }
 
-/// Reads a format.
-pub fn read(format: &str) -> Result<Vec<Part>, String> {
+/// Parses a format.
+pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut letters = format.chars().peekable();
@@ -51,7 +54,9 @@ pub fn read(format: &str) -> Result<Vec<Part>, String> {
                 '0'..='7' => {
                     let mut code = next.to_digit(8).unwrap_or_default();
                     for _ in 0..2 {
-                        let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else { break };
+                        let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else {
+                            break;
+                        };
                         letters.next();
                         code = code * 8 + digit;
                     }
@@ -84,8 +89,8 @@ pub fn read(format: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Puts out a file in a format.
-pub fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
+/// Prints a file by a format.
+pub(crate) fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
     for part in parts {
         match part {
             Part::Text(text) => out.write_all(text)?,
@@ -95,14 +100,16 @@ pub fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<
                 let left = flags.contains('-');
                 let flags = flags.trim_start_matches(['-', ' ', '+', '#']);
                 let zero = flags.starts_with('0');
-                let (width, most) =
-                    flags.split_once('.').map_or((flags, None), |(width, most)| (width, most.parse().ok()));
-                let width: usize = width.parse().unwrap_or(0);
+                let (width, most) = flags
+                    .split_once('.')
+                    .map_or((flags, None), |(width, most)| (width, most.parse().ok()));
+                let width = width.parse().unwrap_or(0).min(MAX_WIDTH);
                 let value: String = value.chars().take(most.unwrap_or(usize::MAX)).collect();
+                let padding = width.saturating_sub(value.chars().count());
                 match (left, zero) {
-                    (true, _) => write!(out, "{value:<width$}")?,
-                    (false, true) => write!(out, "{value:0>width$}")?,
-                    (false, false) => write!(out, "{value:>width$}")?,
+                    (true, _) => write!(out, "{value}{}", " ".repeat(padding))?,
+                    (false, true) => write!(out, "{}{value}", "0".repeat(padding))?,
+                    (false, false) => write!(out, "{}{value}", " ".repeat(padding))?,
                 }
             }
         }
@@ -119,7 +126,9 @@ fn field(here: &Here<'_>, directive: char, of_time: char) -> String {
             Some(end) => here.path.get(..end).unwrap_or_default().to_owned(),
             None => ".".to_owned(),
         },
-        'P' => here.path.strip_prefix(here.top).unwrap_or(here.path).trim_start_matches('/').to_owned(),
+        'P' => {
+            here.path.strip_prefix(here.top).unwrap_or(here.path).trim_start_matches('/').to_owned()
+        }
         'H' => here.top.to_owned(),
         's' => found.len().to_string(),
         'd' => here.depth.to_string(),
@@ -127,7 +136,8 @@ fn field(here: &Here<'_>, directive: char, of_time: char) -> String {
         'Y' => std::fs::metadata(here.path).map_or('N', |found| letter(&found)).to_string(),
         'm' => format!("{:o}", mode(found)),
         'M' => mode_text(found),
-        'l' => std::fs::read_link(here.path).map_or(String::new(), |target| target.to_string_lossy().into_owned()),
+        'l' => std::fs::read_link(here.path)
+            .map_or(String::new(), |target| target.to_string_lossy().into_owned()),
         't' | 'T' | 'a' | 'A' | 'c' | 'C' => moment(here, directive, of_time),
         'k' => found.len().div_ceil(4096).saturating_mul(4).to_string(),
         'b' => found.len().div_ceil(4096).saturating_mul(8).to_string(),
@@ -153,7 +163,7 @@ fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
 }
 
 /// The mode of a file: every file may be read and written here.
-pub fn mode(found: &Metadata) -> u32 {
+pub(crate) fn mode(found: &Metadata) -> u32 {
     match letter(found) {
         'd' => 0o755,
         'l' => 0o777,
@@ -162,7 +172,7 @@ pub fn mode(found: &Metadata) -> u32 {
 }
 
 /// The mode of a file, as `ls -l` writes it.
-pub fn mode_text(found: &Metadata) -> String {
+pub(crate) fn mode_text(found: &Metadata) -> String {
     match letter(found) {
         'd' => "drwxr-xr-x",
         'l' => "lrwxrwxrwx",
@@ -172,9 +182,16 @@ pub fn mode_text(found: &Metadata) -> String {
 }
 
 /// Puts out a file as `ls -l` does.
-pub fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
+pub(crate) fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
     let (seconds, nanos) = here.found.modified().map(clock::epoch).unwrap_or_default();
     let at = clock::format(&clock::moment(seconds, nanos), "%b %e %H:%M");
     let blocks = here.found.len().div_ceil(4096) * 4;
-    writeln!(out, "{:9} {blocks:6} {} 1 user user {:8} {at} {}", 0, mode_text(here.found), here.found.len(), here.path)
+    writeln!(
+        out,
+        "{:9} {blocks:6} {} 1 user user {:8} {at} {}",
+        0,
+        mode_text(here.found),
+        here.found.len(),
+        here.path
+    )
 }

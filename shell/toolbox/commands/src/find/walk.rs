@@ -1,4 +1,4 @@
-//! The walk of a `find`.
+//! The directory walk of `find`.
 
 use std::fs::{self, Metadata};
 use std::io::Write;
@@ -8,25 +8,25 @@ use super::printf;
 use crate::host::Command;
 use crate::say::about;
 
-/// Which links are followed.
+/// The links that are followed.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Follow {
+pub(crate) enum Follow {
     Never,
     Operands,
     Always,
 }
 
-/// What holds for the whole walk.
-pub struct Options {
+/// The options of the whole walk.
+pub(crate) struct Options {
     pub most: usize,
     pub least: usize,
-    /// A folder comes behind what is in it.
+    /// If true, a folder comes after its content.
     pub deep: bool,
     pub follow: Follow,
 }
 
-/// A file on the way.
-pub struct Here<'a> {
+/// The current file.
+pub(crate) struct Here<'a> {
     pub path: &'a str,
     pub top: &'a str,
     pub depth: usize,
@@ -34,30 +34,41 @@ pub struct Here<'a> {
 }
 
 /// A walk.
-pub struct Walk<'a, W: Write> {
+pub(crate) struct Walk<'a, W: Write> {
     expression: &'a Expression,
     options: Options,
     out: W,
     failed: bool,
     over: bool,
     pruned: bool,
-    /// The paths that gather for commands of many.
+    /// The paths collected for `-exec … +`.
     gathered: Vec<(usize, &'a [String], Vec<String>)>,
 }
 
-/// The most bytes of paths for one command.
+/// The maximum size of the paths for one command, in bytes.
 const MOST: usize = 96 << 10;
 
 impl<'a, W: Write> Walk<'a, W> {
-    pub fn new(expression: &'a Expression, options: Options, out: W) -> Self {
-        Walk { expression, options, out, failed: false, over: false, pruned: false, gathered: Vec::new() }
+    pub(crate) fn new(expression: &'a Expression, options: Options, out: W) -> Self {
+        Walk {
+            expression,
+            options,
+            out,
+            failed: false,
+            over: false,
+            pruned: false,
+            gathered: Vec::new(),
+        }
     }
 
-    /// Walks below one operand. True when nothing more is to be looked at.
-    pub fn top(&mut self, top: &str) -> bool {
+    /// Walks below one operand. Returns true if the walk is finished.
+    pub(crate) fn top(&mut self, top: &str) -> bool {
         let follow = self.options.follow != Follow::Never;
-        let found =
-            if follow { fs::metadata(top).or_else(|_| fs::symlink_metadata(top)) } else { fs::symlink_metadata(top) };
+        let found = if follow {
+            fs::metadata(top).or_else(|_| fs::symlink_metadata(top))
+        } else {
+            fs::symlink_metadata(top)
+        };
         match found {
             Ok(found) => self.visit(top, top, 0, &found),
             Err(error) => self.fail(&format!("'{top}'"), &error),
@@ -65,8 +76,8 @@ impl<'a, W: Write> Walk<'a, W> {
         self.over
     }
 
-    /// Runs the commands that still wait, and says whether anything failed.
-    pub fn finish(mut self) -> bool {
+    /// Runs the collected commands. Returns true if anything failed.
+    pub(crate) fn finish(mut self) -> bool {
         for (_, words, paths) in std::mem::take(&mut self.gathered) {
             self.run_many(words, &paths);
         }
@@ -87,18 +98,29 @@ impl<'a, W: Write> Walk<'a, W> {
         if shown && !self.options.deep {
             self.holds(self.expression, &here);
         }
-        if found.is_dir() && depth < self.options.most && !(self.pruned && !self.options.deep) && !self.over {
+        if found.is_dir()
+            && depth < self.options.most
+            && (self.options.deep || !self.pruned)
+            && !self.over
+        {
             match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(entries) => {
-                    let mut names: Vec<String> =
-                        entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+                    let mut names: Vec<String> = entries
+                        .iter()
+                        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                        .collect();
                     names.sort();
                     for name in names {
-                        let below =
-                            if path.ends_with('/') { format!("{path}{name}") } else { format!("{path}/{name}") };
+                        let below = if path.ends_with('/') {
+                            format!("{path}{name}")
+                        } else {
+                            format!("{path}/{name}")
+                        };
                         let link = fs::symlink_metadata(&below);
                         let found = match (&link, self.options.follow) {
-                            (Ok(kind), Follow::Always) if kind.is_symlink() => fs::metadata(&below).or(link),
+                            (Ok(kind), Follow::Always) if kind.is_symlink() => {
+                                fs::metadata(&below).or(link)
+                            }
                             _ => link,
                         };
                         match found {
@@ -131,9 +153,8 @@ impl<'a, W: Write> Walk<'a, W> {
             Expression::False => false,
             Expression::Name(pattern) => pattern.is_match(name(here.path).as_bytes()),
             Expression::Path(pattern) => pattern.is_match(here.path.as_bytes()),
-            Expression::Target(pattern) => {
-                fs::read_link(here.path).is_ok_and(|target| pattern.is_match(target.to_string_lossy().as_bytes()))
-            }
+            Expression::Target(pattern) => fs::read_link(here.path)
+                .is_ok_and(|target| pattern.is_match(target.to_string_lossy().as_bytes())),
             Expression::Kind(kinds, through) => {
                 let kind = if *through {
                     fs::metadata(here.path).map_or('l', |found| letter(&found))
@@ -143,10 +164,11 @@ impl<'a, W: Write> Walk<'a, W> {
                 kinds.contains(&kind)
             }
             Expression::Size(compare, unit) => compare.holds(here.found.len().div_ceil(*unit)),
-            Expression::Age { moment, compare, unit, now } => {
-                time(here.found, *moment).is_ok_and(|moment| compare.holds(before(*now, moment).as_secs() / unit))
+            Expression::Age { moment, compare, unit, now } => time(here.found, *moment)
+                .is_ok_and(|moment| compare.holds(before(*now, moment).as_secs() / unit)),
+            Expression::Newer { moment, than } => {
+                time(here.found, *moment).is_ok_and(|moment| moment > *than)
             }
-            Expression::Newer { moment, than } => time(here.found, *moment).is_ok_and(|moment| moment > *than),
             Expression::Mode { bits, kind } => {
                 let mode = printf::mode(here.found);
                 match kind {
@@ -159,9 +181,11 @@ impl<'a, W: Write> Walk<'a, W> {
                 true => fs::read_dir(here.path).is_ok_and(|mut entries| entries.next().is_none()),
                 false => here.found.is_file() && here.found.len() == 0,
             },
-            Expression::Print { end } => {
-                self.out.write_all(here.path.as_bytes()).and_then(|()| self.out.write_all(&[*end])).is_ok()
-            }
+            Expression::Print { end } => self
+                .out
+                .write_all(here.path.as_bytes())
+                .and_then(|()| self.out.write_all(&[*end]))
+                .is_ok(),
             Expression::Printf(parts) => printf::put(&mut self.out, parts, here).is_ok(),
             Expression::List5 => printf::list(&mut self.out, here).is_ok(),
             Expression::Delete => self.delete(here),
@@ -174,8 +198,10 @@ impl<'a, W: Write> Walk<'a, W> {
                 true
             }
             Expression::Run { words, folder } => {
-                let path = if *folder { format!("./{}", name(here.path)) } else { here.path.to_owned() };
-                let argv: Vec<Vec<u8>> = words.iter().map(|word| word.replace("{}", &path).into_bytes()).collect();
+                let path =
+                    if *folder { format!("./{}", name(here.path)) } else { here.path.to_owned() };
+                let argv: Vec<Vec<u8>> =
+                    words.iter().map(|word| word.replace("{}", &path).into_bytes()).collect();
                 self.run(argv, folder.then(|| here.path)) == 0
             }
             Expression::RunMany { words, number } => {
@@ -189,7 +215,11 @@ impl<'a, W: Write> Walk<'a, W> {
         if here.path == "." {
             return true;
         }
-        let done = if here.found.is_dir() { fs::remove_dir(here.path) } else { fs::remove_file(here.path) };
+        let done = if here.found.is_dir() {
+            fs::remove_dir(here.path)
+        } else {
+            fs::remove_file(here.path)
+        };
         match done {
             Ok(()) => true,
             Err(error) => {
@@ -199,7 +229,7 @@ impl<'a, W: Write> Walk<'a, W> {
         }
     }
 
-    /// Runs a command, in the folder of a file where one is given.
+    /// Runs a command, in the file's folder if one is given.
     fn run(&mut self, argv: Vec<Vec<u8>>, within: Option<&str>) -> i32 {
         _ = self.out.flush();
         let mut command = Command::new(argv);
@@ -211,8 +241,10 @@ impl<'a, W: Write> Walk<'a, W> {
                 None => ".",
             };
             let script = "cd -- \"$1\" && shift && \"$@\"";
-            let mut words: Vec<Vec<u8>> =
-                ["sh", "-c", script, "sh", folder].iter().map(|word| word.as_bytes().to_vec()).collect();
+            let mut words: Vec<Vec<u8>> = ["sh", "-c", script, "sh", folder]
+                .iter()
+                .map(|word| word.as_bytes().to_vec())
+                .collect();
             words.append(&mut command.argv);
             command.argv = words;
         }
@@ -246,14 +278,14 @@ impl<'a, W: Write> Walk<'a, W> {
     }
 }
 
-/// The last part of a path.
-pub fn name(path: &str) -> &str {
+/// Returns the last part of a path.
+pub(crate) fn name(path: &str) -> &str {
     let bare = path.trim_end_matches('/');
     if bare.is_empty() { path } else { bare.rsplit('/').next().unwrap_or(bare) }
 }
 
-/// The letter of a kind of file.
-pub fn letter(found: &Metadata) -> char {
+/// Returns the letter of a file type.
+pub(crate) fn letter(found: &Metadata) -> char {
     match found.file_type() {
         kind if kind.is_dir() => 'd',
         kind if kind.is_symlink() => 'l',
@@ -261,8 +293,8 @@ pub fn letter(found: &Metadata) -> char {
     }
 }
 
-/// A moment of a file.
-pub fn time(found: &Metadata, moment: Which) -> std::io::Result<std::time::SystemTime> {
+/// Returns a time of a file.
+pub(crate) fn time(found: &Metadata, moment: Which) -> std::io::Result<std::time::SystemTime> {
     match moment {
         Which::Changed => found.modified(),
         Which::Read => found.accessed(),

@@ -1,4 +1,4 @@
-//! What grep looks for: one matcher of all the patterns.
+//! The matcher of all patterns of one grep.
 
 use grep_matcher::{Match, Matcher, NoCaptures, NoError};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -7,14 +7,14 @@ use crate::options::Line;
 use crate::pattern::{self, Notation};
 use crate::say::{say, whole, words};
 
-/// The patterns. The second kind can refer back and look around, and is slower.
-pub enum Pattern {
+/// The compiled patterns. The second kind supports backreferences and lookaround, and is slower.
+pub(crate) enum Pattern {
     Plain(RegexMatcher),
     Backtracking(fancy_regex::Regex),
 }
 
-/// Reads the patterns of a command line; the first operand is one where no option gives them.
-pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
+/// Reads the patterns of a command line. Without an option for patterns, the first operand is one.
+pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {
         let value = found.value.as_deref().unwrap_or_default();
@@ -30,7 +30,9 @@ pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Patte
     }
     let patterns = match given {
         Some(patterns) => patterns,
-        None if operands.is_empty() => return Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned()),
+        None if operands.is_empty() => {
+            return Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned());
+        }
         None => operands.remove(0).split('\n').map(str::to_owned).collect(),
     };
     let kind = line
@@ -54,7 +56,12 @@ pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Patte
                 let notation = if kind == "E" { Notation::Extended } else { Notation::Basic };
                 let made = pattern::translate(pattern, notation)?;
                 if let Some(letter) = made.stray {
-                    say(name, format_args!("warning: stray \\ before {letter}; a class such as \\d needs -P"));
+                    say(
+                        name,
+                        format_args!(
+                            "warning: stray \\ before {letter}; a class such as \\d needs -P"
+                        ),
+                    );
                 }
                 backtracking |= made.refers_back;
                 made.text
@@ -85,7 +92,11 @@ pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Patte
     let end = if line.has("z") { 0 } else { b'\n' };
     if !backtracking {
         let mut builder = RegexMatcherBuilder::new();
-        builder.case_insensitive(ignore_case).multi_line(true).line_terminator(Some(end)).size_limit(64 << 20);
+        builder
+            .case_insensitive(ignore_case)
+            .multi_line(true)
+            .line_terminator(Some(end))
+            .size_limit(64 << 20);
         match builder.build(&text) {
             Ok(matcher) => return Ok(Pattern::Plain(matcher)),
             Err(error) if kind != "P" => return Err(reason(&error.to_string())),
@@ -94,10 +105,12 @@ pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Patte
     }
     let text = if ignore_case { format!("(?i){text}") } else { text };
     let text = if line.has("z") { format!("(?m){text}") } else { text };
-    fancy_regex::Regex::new(&text).map(Pattern::Backtracking).map_err(|error| reason(&error.to_string()))
+    fancy_regex::Regex::new(&text)
+        .map(Pattern::Backtracking)
+        .map_err(|error| reason(&error.to_string()))
 }
 
-/// The last line of an error of the engine, which says what is wrong.
+/// Returns the last line of an engine's error, which has the reason.
 fn reason(text: &str) -> String {
     let last = text.lines().last().unwrap_or(text);
     last.trim_start_matches("error: ").to_owned()
@@ -116,7 +129,11 @@ impl Matcher for &Pattern {
                 if !line.is_char_boundary(at) {
                     return Ok(None);
                 }
-                Ok(matcher.find_from_pos(line, at).ok().flatten().map(|found| Match::new(found.start(), found.end())))
+                Ok(matcher
+                    .find_from_pos(line, at)
+                    .ok()
+                    .flatten()
+                    .map(|found| Match::new(found.start(), found.end())))
             }
         }
     }
@@ -139,12 +156,15 @@ impl Matcher for &Pattern {
         }
     }
 
-    fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<grep_matcher::LineMatchKind>, NoError> {
+    fn find_candidate_line(
+        &self,
+        haystack: &[u8],
+    ) -> Result<Option<grep_matcher::LineMatchKind>, NoError> {
         match self {
             Pattern::Plain(matcher) => matcher.find_candidate_line(haystack),
-            Pattern::Backtracking(_) => {
-                Ok(self.find_at(haystack, 0)?.map(|found| grep_matcher::LineMatchKind::Confirmed(found.start())))
-            }
+            Pattern::Backtracking(_) => Ok(self
+                .find_at(haystack, 0)?
+                .map(|found| grep_matcher::LineMatchKind::Confirmed(found.start()))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `grep`, `egrep`, `fgrep`: lines that match, by ripgrep's searcher.
+//! `grep`, `egrep`, `fgrep`: print matching lines, with ripgrep's searcher.
 
 mod matcher;
 mod sink;
@@ -68,7 +68,7 @@ const OPTIONS: &[Known] = &[
     ('\0', "help", Nothing),
 ];
 
-/// Which files of a folder are looked at.
+/// The files of a folder that are searched.
 struct Files {
     include: Vec<Regex>,
     exclude: Vec<Regex>,
@@ -91,8 +91,8 @@ struct Grep<'a> {
     failed: bool,
 }
 
-/// Runs grep under the name it was called by.
-pub fn run(args: &[String]) -> i32 {
+/// Runs grep, egrep or fgrep, by the name that it is called by.
+pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("grep", String::as_str);
     let words: Vec<String> = args.iter().skip(1).map(|word| context_number(word)).collect();
     let done = options::read(&words, OPTIONS, true).and_then(|line| prepared(name, &line));
@@ -105,23 +105,25 @@ pub fn run(args: &[String]) -> i32 {
     }
 }
 
-/// `-3` is `-C3`.
+/// Rewrites `-3` to `-C3`.
 fn context_number(word: &str) -> String {
     match word.strip_prefix('-') {
-        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => format!("-C{digits}"),
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("-C{digits}")
+        }
         _ => word.to_owned(),
     }
 }
 
 fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     if line.has("help") {
-        println!(
+        crate::say::line(format_args!(
             "usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]"
-        );
+        ));
         return Ok(0);
     }
     if line.has("version") {
-        println!("grep (wattle)");
+        crate::say::line(format_args!("grep (wattle)"));
         return Ok(0);
     }
     let mut operands = line.operands.clone();
@@ -151,7 +153,8 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
         })
         .unwrap_or(many);
     let context = number(line, "C")?.unwrap_or(0);
-    let (before, after) = (number(line, "B")?.unwrap_or(context), number(line, "A")?.unwrap_or(context));
+    let (before, after) =
+        (number(line, "B")?.unwrap_or(context), number(line, "A")?.unwrap_or(context));
     let only = line.has("o");
     let shown = if line.has("q") || line.has("silent") {
         Shown::Nothing
@@ -207,7 +210,8 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
         .binary_detection(if text { BinaryDetection::none() } else { BinaryDetection::convert(0) });
     let label = line.value("label").unwrap_or("(standard input)").to_owned();
     let searcher = searcher.build();
-    let mut grep = Grep { name, pattern, searcher, look, files, label, matched: false, failed: false };
+    let mut grep =
+        Grep { name, pattern, searcher, look, files, label, matched: false, failed: false };
     for operand in &operands {
         let shown = if operand == "." && !given { "" } else { operand };
         if grep.operand(operand, shown) {
@@ -223,7 +227,7 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
 }
 
 impl Grep<'_> {
-    /// Looks at one operand. True when nothing more needs to be looked at.
+    /// Searches one operand. Returns true if the search is finished.
     fn operand(&mut self, path: &str, shown: &str) -> bool {
         if path == "-" {
             return self.file(path, &self.label.clone());
@@ -273,7 +277,11 @@ impl Grep<'_> {
                 false => kind,
             };
             let over = if kind.is_dir() {
-                let skipped = self.files.exclude_folders.iter().any(|pattern| pattern.is_match(name.as_bytes()));
+                let skipped = self
+                    .files
+                    .exclude_folders
+                    .iter()
+                    .any(|pattern| pattern.is_match(name.as_bytes()));
                 !skipped && self.folder(&path, &shown)
             } else {
                 !self.files.excluded(&name) && self.file(&path, &shown)
@@ -290,7 +298,8 @@ impl Grep<'_> {
         let done = if path == "-" {
             self.searcher.search_reader(&self.pattern, std::io::stdin().lock(), &mut found)
         } else {
-            fs::File::open(path).and_then(|file| self.searcher.search_reader(&self.pattern, file, &mut found))
+            fs::File::open(path)
+                .and_then(|file| self.searcher.search_reader(&self.pattern, file, &mut found))
         };
         let matched = found.end();
         self.matched |= matched;
@@ -324,9 +333,9 @@ fn globs(line: &Line, option: &str) -> Result<Vec<Regex>, String> {
 }
 
 fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {
-    let told = |text: &str| match option {
+    let describe = |text: &str| match option {
         "m" => "invalid max count".to_owned(),
         _ => format!("{text}: invalid context length argument"),
     };
-    line.value(option).map(|text| text.parse().map_err(|_| told(text))).transpose()
+    line.value(option).map(|text| text.parse().map_err(|_| describe(text))).transpose()
 }

@@ -1,4 +1,4 @@
-//! What grep puts out for what it finds.
+//! The output of grep.
 
 use std::io::{self, Write};
 
@@ -7,9 +7,9 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, Si
 
 use super::matcher::Pattern;
 
-/// What is put out.
+/// The kind of output.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Shown {
+pub(crate) enum Shown {
     Lines,
     Count,
     Names,
@@ -17,38 +17,38 @@ pub enum Shown {
     Nothing,
 }
 
-/// What is done with a file that isn't text.
+/// The treatment of binary files.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Binary {
+pub(crate) enum Binary {
     Told,
     Text,
     Skip,
 }
 
-/// How it is put out.
-pub struct Look {
+/// The format of the output.
+pub(crate) struct Look {
     pub shown: Shown,
-    /// Only the parts that match.
+    /// If true, prints only the matching parts.
     pub only: bool,
     pub invert: bool,
     pub named: bool,
     pub numbered: bool,
     pub offsets: bool,
     pub tab: bool,
-    /// A NUL behind a name.
+    /// If true, prints a NUL after each file name.
     pub null: bool,
-    /// What ends a line.
+    /// The byte that ends a line.
     pub end: u8,
     pub binary: Binary,
     pub most: Option<u64>,
-    /// What stands between groups of lines.
+    /// The separator of groups of lines.
     pub separator: Option<String>,
-    /// Each line leaves at once.
+    /// If true, flushes after each line.
     pub prompt: bool,
 }
 
-/// What was found in one file.
-pub struct Found<'a, W: Write> {
+/// The results of one file.
+pub(crate) struct Found<'a, W: Write> {
     look: &'a Look,
     pattern: &'a Pattern,
     name: &'a str,
@@ -58,12 +58,12 @@ pub struct Found<'a, W: Write> {
 }
 
 impl<'a, W: Write> Found<'a, W> {
-    pub fn new(look: &'a Look, pattern: &'a Pattern, name: &'a str, out: W) -> Self {
+    pub(crate) fn new(look: &'a Look, pattern: &'a Pattern, name: &'a str, out: W) -> Self {
         Found { look, pattern, name, out, count: 0, binary: false }
     }
 
-    /// Puts out what is known only at the end, and says whether anything was found.
-    pub fn end(mut self) -> bool {
+    /// Prints the totals of a file. Returns true if anything was found.
+    pub(crate) fn end(mut self) -> bool {
         let skipped = self.binary && self.look.binary == Binary::Skip;
         let found = self.count > 0 && !skipped;
         let done = match self.look.shown {

@@ -5,9 +5,9 @@ use jaq_json::{Map, Val, read};
 use super::write::Look;
 use crate::say::{whole, words};
 
-/// What a command line asks for.
+/// The parsed command line.
 #[derive(Default)]
-pub struct Line {
+pub(crate) struct Line {
     pub filter: String,
     pub files: Vec<String>,
     pub variables: Vec<(String, Val)>,
@@ -21,22 +21,24 @@ pub struct Line {
 const USAGE: &str = "usage: jq [-nrjascSeRC] [--tab] [--indent N] [--arg NAME VALUE] [--argjson NAME JSON] [--slurpfile NAME FILE] \
 [--rawfile NAME FILE] [-f FILE] FILTER [FILE...] [--args VALUE...] [--jsonargs JSON...]";
 
-/// What operands behind the filter are.
+/// The kind of the operands after the filter.
 enum Rest {
     Files,
     Texts,
     Values,
 }
 
-/// Reads a command line; nothing where it only asked for help.
-pub fn read(args: &[String]) -> Result<Option<Line>, String> {
-    let mut line = Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
+/// Parses a command line. Returns `None` if it only asked for help.
+pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
+    let mut line =
+        Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
     let (mut filter, mut from_file) = (None, None);
     let (mut named, mut positional) = (Vec::<(String, Val)>::new(), Vec::new());
     let (mut rest, mut options) = (Rest::Files, true);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut next = |what: &str| args.next().cloned().ok_or_else(|| format!("{arg} needs {what}; {USAGE}"));
+        let mut next =
+            |what: &str| args.next().cloned().ok_or_else(|| format!("{arg} needs {what}; {USAGE}"));
         if !options || !arg.starts_with('-') || arg == "-" {
             match (&filter, &rest) {
                 (None, _) if from_file.is_none() => filter = Some(arg.clone()),
@@ -60,18 +62,22 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
             "--slurpfile" | "--rawfile" => {
                 let name = next("a name and a file")?;
                 let path = next("a name and a file")?;
-                let text =
-                    whole(&path).map_err(|error| format!("bad file for {arg} {name}: {path}: {}", words(&error)))?;
+                let text = whole(&path).map_err(|error| {
+                    format!("bad file for {arg} {name}: {path}: {}", words(&error))
+                })?;
                 let value = if arg == "--rawfile" {
                     Val::utf8_str(text)
                 } else {
                     let all: Result<Vec<Val>, _> = read::parse_many(&text).collect();
-                    all.map_err(|error| format!("bad JSON in {path}: {error}"))?.into_iter().collect()
+                    all.map_err(|error| format!("bad JSON in {path}: {error}"))?
+                        .into_iter()
+                        .collect()
                 };
                 named.push((name, value));
             }
             "--indent" => {
-                let width: usize = next("a number")?.parse().map_err(|_| "--indent takes a number".to_owned())?;
+                let width: usize =
+                    next("a number")?.parse().map_err(|_| "--indent takes a number".to_owned())?;
                 if width > 7 {
                     return Err("cannot indent more than 7 characters".to_owned());
                 }
@@ -88,7 +94,7 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
                     .ok_or_else(|| format!("unknown option {long}; {USAGE}"))?
                     .1;
                 if letter == 'h' {
-                    println!("{USAGE}");
+                    crate::say::line(format_args!("{USAGE}"));
                     return Ok(None);
                 }
                 short(&mut line, letter);
@@ -97,11 +103,11 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
                 for letter in cluster.chars().skip(1) {
                     match letter {
                         'h' => {
-                            println!("{USAGE}");
+                            crate::say::line(format_args!("{USAGE}"));
                             return Ok(None);
                         }
                         'V' => {
-                            println!("jq-1.7 (jaq)");
+                            crate::say::line(format_args!("jq-1.7 (jaq)"));
                             return Ok(None);
                         }
                         'f' => from_file = Some(next("a file")?),
@@ -116,7 +122,8 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
     line.filter = match (from_file, filter) {
         (Some(path), operand) => {
             line.files.splice(0..0, operand);
-            let text = whole(&path).map_err(|error| format!("could not open {path}: {}", words(&error)))?;
+            let text = whole(&path)
+                .map_err(|error| format!("could not open {path}: {}", words(&error)))?;
             String::from_utf8_lossy(&text).into_owned()
         }
         (None, Some(filter)) => filter,
@@ -128,7 +135,8 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
     arguments.insert(Val::utf8_str("positional"), positional.into_iter().collect());
     arguments.insert(Val::utf8_str("named"), Val::obj(map));
     let mut environment = Map::default();
-    environment.extend(std::env::vars().map(|(name, value)| (Val::utf8_str(name), Val::utf8_str(value))));
+    environment
+        .extend(std::env::vars().map(|(name, value)| (Val::utf8_str(name), Val::utf8_str(value))));
     line.variables = named;
     line.variables.push(("ARGS".to_owned(), Val::obj(arguments)));
     line.variables.push(("ENV".to_owned(), Val::obj(environment)));
@@ -178,5 +186,6 @@ fn short(line: &mut Line, letter: char) -> bool {
 }
 
 fn json(text: &str, option: &str) -> Result<Val, String> {
-    read::parse_single(text.as_bytes()).map_err(|error| format!("invalid JSON text passed to {option}: {error}"))
+    read::parse_single(text.as_bytes())
+        .map_err(|error| format!("invalid JSON text passed to {option}: {error}"))
 }

@@ -1,4 +1,4 @@
-//! `jq`, on jaq.
+//! `jq`, based on jaq.
 
 mod line;
 mod write;
@@ -17,7 +17,7 @@ use jaq_std::input::{HasInputs, Inputs, RcIter};
 use self::line::Line;
 use crate::say::{about, say, words};
 
-/// Definitions in which jq differs from jaq.
+/// Definitions of filters for which jq differs from jaq.
 const PRELUDE: &str = include_str!("prelude.jq");
 
 struct Kind;
@@ -50,7 +50,7 @@ thread_local! {
 }
 
 /// Runs jq.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let line = match line::read(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
         Ok(None) => return 0,
@@ -80,31 +80,38 @@ fn apply(line: &Line) -> Result<i32, i32> {
     let own = load::parse(PRELUDE, |parser| parser.defs()).unwrap_or_default();
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
     let code = line.filter.as_str();
-    let told = |why: String| {
+    let describe = |why: String| {
         complain(format_args!("error: {why}"));
         3
     };
-    let modules =
-        Loader::new(defs).load(&arena, load::File { path: (), code }).map_err(|errors| told(unread(errors)))?;
+    let modules = Loader::new(defs)
+        .load(&arena, load::File { path: (), code })
+        .map_err(|errors| describe(unread(errors)))?;
     load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
-        .map_err(|errors| told(unread(errors)))?;
+        .map_err(|errors| describe(unread(errors)))?;
     let names: Vec<String> = line.variables.iter().map(|(name, _)| format!("${name}")).collect();
-    let compiler = Compiler::default().with_funs(functions()).with_global_vars(names.iter().map(String::as_str));
-    let filter = compiler.compile(modules).map_err(|errors| told(unknown(errors)))?;
+    let compiler = Compiler::default()
+        .with_funs(functions())
+        .with_global_vars(names.iter().map(String::as_str));
+    let filter = compiler.compile(modules).map_err(|errors| describe(unknown(errors)))?;
 
     let file = RefCell::new(Val::Null);
     let failed = RefCell::new(false);
     let texts = Texts { files: line.files.iter(), started: false, file: &file, failed: &failed };
-    let inputs: Box<dyn Iterator<Item = Result<Val, String>> + '_> = if line.raw_input && line.slurp {
+    let inputs: Box<dyn Iterator<Item = Result<Val, String>> + '_> = if line.raw_input && line.slurp
+    {
         let mut all = Vec::new();
         texts.for_each(|mut text| _ = text.read_to_end(&mut all));
         Box::new(std::iter::once(Ok(Val::utf8_str(all))))
     } else if line.raw_input {
         Box::new(
-            texts.flat_map(|text| text.split(b'\n')).map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
+            texts
+                .flat_map(|text| text.split(b'\n'))
+                .map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
         )
     } else {
-        let values = texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
+        let values =
+            texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
         if line.slurp {
             let all: Result<Vec<Val>, String> = values.collect();
             Box::new(std::iter::once(all.map(|all| all.into_iter().collect())))
@@ -114,7 +121,10 @@ fn apply(line: &Line) -> Result<i32, i32> {
     };
     let inputs = RcIter::new(inputs);
     let state = State { lut: &filter.lut, inputs: &inputs, file: &file };
-    let ctx = jaq_core::Ctx::<Kind>::new(&state, Vars::new(line.variables.iter().map(|(_, value)| value.clone())));
+    let ctx = jaq_core::Ctx::<Kind>::new(
+        &state,
+        Vars::new(line.variables.iter().map(|(_, value)| value.clone())),
+    );
 
     let mut status = if line.exit_status { 4 } else { 0 };
     let mut nothing = line.null_input.then_some(Ok(Val::Null));
@@ -133,7 +143,8 @@ fn apply(line: &Line) -> Result<i32, i32> {
                             if line.exit_status {
                                 status = i32::from(matches!(value, Val::Null | Val::Bool(false)));
                             }
-                            OUT.with_borrow_mut(|out| write::value(out, &line.look, &value)).map_err(|_| 2)?;
+                            OUT.with_borrow_mut(|out| write::value(out, &line.look, &value))
+                                .map_err(|_| 2)?;
                         }
                         Err(error) => {
                             complain(format_args!("error: {error}"));
@@ -150,7 +161,7 @@ fn apply(line: &Line) -> Result<i32, i32> {
     Ok(status)
 }
 
-/// The texts of the files one after the other; standard input where there are none.
+/// Reads the files one after the other, or standard input if there are none.
 struct Texts<'a> {
     files: std::slice::Iter<'a, String>,
     started: bool,
@@ -184,7 +195,7 @@ impl<'a> Iterator for Texts<'a> {
     }
 }
 
-/// jaq's functions, and those that need to know of the command.
+/// Returns jaq's functions, and those that depend on the command line.
 fn functions() -> impl Iterator<Item = Fun<Kind>> {
     let own: [jaq_core::native::Filter<jaq_core::RunPtr<Kind>>; 3] = [
         ("input_filename", v(0), |cv| bome(Ok(cv.0.data().file.borrow().clone()))),
@@ -206,10 +217,13 @@ fn functions() -> impl Iterator<Item = Fun<Kind>> {
     let theirs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let inputs = jaq_std::input::funs::<Kind>().into_vec().into_iter().map(native::<Kind>);
     let replaced = |(name, arity, _): &Fun<Kind>| matches!((*name, arity.len()), ("halt", 1));
-    theirs.filter(move |fun| !replaced(fun)).chain(inputs).chain(own.into_iter().map(native::<Kind>))
+    theirs
+        .filter(move |fun| !replaced(fun))
+        .chain(inputs)
+        .chain(own.into_iter().map(native::<Kind>))
 }
 
-/// Why a filter could not be read, in one line.
+/// Returns the reason why a filter could not be parsed, in one line.
 fn unread(errors: load::Errors<&str, ()>) -> String {
     let mut words: Vec<String> = Vec::new();
     for (load::File { code, .. }, error) in errors {
@@ -217,20 +231,26 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
             let at = load::span(code, found).start;
             let found: String = found.chars().take(20).collect();
             let found = if found.is_empty() { "its end".to_owned() } else { format!("`{found}`") };
-            words.push(format!("syntax error: expected {expected} at byte {at} of the filter, found {found}"));
+            words.push(format!(
+                "syntax error: expected {expected} at byte {at} of the filter, found {found}"
+            ));
         };
         match error {
-            load::Error::Io(errors) => words.extend(errors.into_iter().map(|(path, why)| format!("{why}: `{path}`"))),
-            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
+            load::Error::Io(errors) => {
+                words.extend(errors.into_iter().map(|(path, why)| format!("{why}: `{path}`")))
+            }
+            load::Error::Lex(errors) => {
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
+            }
             load::Error::Parse(errors) => {
-                errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found))
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
             }
         }
     }
     words.join("; ")
 }
 
-/// What a filter names that nobody defines, in one line.
+/// Returns the undefined names of a filter, in one line.
 fn unknown(errors: compile::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (found, undefined) in errors.into_iter().flat_map(|(_, errors)| errors) {

@@ -1,25 +1,25 @@
-//! How `jq` puts out a value.
+//! The output of `jq`.
 
 use std::io::{self, Write};
 
 use jaq_json::{Num, Val};
 
-/// The looks of the output.
+/// The format of the output.
 #[derive(Default)]
-pub struct Look {
-    /// What a level is indented by; all on one line where there is none.
+pub(crate) struct Look {
+    /// The indentation of one level; `None` prints a value on one line.
     pub indent: Option<String>,
     pub raw: bool,
     pub ascii: bool,
     pub sorted: bool,
-    /// What ends a value; a line's end where nothing is said.
+    /// The text after a value; a line end by default.
     pub end: Option<&'static str>,
-    /// A record separator before each value.
+    /// If true, prints a record separator before each value.
     pub record_mark: bool,
 }
 
-/// Puts out a value and its end.
-pub fn value(out: &mut impl Write, look: &Look, value: &Val) -> io::Result<()> {
+/// Prints a value and its end.
+pub(crate) fn value(out: &mut impl Write, look: &Look, value: &Val) -> io::Result<()> {
     if look.record_mark {
         out.write_all(b"\x1e")?;
     }
@@ -92,7 +92,7 @@ fn numeral(out: &mut impl Write, number: &Num) -> io::Result<()> {
     }
 }
 
-/// A float in at most 17 digits, with an exponent where it is very small or large.
+/// Formats a float with at most 17 digits, with an exponent if it is very small or very large.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "null".to_owned();

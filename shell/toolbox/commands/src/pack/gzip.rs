@@ -36,8 +36,8 @@ const OPTIONS: &[Known] = &[
     ('9', "best", Nothing),
 ];
 
-/// Runs gzip under the name it was called by.
-pub fn gzip(args: &[String]) -> i32 {
+/// Runs gzip, gunzip or zcat, by the name that it is called by.
+pub(crate) fn gzip(args: &[String]) -> i32 {
     let name = args.first().map_or("gzip", String::as_str);
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
         Ok(line) => line,
@@ -62,8 +62,8 @@ pub fn gzip(args: &[String]) -> i32 {
 fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), String> {
     let suffix = line.value("S").unwrap_or(".gz");
     let level = (1..=9).rev().find(|level: &u32| line.has(&level.to_string())).unwrap_or(6);
-    let told = |error: io::Error| format!("{path}: {}", reason(&error));
-    let mut input = open(path).map_err(told)?;
+    let describe = |error: io::Error| format!("{path}: {}", reason(&error));
+    let mut input = open(path).map_err(describe)?;
     let target = match (path, unpacks) {
         ("-", _) => None,
         _ if to_out || line.has("t") => None,
@@ -74,7 +74,9 @@ fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Strin
                 .or_else(|| path.strip_suffix(".tgz").map(|bare| format!("{bare}.tar")));
             Some(bare.ok_or_else(|| format!("{path}: unknown suffix -- ignored"))?)
         }
-        (_, false) if path.ends_with(suffix) => return Err(format!("{path} already has {suffix} suffix -- unchanged")),
+        (_, false) if path.ends_with(suffix) => {
+            return Err(format!("{path} already has {suffix} suffix -- unchanged"));
+        }
         (_, false) => Some(format!("{path}{suffix}")),
     };
     if let Some(target) = &target
@@ -92,9 +94,11 @@ fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Strin
     };
     let done = if unpacks {
         io::copy(&mut MultiGzDecoder::new(input), &mut output).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => format!("{path}: not in gzip format"),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                format!("{path}: not in gzip format")
+            }
             io::ErrorKind::UnexpectedEof => format!("{path}: unexpected end of file"),
-            _ => told(error),
+            _ => describe(error),
         })
     } else {
         let mut packer = GzEncoder::new(&mut output, Compression::new(level));
@@ -104,20 +108,20 @@ fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), Strin
                 Ok(0) => break Ok(0),
                 Ok(read) => {
                     if let Err(error) = packer.write_all(buffer.get(..read).unwrap_or_default()) {
-                        break Err(told(error));
+                        break Err(describe(error));
                     }
                 }
-                Err(error) => break Err(told(error)),
+                Err(error) => break Err(describe(error)),
             }
         };
-        copied.and_then(|_| packer.finish().map(|_| 0).map_err(told))
+        copied.and_then(|_| packer.finish().map(|_| 0).map_err(describe))
     };
-    if let Err(why) = done.and_then(|_| output.flush().map_err(told)) {
+    if let Err(why) = done.and_then(|_| output.flush().map_err(describe)) {
         target.iter().for_each(|target| _ = fs::remove_file(target));
         return Err(why);
     }
     if target.is_some() && !line.has("k") {
-        fs::remove_file(path).map_err(told)?;
+        fs::remove_file(path).map_err(describe)?;
     }
     Ok(())
 }

@@ -1,20 +1,21 @@
-//! Files that are packed: `gzip`, `tar`, `zip` and their like.
+//! Compressed files and archives: `gzip`, `tar`, `zip`.
 
 mod gzip;
 mod tar;
 mod zip;
 
-pub use gzip::gzip;
-pub use tar::tar;
-pub use zip::{unzip, zip};
+pub(crate) use gzip::gzip;
+pub(crate) use tar::tar;
+pub(crate) use zip::{unzip, zip};
 
-/// The file system's own errors as those of packed files are told.
+/// Converts an error of the file system to one of an archive.
 fn reason(error: &std::io::Error) -> String {
     crate::say::words(error)
 }
 
-/// A path inside of a packed file, if it stays below the folder it is unpacked in.
+/// Returns a path of an archive, if it stays below the folder that it is unpacked into.
 fn below(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> =
+        path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     (!parts.is_empty() && !parts.contains(&"..")).then(|| parts.join("/"))
 }

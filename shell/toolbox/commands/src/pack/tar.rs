@@ -1,4 +1,4 @@
-//! `tar`: makes, lists and unpacks archives, as they are or in gzip.
+//! `tar`: creates, lists and extracts archives, plain or compressed by gzip.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -34,7 +34,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs tar.
-pub fn tar(args: &[String]) -> i32 {
+pub(crate) fn tar(args: &[String]) -> i32 {
     let mut words: Vec<String> = args.get(1..).unwrap_or_default().to_vec();
     // The first word may be letters without their dash.
     if let Some(first) = words.first_mut().filter(|first| !first.starts_with('-')) {
@@ -59,8 +59,11 @@ pub fn tar(args: &[String]) -> i32 {
 }
 
 fn excluded(line: &Line) -> Result<Vec<regex::bytes::Regex>, String> {
-    let values =
-        line.options.iter().filter(|found| line.name(found) == "exclude").filter_map(|found| found.value.as_deref());
+    let values = line
+        .options
+        .iter()
+        .filter(|found| line.name(found) == "exclude")
+        .filter_map(|found| found.value.as_deref());
     values.map(|glob| pattern::names(glob, false)).collect()
 }
 
@@ -69,14 +72,17 @@ fn create(line: &Line) -> Result<(), String> {
     if line.operands.is_empty() {
         return Err("cowardly refusing to create an empty archive".to_owned());
     }
-    let packed = line.has("z") || (line.has("a") && (file.ends_with(".gz") || file.ends_with(".tgz")));
+    let packed =
+        line.has("z") || (line.has("a") && (file.ends_with(".gz") || file.ends_with(".tgz")));
     let sink: Box<dyn Write> = match file {
         "-" => Box::new(out()),
         path => Box::new(io::BufWriter::new(
-            fs::File::create(path).map_err(|error| format!("{path}: cannot open: {}", reason(&error)))?,
+            fs::File::create(path)
+                .map_err(|error| format!("{path}: cannot open: {}", reason(&error)))?,
         )),
     };
-    let sink: Box<dyn Write> = if packed { Box::new(GzEncoder::new(sink, Compression::default())) } else { sink };
+    let sink: Box<dyn Write> =
+        if packed { Box::new(GzEncoder::new(sink, Compression::default())) } else { sink };
     let mut builder = Builder::new(sink);
     let exclude = excluded(line)?;
     let folder = line.value("C");
@@ -97,18 +103,23 @@ fn add(
     exclude: &[regex::bytes::Regex],
 ) -> io::Result<()> {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
-    if exclude.iter().any(|pattern| pattern.is_match(last.as_bytes()) || pattern.is_match(name.as_bytes())) {
+    if exclude
+        .iter()
+        .any(|pattern| pattern.is_match(last.as_bytes()) || pattern.is_match(name.as_bytes()))
+    {
         return Ok(());
     }
     let found = fs::symlink_metadata(path)?;
     let mut header = Header::new_gnu();
-    header.set_mtime(found.modified().map(|time| clock::epoch(time).0.max(0) as u64).unwrap_or_default());
+    header.set_mtime(
+        found.modified().map(|time| clock::epoch(time).0.max(0) as u64).unwrap_or_default(),
+    );
     header.set_mode(crate::find::modes(&found).0);
     header.set_size(0);
     if found.is_dir() {
         let name = format!("{}/", name.trim_end_matches('/'));
         if line.has("v") {
-            eprintln!("{name}");
+            crate::say::note(format_args!("{name}"));
         }
         header.set_entry_type(EntryType::Directory);
         builder.append_data(&mut header, &name, io::empty())?;
@@ -116,12 +127,12 @@ fn add(
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
             .collect::<io::Result<Vec<_>>>()?;
         entries.sort();
-        return entries
-            .iter()
-            .try_for_each(|entry| add(builder, &format!("{path}/{entry}"), &format!("{name}{entry}"), line, exclude));
+        return entries.iter().try_for_each(|entry| {
+            add(builder, &format!("{path}/{entry}"), &format!("{name}{entry}"), line, exclude)
+        });
     }
     if line.has("v") {
-        eprintln!("{name}");
+        crate::say::note(format_args!("{name}"));
     }
     if found.is_symlink() {
         header.set_entry_type(EntryType::Symlink);
@@ -140,7 +151,7 @@ fn archive(line: &Line) -> Result<Archive<Box<dyn Read>>, String> {
     Ok(Archive::new(if packed { Box::new(MultiGzDecoder::new(source)) } else { source }))
 }
 
-/// Is an entry one of those that are asked for?
+/// Returns true if an entry was asked for.
 fn wanted(line: &Line, name: &str) -> bool {
     let bare = name.trim_end_matches('/');
     line.operands.is_empty()
@@ -162,7 +173,10 @@ fn list(line: &Line) -> Result<(), String> {
         }
         let header = entry.header();
         let written = if line.has("v") {
-            let at = clock::format(&clock::moment(header.mtime().unwrap_or(0) as i64, 0), "%Y-%m-%d %H:%M");
+            let at = clock::format(
+                &clock::moment(header.mtime().unwrap_or(0) as i64, 0),
+                "%Y-%m-%d %H:%M",
+            );
             let mode = if header.entry_type().is_dir() { "drwxr-xr-x" } else { "-rw-r--r--" };
             writeln!(out, "{mode} user/user {:9} {at} {name}", entry.size())
         } else {
@@ -191,8 +205,12 @@ fn extract(line: &Line) -> Result<(), String> {
             io::copy(&mut entry, &mut out).map_err(|error| reason(&error))?;
             continue;
         }
-        let rest =
-            name.split('/').filter(|part| !part.is_empty() && *part != ".").skip(strip).collect::<Vec<_>>().join("/");
+        let rest = name
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .skip(strip)
+            .collect::<Vec<_>>()
+            .join("/");
         if rest.is_empty() {
             continue;
         }
@@ -200,11 +218,13 @@ fn extract(line: &Line) -> Result<(), String> {
             say("tar", format_args!("{name}: leads out of the folder; skipped"));
             continue;
         };
-        let path = line.value("C").map_or_else(|| path.clone(), |folder| format!("{folder}/{path}"));
+        let path =
+            line.value("C").map_or_else(|| path.clone(), |folder| format!("{folder}/{path}"));
         if line.has("v") {
             _ = writeln!(out, "{name}");
         }
-        unpack(&mut entry, &path, line.has("k")).map_err(|error| format!("{path}: {}", reason(&error)))?;
+        unpack(&mut entry, &path, line.has("k"))
+            .map_err(|error| format!("{path}: {}", reason(&error)))?;
     }
     out.flush().map_err(|error| reason(&error))
 }

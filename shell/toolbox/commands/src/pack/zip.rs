@@ -22,7 +22,7 @@ const ZIP: &[Known] = &[
 ];
 
 /// Runs zip.
-pub fn zip(args: &[String]) -> i32 {
+pub(crate) fn zip(args: &[String]) -> i32 {
     ended("zip", zipped(args.get(1..).unwrap_or_default()))
 }
 
@@ -41,23 +41,30 @@ fn zipped(args: &[String]) -> Result<(), String> {
     let [target, operands @ ..] = line.operands.as_slice() else {
         return Err("usage: zip [-rqj] FILE.zip FILE...".to_owned());
     };
-    let target = if target == "-" || target.contains('.') { target.clone() } else { format!("{target}.zip") };
+    let target = if target == "-" || target.contains('.') {
+        target.clone()
+    } else {
+        format!("{target}.zip")
+    };
     let exclude = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
     let mut files = Vec::new();
     for operand in operands {
-        gather(operand, line.has("r"), &mut files).map_err(|error| format!("{operand}: {}", reason(&error)))?;
+        gather(operand, line.has("r"), &mut files)
+            .map_err(|error| format!("{operand}: {}", reason(&error)))?;
     }
     files.retain(|file| !exclude.as_ref().is_some_and(|pattern| pattern.is_match(file.as_bytes())));
     if files.is_empty() {
         return Err("nothing to do".to_owned());
     }
-    let method = if line.has("0") { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let method =
+        if line.has("0") { CompressionMethod::Stored } else { CompressionMethod::Deflated };
     let options = SimpleFileOptions::default().compression_method(method);
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     // What the archive has already stays, but for the files that come anew.
     let names: Vec<String> = files.iter().map(|file| named(file, line.has("j"))).collect();
     if let Ok(bytes) = fs::read(&target) {
-        let mut old = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{target}: {error}"))?;
+        let mut old =
+            ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{target}: {error}"))?;
         for n in 0..old.len() {
             let entry = old.by_index_raw(n).map_err(|error| error.to_string())?;
             if !names.iter().any(|name| name == entry.name()) {
@@ -76,7 +83,7 @@ fn zipped(args: &[String]) -> Result<(), String> {
             writer.write_all(&bytes).map_err(|error| reason(&error))?;
         }
         if !line.has("q") {
-            println!("  adding: {name}");
+            crate::say::line(format_args!("  adding: {name}"));
         }
     }
     let bytes = writer.finish().map_err(|error| error.to_string())?.into_inner();
@@ -121,7 +128,7 @@ const UNZIP: &[Known] = &[
 ];
 
 /// Runs unzip.
-pub fn unzip(args: &[String]) -> i32 {
+pub(crate) fn unzip(args: &[String]) -> i32 {
     ended("unzip", unzipped(args.get(1..).unwrap_or_default()))
 }
 
@@ -133,8 +140,10 @@ fn unzipped(args: &[String]) -> Result<(), String> {
     let bytes = whole(file)
         .or_else(|_| whole(&format!("{file}.zip")))
         .map_err(|error| format!("cannot find or open {file}: {}", reason(&error)))?;
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{file}: {error}"))?;
-    let globs = operands.iter().map(|glob| pattern::names(glob, false)).collect::<Result<Vec<_>, _>>()?;
+    let mut archive =
+        ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{file}: {error}"))?;
+    let globs =
+        operands.iter().map(|glob| pattern::names(glob, false)).collect::<Result<Vec<_>, _>>()?;
     let without = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
     let mut out = out();
     let (mut total, mut count) = (0, 0);
@@ -172,21 +181,31 @@ fn unzipped(args: &[String]) -> Result<(), String> {
             say("unzip", format_args!("{name}: leads out of the folder; skipped"));
             continue;
         };
-        let path = line.value("d").map_or_else(|| path.clone(), |folder| format!("{folder}/{path}"));
+        let path =
+            line.value("d").map_or_else(|| path.clone(), |folder| format!("{folder}/{path}"));
         if line.has("n") && fs::symlink_metadata(&path).is_ok() {
             continue;
         }
         if !line.has("q") {
             _ = writeln!(out, "  inflating: {path}");
         }
-        let folder = if entry.is_dir() { Some(path.as_str()) } else { path.rsplit_once('/').map(|(folder, _)| folder) };
+        let folder = if entry.is_dir() {
+            Some(path.as_str())
+        } else {
+            path.rsplit_once('/').map(|(folder, _)| folder)
+        };
         let made = folder.map_or(Ok(()), fs::create_dir_all);
-        let made = made.and_then(|()| if entry.is_dir() { Ok(()) } else { fs::write(&path, &bytes) });
+        let made =
+            made.and_then(|()| if entry.is_dir() { Ok(()) } else { fs::write(&path, &bytes) });
         made.map_err(|error| format!("{path}: {}", reason(&error)))?;
     }
     if line.has("l") {
         _ = writeln!(out, "--------  ----\n{total:8}  {count} files");
     }
     out.flush().map_err(|error| reason(&error))?;
-    if count == 0 && !operands.is_empty() { Err(format!("no file of {file} has such a name")) } else { Ok(()) }
+    if count == 0 && !operands.is_empty() {
+        Err(format!("no file of {file} has such a name"))
+    } else {
+        Ok(())
+    }
 }

@@ -1,9 +1,9 @@
-//! Commands whose answer is fixed: there is one user on one machine here.
+//! Commands with fixed output: the sandbox has one user on one machine.
 
 use crate::say::say;
 
-/// `id`: the user.
-pub fn id(args: &[String]) -> i32 {
+/// Runs `id`: prints the user.
+pub(crate) fn id(args: &[String]) -> i32 {
     let flags: String = args.iter().skip(1).filter_map(|word| word.strip_prefix('-')).collect();
     let named = flags.contains('n');
     let answer = match flags.chars().find(|flag| "ugG".contains(*flag)) {
@@ -11,45 +11,53 @@ pub fn id(args: &[String]) -> i32 {
         Some(_) => "1000",
         None => "uid=1000(user) gid=1000(user) groups=1000(user)",
     };
-    println!("{answer}");
+    crate::say::line(format_args!("{answer}"));
     0
 }
 
-/// `whoami`: the user's name.
-pub fn whoami(_: &[String]) -> i32 {
-    println!("user");
+/// Runs `whoami`: prints the user's name.
+pub(crate) fn whoami(_: &[String]) -> i32 {
+    crate::say::line(format_args!("user"));
     0
 }
 
-/// `groups`: the user's groups.
-pub fn groups(_: &[String]) -> i32 {
-    println!("user");
+/// Runs `groups`: prints the user's groups.
+pub(crate) fn groups(_: &[String]) -> i32 {
+    crate::say::line(format_args!("user"));
     0
 }
 
-/// `hostname`: the machine's name.
-pub fn hostname(_: &[String]) -> i32 {
-    println!("wattle");
+/// Runs `hostname`: prints the machine's name.
+pub(crate) fn hostname(_: &[String]) -> i32 {
+    crate::say::line(format_args!("wattle"));
     0
 }
 
-/// `uname`: the system.
-pub fn uname(args: &[String]) -> i32 {
-    let facts = [('s', "wattle"), ('n', "wattle"), ('r', "1.0"), ('v', "1"), ('m', "wasm32"), ('o', "wasi")];
+/// Runs `uname`: prints the name of the system.
+pub(crate) fn uname(args: &[String]) -> i32 {
+    let facts = [
+        ('s', "wattle"),
+        ('n', "wattle"),
+        ('r', "1.0"),
+        ('v', "1"),
+        ('m', "wasm32"),
+        ('o', "wasi"),
+    ];
     let flags: String = args.iter().skip(1).filter_map(|word| word.strip_prefix('-')).collect();
     let all = flags.contains('a');
     let asked = |flag: char| all || flags.contains(flag) || (flags.is_empty() && flag == 's');
-    let answers: Vec<&str> = facts.iter().filter(|(flag, _)| asked(*flag)).map(|(_, fact)| *fact).collect();
-    println!("{}", answers.join(" "));
+    let answers: Vec<&str> =
+        facts.iter().filter(|(flag, _)| asked(*flag)).map(|(_, fact)| *fact).collect();
+    crate::say::line(format_args!("{}", answers.join(" ")));
     0
 }
 
-/// `which`: the commands that there are.
-pub fn which(args: &[String]) -> i32 {
+/// Runs `which`: prints the paths of the commands that exist.
+pub(crate) fn which(args: &[String]) -> i32 {
     let mut status = 0;
     for name in args.iter().skip(1).filter(|name| !name.starts_with('-')) {
         if crate::table::COMMANDS.iter().any(|(known, _)| known == name) {
-            println!("/bin/{name}");
+            crate::say::line(format_args!("/bin/{name}"));
         } else {
             status = 1;
         }
@@ -57,19 +65,19 @@ pub fn which(args: &[String]) -> i32 {
     status
 }
 
-/// `tty`: there is no terminal.
-pub fn tty(_: &[String]) -> i32 {
-    println!("not a tty");
+/// Runs `tty`: reports that there is no terminal.
+pub(crate) fn tty(_: &[String]) -> i32 {
+    crate::say::line(format_args!("not a tty"));
     1
 }
 
-/// `stty`: there is no terminal.
-pub fn stty(_: &[String]) -> i32 {
+/// Runs `stty`: reports that there is no terminal.
+pub(crate) fn stty(_: &[String]) -> i32 {
     say("stty", "standard input is not a terminal");
     1
 }
 
-/// `sync`: what is written is written at once.
-pub fn sync(_: &[String]) -> i32 {
+/// Runs `sync`, which does nothing: each write takes effect at once.
+pub(crate) fn sync(_: &[String]) -> i32 {
     0
 }

@@ -1,9 +1,9 @@
-//! Small commands: those that start others, those with fixed answers, and those that look at files.
+//! Small commands: those that start others, and those with fixed output.
 
 mod answers;
 mod start;
 mod xargs;
 
-pub use answers::{groups, hostname, id, stty, sync, tty, uname, which, whoami};
-pub use start::{env, nice, nohup, timeout};
-pub use xargs::xargs;
+pub(crate) use answers::{groups, hostname, id, stty, sync, tty, uname, which, whoami};
+pub(crate) use start::{env, nice, nohup, timeout};
+pub(crate) use xargs::xargs;

@@ -1,4 +1,4 @@
-//! `env`, `timeout`, `nice`, `nohup`: commands that start one other.
+//! `env`, `timeout`, `nice`, `nohup`: commands that start one other command.
 
 use std::io::Write as _;
 
@@ -9,13 +9,14 @@ fn bytes(words: &[String]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.clone().into_bytes()).collect()
 }
 
-/// `env`: a command with another environment.
-pub fn env(args: &[String]) -> i32 {
+/// Runs `env`: starts a command with another environment.
+pub(crate) fn env(args: &[String]) -> i32 {
     let mut empty = false;
     let mut end = '\n';
     let mut unset: Vec<&str> = Vec::new();
     let mut folder: Option<&str> = None;
-    let mut words = args.get(1..).unwrap_or_default().iter().map(String::as_str).collect::<Vec<_>>();
+    let mut words =
+        args.get(1..).unwrap_or_default().iter().map(String::as_str).collect::<Vec<_>>();
     let mut at = 0;
     while let Some(word) = words.get(at).copied() {
         at += 1;
@@ -38,8 +39,12 @@ pub fn env(args: &[String]) -> i32 {
                 words.extend(text.split_whitespace());
                 words.extend(rest);
             }
-            _ if word.starts_with("--unset=") => unset.extend(word.split_once('=').map(|(_, name)| name)),
-            _ if word.starts_with("--chdir=") => folder = word.split_once('=').map(|(_, name)| name),
+            _ if word.starts_with("--unset=") => {
+                unset.extend(word.split_once('=').map(|(_, name)| name))
+            }
+            _ if word.starts_with("--chdir=") => {
+                folder = word.split_once('=').map(|(_, name)| name)
+            }
             _ if word.starts_with("-u") => unset.extend(word.get(2..)),
             _ if word.starts_with('-') => {
                 say(
@@ -56,7 +61,8 @@ pub fn env(args: &[String]) -> i32 {
             }
         }
     }
-    let mut variables: Vec<(String, String)> = if empty { Vec::new() } else { std::env::vars().collect() };
+    let mut variables: Vec<(String, String)> =
+        if empty { Vec::new() } else { std::env::vars().collect() };
     variables.retain(|(name, _)| !unset.contains(&name.as_str()));
     let mut rest = words.get(at..).unwrap_or_default();
     while let Some((name, value)) = rest.first().and_then(|word| word.split_once('=')) {
@@ -77,18 +83,22 @@ pub fn env(args: &[String]) -> i32 {
         argv.splice(0..0, head.iter().map(|word| word.as_bytes().to_vec()));
     }
     let mut command = Command::new(argv);
-    command.env = Some(variables.iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect());
+    command.env = Some(
+        variables.iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect(),
+    );
     command.run()
 }
 
-/// `timeout`: a command that is ended after a while.
-pub fn timeout(args: &[String]) -> i32 {
+/// Runs `timeout`: starts a command with a time limit.
+pub(crate) fn timeout(args: &[String]) -> i32 {
     let mut rest = args.get(1..).unwrap_or_default();
     while let Some(word) = rest.first().filter(|word| word.starts_with('-')) {
         let takes = matches!(word.as_str(), "-k" | "-s" | "--kill-after" | "--signal");
         rest = rest.get(if takes { 2 } else { 1 }..).unwrap_or_default();
     }
-    let (Some(length), Some(command)) = (rest.first(), rest.get(1..).filter(|command| !command.is_empty())) else {
+    let (Some(length), Some(command)) =
+        (rest.first(), rest.get(1..).filter(|command| !command.is_empty()))
+    else {
         say("timeout", "missing operand; usage: timeout DURATION COMMAND [ARG]...");
         return 125;
     };
@@ -101,7 +111,7 @@ pub fn timeout(args: &[String]) -> i32 {
     command.run()
 }
 
-/// `1.5`, `2s`, `3m`, `4h`, `5d`.
+/// Reads a duration: `1.5`, `2s`, `3m`, `4h`, `5d`.
 fn seconds(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..)? {
@@ -114,22 +124,22 @@ fn seconds(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().map(|number| number * unit).filter(|seconds| *seconds >= 0.0)
 }
 
-/// `nice`: a command; all commands have one priority here.
-pub fn nice(args: &[String]) -> i32 {
+/// Runs `nice`: starts a command. All commands have the same priority here.
+pub(crate) fn nice(args: &[String]) -> i32 {
     let mut rest = args.get(1..).unwrap_or_default();
     while let Some(word) = rest.first().filter(|word| word.starts_with('-')) {
         let takes = word == "-n" || word == "--adjustment";
         rest = rest.get(if takes { 2 } else { 1 }..).unwrap_or_default();
     }
     if rest.is_empty() {
-        println!("0");
+        crate::say::line(format_args!("0"));
         return 0;
     }
     Command::new(bytes(rest)).run()
 }
 
-/// `nohup`: a command; nothing hangs up here.
-pub fn nohup(args: &[String]) -> i32 {
+/// Runs `nohup`: starts a command. Nothing sends a hangup signal here.
+pub(crate) fn nohup(args: &[String]) -> i32 {
     match args.get(1..).filter(|rest| !rest.is_empty()) {
         Some(rest) => Command::new(bytes(rest)).run(),
         None => {

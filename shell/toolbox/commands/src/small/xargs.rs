@@ -1,4 +1,4 @@
-//! `xargs`: commands whose words come from the input.
+//! `xargs`: runs commands with arguments that it reads from the input.
 
 use std::io::Read as _;
 
@@ -26,28 +26,28 @@ const OPTIONS: &[Known] = &[
     ('x', "exit", Nothing),
 ];
 
-/// The most bytes of one command's words, where no option says it.
+/// The default maximum size of one command's arguments, in bytes.
 const MOST: usize = 96 << 10;
 
-/// How the input falls into commands.
+/// The rule that splits the input into commands.
 struct Plan {
     command: Vec<String>,
     replace: Option<String>,
     most_words: usize,
     most_lines: usize,
     most_bytes: usize,
-    told: bool,
+    verbose: bool,
     empty_input: bool,
 }
 
-/// A word of the input, and whether its line ends behind it.
+/// A word of the input; `true` if it is the last one of its line.
 struct Word {
     text: Vec<u8>,
     ends_line: bool,
 }
 
 /// Runs xargs.
-pub fn xargs(args: &[String]) -> i32 {
+pub(crate) fn xargs(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -64,7 +64,9 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         .map(str::to_owned)
         .or_else(|| line.has("i").then(|| line.value("i").unwrap_or("{}").to_owned()));
     let most_lines = match line.has("l") {
-        true => line.value("l").map_or(Ok(1), |text| text.parse().map_err(|_| "invalid number for -l".to_owned()))?,
+        true => line
+            .value("l")
+            .map_or(Ok(1), |text| text.parse().map_err(|_| "invalid number for -l".to_owned()))?,
         false => number(&line, "L")?.unwrap_or(usize::MAX),
     };
     let mut command = line.operands.clone();
@@ -76,12 +78,13 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         most_words: if replace.is_some() { 1 } else { number(&line, "n")?.unwrap_or(usize::MAX) },
         most_lines,
         most_bytes: number(&line, "s")?.unwrap_or(MOST),
-        told: line.has("t"),
+        verbose: line.has("t"),
         empty_input: line.value("a").is_none(),
         replace,
     };
     let input = match line.value("a") {
-        Some(path) => whole(path).map_err(|error| format!("Cannot open input file '{path}': {}", words(&error)))?,
+        Some(path) => whole(path)
+            .map_err(|error| format!("Cannot open input file '{path}': {}", words(&error)))?,
         None => {
             let mut input = Vec::new();
             std::io::stdin().lock().read_to_end(&mut input).map_err(|error| words(&error))?;
@@ -124,7 +127,7 @@ fn prepared(args: &[String]) -> Result<i32, String> {
 }
 
 impl Plan {
-    /// How many of these words go into one command.
+    /// Returns how many of these words go into one command.
     fn length(&self, items: &[Word]) -> usize {
         let mut bytes: usize = self.command.iter().map(|word| word.len() + 1).sum();
         let (mut count, mut lines) = (0, 0);
@@ -142,12 +145,15 @@ impl Plan {
         count
     }
 
-    /// Runs one command: 0 or 123; a status that ends everything is an error.
+    /// Runs one command and returns 0 or 123. A status that ends xargs is an error.
     fn run(&self, items: &[Word]) -> Result<i32, i32> {
         let argv: Vec<Vec<u8>> = match (&self.replace, items.first()) {
             (Some(sign), Some(item)) => {
                 let item = String::from_utf8_lossy(&item.text);
-                self.command.iter().map(|word| word.replace(sign.as_str(), &item).into_bytes()).collect()
+                self.command
+                    .iter()
+                    .map(|word| word.replace(sign.as_str(), &item).into_bytes())
+                    .collect()
             }
             _ => self
                 .command
@@ -156,9 +162,9 @@ impl Plan {
                 .chain(items.iter().map(|item| item.text.clone()))
                 .collect(),
         };
-        if self.told {
+        if self.verbose {
             let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word)).collect();
-            eprintln!("{}", words.join(" "));
+            crate::say::note(format_args!("{}", words.join(" ")));
         }
         let mut command = Command::new(argv);
         command.empty_input = self.empty_input;
@@ -206,10 +212,13 @@ fn delimited(input: &[u8], end: u8) -> Vec<Word> {
     if input.is_empty() {
         return Vec::new();
     }
-    input.split(|byte| *byte == end).map(|text| Word { text: text.to_vec(), ends_line: true }).collect()
+    input
+        .split(|byte| *byte == end)
+        .map(|text| Word { text: text.to_vec(), ends_line: true })
+        .collect()
 }
 
-/// One word a line: the line without the blanks before it, quotes taken off. Empty lines are none.
+/// Reads one word per line, without leading blanks and quotes. Skips empty lines.
 fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items = Vec::new();
     for line in input.split(|byte| *byte == b'\n') {
@@ -235,7 +244,7 @@ fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     Ok(items)
 }
 
-/// Words between blanks, with quotes and backslashes.
+/// Reads words separated by blanks, with quotes and backslashes.
 fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items: Vec<Word> = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -274,5 +283,7 @@ fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
 
 fn unmatched(quote: u8) -> String {
     let kind = if quote == b'"' { "double" } else { "single" };
-    format!("unmatched {kind} quote; by default quotes are special to xargs unless you use the -0 option")
+    format!(
+        "unmatched {kind} quote; by default quotes are special to xargs unless you use the -0 option"
+    )
 }

@@ -1,4 +1,4 @@
-//! `strings`, `hexdump`, `xxd`: bytes as text.
+//! `strings`, `hexdump`, `xxd`: print bytes as text.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,8 @@ fn run(
     write: impl Fn(&Line, &mut dyn Write) -> Result<(), String>,
 ) -> i32 {
     let mut out = out();
-    let done = options::read(args.get(1..).unwrap_or_default(), known, true).and_then(|line| write(&line, &mut out));
+    let done = options::read(args.get(1..).unwrap_or_default(), known, true)
+        .and_then(|line| write(&line, &mut out));
     match done.and_then(|()| out.flush().map_err(|error| words(&error))) {
         Ok(()) => 0,
         Err(why) => {
@@ -37,14 +38,19 @@ fn number(line: &Line, option: &str, otherwise: usize) -> Result<usize, String> 
         Some(hex) => usize::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    line.value(option).map_or(Ok(otherwise), |text| read(text).map_err(|_| format!("invalid number '{text}'")))
+    line.value(option)
+        .map_or(Ok(otherwise), |text| read(text).map_err(|_| format!("invalid number '{text}'")))
 }
 
-const STRINGS: &[Known] =
-    &[('n', "bytes", Value), ('a', "all", Nothing), ('t', "radix", Value), ('f', "print-file-name", Nothing)];
+const STRINGS: &[Known] = &[
+    ('n', "bytes", Value),
+    ('a', "all", Nothing),
+    ('t', "radix", Value),
+    ('f', "print-file-name", Nothing),
+];
 
-/// `strings`: runs of letters in bytes.
-pub fn strings(args: &[String]) -> i32 {
+/// Runs `strings`: prints the printable sequences in binary data.
+pub(crate) fn strings(args: &[String]) -> i32 {
     run("strings", args, STRINGS, |line, out| {
         let least = number(line, "n", 4)?;
         let bytes = gathered(&line.operands)?;
@@ -76,8 +82,8 @@ const HEXDUMP: &[Known] = &[
     ('x', "", Nothing),
 ];
 
-/// `hexdump`: bytes in hexadecimal, with `-C` beside their letters.
-pub fn hexdump(args: &[String]) -> i32 {
+/// Runs `hexdump`: prints bytes in hexadecimal, with `-C` also as characters.
+pub(crate) fn hexdump(args: &[String]) -> i32 {
     let canonical = args.first().is_some_and(|name| name == "hd");
     run("hexdump", args, HEXDUMP, |line, out| {
         let canonical = canonical || line.has("C");
@@ -89,7 +95,13 @@ pub fn hexdump(args: &[String]) -> i32 {
     })
 }
 
-fn dump(out: &mut dyn Write, bytes: &[u8], skip: usize, canonical: bool, all: bool) -> io::Result<()> {
+fn dump(
+    out: &mut dyn Write,
+    bytes: &[u8],
+    skip: usize,
+    canonical: bool,
+    all: bool,
+) -> io::Result<()> {
     let mut before: Option<&[u8]> = None;
     let mut starred = false;
     for (n, row) in bytes.chunks(16).enumerate() {
@@ -131,7 +143,9 @@ fn dump(out: &mut dyn Write, bytes: &[u8], skip: usize, canonical: bool, all: bo
 }
 
 fn letters(row: &[u8]) -> String {
-    row.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' }).collect()
+    row.iter()
+        .map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' })
+        .collect()
 }
 
 const XXD: &[Known] = &[
@@ -144,8 +158,8 @@ const XXD: &[Known] = &[
     ('u', "", Nothing),
 ];
 
-/// `xxd`: bytes in hexadecimal, and back with `-r`.
-pub fn xxd(args: &[String]) -> i32 {
+/// Runs `xxd`: prints bytes in hexadecimal, or converts a dump back with `-r`.
+pub(crate) fn xxd(args: &[String]) -> i32 {
     run("xxd", args, XXD, |line, out| {
         let mut bytes = gathered(&line.operands)?;
         if line.has("r") {
@@ -154,16 +168,24 @@ pub fn xxd(args: &[String]) -> i32 {
         let skip = number(line, "s", 0)?.min(bytes.len());
         bytes.drain(..skip);
         bytes.truncate(number(line, "l", usize::MAX)?);
-        let hex = |byte: &u8| if line.has("u") { format!("{byte:02X}") } else { format!("{byte:02x}") };
+        let hex =
+            |byte: &u8| if line.has("u") { format!("{byte:02X}") } else { format!("{byte:02x}") };
         let width = number(line, "c", if line.has("p") { 30 } else { 16 })?.clamp(1, 256);
         let group = number(line, "g", 2)?.clamp(1, 256);
         for (n, row) in bytes.chunks(width).enumerate() {
             let written = if line.has("p") {
                 writeln!(out, "{}", row.iter().map(hex).collect::<String>())
             } else {
-                let groups: Vec<String> = row.chunks(group).map(|part| part.iter().map(hex).collect()).collect();
+                let groups: Vec<String> =
+                    row.chunks(group).map(|part| part.iter().map(hex).collect()).collect();
                 let length = width * 2 + width.div_ceil(group);
-                writeln!(out, "{:08x}: {:length$} {}", skip + n * width, groups.join(" "), letters(row))
+                writeln!(
+                    out,
+                    "{:08x}: {:length$} {}",
+                    skip + n * width,
+                    groups.join(" "),
+                    letters(row)
+                )
             };
             written.map_err(|error| words(&error))?;
         }
@@ -171,7 +193,7 @@ pub fn xxd(args: &[String]) -> i32 {
     })
 }
 
-/// The bytes behind a dump.
+/// Reads the bytes of a dump.
 fn back(out: &mut dyn Write, dump: &[u8], plain: bool) -> io::Result<()> {
     for row in String::from_utf8_lossy(dump).lines() {
         let row = match row.split_once(':') {

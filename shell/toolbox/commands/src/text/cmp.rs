@@ -1,4 +1,4 @@
-//! `cmp`: where two files differ first.
+//! `cmp`: reports the first difference of two files.
 
 use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
@@ -12,8 +12,8 @@ const OPTIONS: &[Known] = &[
     ('n', "bytes", Value),
 ];
 
-/// Runs cmp: 0 where nothing differs, 1 where something does, 2 in trouble.
-pub fn cmp(args: &[String]) -> i32 {
+/// Runs cmp. Returns 0 if the files are equal, 1 if they differ, 2 after an error.
+pub(crate) fn cmp(args: &[String]) -> i32 {
     match compared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -30,9 +30,9 @@ fn compared(args: &[String]) -> Result<i32, String> {
     };
     let right = line.operands.get(1).map_or("-", String::as_str);
     let silent = line.has("s") || line.has("quiet");
-    let most = line
-        .value("n")
-        .map_or(Ok(usize::MAX), |text| text.parse().map_err(|_| format!("invalid --bytes value '{text}'")))?;
+    let most = line.value("n").map_or(Ok(usize::MAX), |text| {
+        text.parse().map_err(|_| format!("invalid --bytes value '{text}'"))
+    })?;
     let read = |path: &str| {
         let mut bytes = whole(path).map_err(|error| format!("{path}: {}", words(&error)))?;
         bytes.truncate(most);
@@ -55,23 +55,29 @@ fn compared(args: &[String]) -> Result<i32, String> {
     if line.has("l") {
         let width = one.len().min(other.len()).to_string().len();
         for (at, one, other) in &differing {
-            println!("{:width$} {one:3o} {other:3o}", at + 1);
+            crate::say::line(format_args!("{:width$} {one:3o} {other:3o}", at + 1));
         }
     } else if let Some((at, ..)) = differing.first() {
         let lines = one.iter().take(*at).filter(|byte| **byte == b'\n').count() + 1;
-        println!("{left} {right} differ: char {}, line {lines}", at + 1);
+        crate::say::line(format_args!("{left} {right} differ: char {}, line {lines}", at + 1));
         return Ok(1);
     }
     if one.len() != other.len() {
-        let (short, length, bytes) =
-            if one.len() < other.len() { (left.as_str(), one.len(), &one) } else { (right, other.len(), &other) };
+        let (short, length, bytes) = if one.len() < other.len() {
+            (left.as_str(), one.len(), &one)
+        } else {
+            (right, other.len(), &other)
+        };
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
         match length {
             0 => say("cmp", format_args!("EOF on {short} which is empty")),
             _ if bytes.last() == Some(&b'\n') => {
                 say("cmp", format_args!("EOF on {short} after byte {length}, line {lines}"))
             }
-            _ => say("cmp", format_args!("EOF on {short} after byte {length}, in line {}", lines + 1)),
+            _ => say(
+                "cmp",
+                format_args!("EOF on {short} after byte {length}, in line {}", lines + 1),
+            ),
         }
     }
     Ok(1)

@@ -1,4 +1,4 @@
-//! `column`: a table of the input's words, or lines side by side.
+//! `column`: prints the input's words as a table, or its lines side by side.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs column.
-pub fn column(args: &[String]) -> i32 {
+pub(crate) fn column(args: &[String]) -> i32 {
     match arranged(args.get(1..).unwrap_or_default()) {
         Ok(()) => 0,
         Err(why) => {
@@ -40,9 +40,9 @@ fn arranged(args: &[String]) -> Result<(), String> {
     let rows: Vec<&str> = text.lines().filter(|row| !row.trim().is_empty()).collect();
     let mut out = out();
     if !line.has("t") {
-        let most = line
-            .value("c")
-            .map_or(Ok(80), |text| text.parse().map_err(|_| format!("invalid columns argument: '{text}'")))?;
+        let most = line.value("c").map_or(Ok(80), |text| {
+            text.parse().map_err(|_| format!("invalid columns argument: '{text}'"))
+        })?;
         beside(&mut out, &rows, most, line.has("x")).map_err(|error| words(&error))?;
         return out.flush().map_err(|error| words(&error));
     }
@@ -61,10 +61,16 @@ fn arranged(args: &[String]) -> Result<(), String> {
     let width = |text: &str| text.chars().count();
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
-        .map(|n| table.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0))
+        .map(|n| {
+            table.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0)
+        })
         .collect();
-    let right: Vec<usize> =
-        line.value("R").unwrap_or_default().split(',').filter_map(|number| number.parse::<usize>().ok()).collect();
+    let right: Vec<usize> = line
+        .value("R")
+        .unwrap_or_default()
+        .split(',')
+        .filter_map(|number| number.parse::<usize>().ok())
+        .collect();
     for row in &table {
         for (n, (cell, most)) in row.iter().zip(&widths).enumerate() {
             if n > 0 {
@@ -83,7 +89,11 @@ fn arranged(args: &[String]) -> Result<(), String> {
         // A row that lacks cells is filled up to the last column.
         if row.len() < columns {
             let rest: usize = widths.iter().skip(row.len()).map(|most| most + between.len()).sum();
-            let last = row.len().checked_sub(1).and_then(|n| Some(widths.get(n)? - width(row.get(n)?))).unwrap_or(0);
+            let last = row
+                .len()
+                .checked_sub(1)
+                .and_then(|n| Some(widths.get(n)? - width(row.get(n)?)))
+                .unwrap_or(0);
             let trailing = widths.last().map_or(0, |_| rest + last);
             _ = write!(out, "{:trailing$}", "");
         }
@@ -92,8 +102,13 @@ fn arranged(args: &[String]) -> Result<(), String> {
     out.flush().map_err(|error| words(&error))
 }
 
-/// Entries in columns of one width, which tabs make.
-fn beside(out: &mut impl std::io::Write, rows: &[&str], most: usize, by_row: bool) -> std::io::Result<()> {
+/// Prints entries in columns of equal width, filled with tabs.
+fn beside(
+    out: &mut impl std::io::Write,
+    rows: &[&str],
+    most: usize,
+    by_row: bool,
+) -> std::io::Result<()> {
     let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
     let width = (longest / 8 + 1) * 8;
     let columns = (most / width).max(1);

@@ -1,4 +1,4 @@
-//! `dd`: blocks of bytes from one file to another.
+//! `dd`: copies blocks of bytes from one file to another.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::say::{open, out, say, words};
 
-/// What the operands ask for.
+/// The parsed operands.
 struct Copy<'a> {
     from: &'a str,
     to: Option<&'a str>,
@@ -22,18 +22,19 @@ struct Copy<'a> {
 }
 
 /// Runs dd.
-pub fn dd(args: &[String]) -> i32 {
+pub(crate) fn dd(args: &[String]) -> i32 {
     let start = Instant::now();
     let copied = read(args.get(1..).unwrap_or_default())
         .and_then(|copy| Ok((copied(&copy).map_err(|error| words(&error))?, copy)));
     match copied {
         Ok((bytes, copy)) => {
             if !copy.silent {
-                let (whole, part) = (bytes / copy.block, u64::from(!bytes.is_multiple_of(copy.block)));
+                let (whole, part) =
+                    (bytes / copy.block, u64::from(!bytes.is_multiple_of(copy.block)));
                 let seconds = start.elapsed().as_secs_f64();
-                eprintln!(
+                crate::say::note(format_args!(
                     "{whole}+{part} records in\n{whole}+{part} records out\n{bytes} bytes copied, {seconds:.3} s"
-                );
+                ));
             }
             0
         }
@@ -59,7 +60,8 @@ fn read(args: &[String]) -> Result<Copy<'_>, String> {
         lower: false,
     };
     for arg in args {
-        let (name, value) = arg.split_once('=').ok_or_else(|| format!("unrecognized operand '{arg}'"))?;
+        let (name, value) =
+            arg.split_once('=').ok_or_else(|| format!("unrecognized operand '{arg}'"))?;
         match name {
             "if" => copy.from = value,
             "of" => copy.to = Some(value),
@@ -87,7 +89,7 @@ fn read(args: &[String]) -> Result<Copy<'_>, String> {
     Ok(copy)
 }
 
-/// `4`, `2k`, `1M`, `512x2`.
+/// Reads a size: `4`, `2k`, `1M`, `512x2`.
 fn size(text: &str) -> Result<u64, String> {
     let mut total: u64 = 1;
     for part in text.split('x') {
@@ -114,17 +116,25 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn copied(copy: &Copy<'_>) -> io::Result<u64> {
-    let mut input = open(copy.from)
-        .map_err(|error| io::Error::other(format!("failed to open '{}': {}", copy.from, words(&error))))?;
+    let mut input = open(copy.from).map_err(|error| {
+        io::Error::other(format!("failed to open '{}': {}", copy.from, words(&error)))
+    })?;
     io::copy(&mut input.by_ref().take(copy.skip.saturating_mul(copy.block)), &mut io::sink())?;
-    let mut input = input.take(copy.count.map_or(u64::MAX, |count| count.saturating_mul(copy.block)));
+    let mut input =
+        input.take(copy.count.map_or(u64::MAX, |count| count.saturating_mul(copy.block)));
     let mut output: Box<dyn Write> = match copy.to {
         None => Box::new(out()),
         Some(path) => {
             let keep = copy.keep || copy.append || copy.seek > 0;
-            let file = OpenOptions::new().create(true).write(true).append(copy.append).truncate(!keep).open(path);
-            let mut file =
-                file.map_err(|error| io::Error::other(format!("failed to open '{path}': {}", words(&error))))?;
+            let file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .append(copy.append)
+                .truncate(!keep)
+                .open(path);
+            let mut file = file.map_err(|error| {
+                io::Error::other(format!("failed to open '{path}': {}", words(&error)))
+            })?;
             if copy.seek > 0 && !copy.append {
                 let start = copy.seek.saturating_mul(copy.block);
                 if !copy.keep {

@@ -1,4 +1,4 @@
-//! `diff`: what differs between two files or folders.
+//! `diff`: prints the differences of two files or folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,9 +35,9 @@ const OPTIONS: &[Known] = &[
     ('\0', "normal", Nothing),
 ];
 
-/// How the differences are written.
+/// The output format.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Form {
+pub(crate) enum Form {
     Normal,
     Unified(usize),
     Context(usize),
@@ -57,13 +57,13 @@ struct Diff {
     no_returns: bool,
     labels: Vec<String>,
     exclude: Vec<regex::bytes::Regex>,
-    /// The options, as they stand before the names of files below folders.
+    /// The options as written, which the headers of files in folders repeat.
     command: String,
     trouble: bool,
 }
 
-/// Runs diff: 0 where nothing differs, 1 where something does, 2 in trouble.
-pub fn diff(args: &[String]) -> i32 {
+/// Runs diff. Returns 0 if nothing differs, 1 if something does, 2 after an error.
+pub(crate) fn diff(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -89,7 +89,8 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         .collect();
     let line = options::read(&args, OPTIONS, true)?;
     let [left, right] = line.operands.as_slice() else {
-        return Err("two files or folders are compared; usage: diff [-uqrNiwbB] [-U N] LEFT RIGHT".to_owned());
+        return Err("two files or folders are compared; usage: diff [-uqrNiwbB] [-U N] LEFT RIGHT"
+            .to_owned());
     };
     let number = |text: &str| text.parse().map_err(|_| format!("invalid context length '{text}'"));
     let form = match (line.value("U"), line.value("C")) {
@@ -119,7 +120,10 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         no_blank_lines: line.has("B"),
         no_returns: line.has("strip-trailing-cr"),
         labels: values("L"),
-        exclude: values("x").iter().map(|glob| crate::pattern::names(glob, false)).collect::<Result<_, _>>()?,
+        exclude: values("x")
+            .iter()
+            .map(|glob| crate::pattern::names(glob, false))
+            .collect::<Result<_, _>>()?,
         command: args
             .iter()
             .filter(|word| word.starts_with('-') && word.len() > 1)
@@ -151,7 +155,8 @@ fn prepared(args: &[String]) -> Result<i32, String> {
 impl Diff {
     fn folders(&mut self, out: &mut impl Write, left: &str, right: &str) -> std::io::Result<bool> {
         let list = |path: &str| -> std::io::Result<BTreeSet<String>> {
-            let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let names = fs::read_dir(path)?
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             names.collect()
         };
         let (lefts, rights) = (list(left)?, list(right)?);
@@ -179,7 +184,12 @@ impl Diff {
                 }
                 (true, false) | (false, true) if both => {
                     let word = |folder| if folder { "directory" } else { "regular file" };
-                    writeln!(out, "File {one} is a {} while file {other} is a {}", word(kinds.0), word(kinds.1))?;
+                    writeln!(
+                        out,
+                        "File {one} is a {} while file {other} is a {}",
+                        word(kinds.0),
+                        word(kinds.1)
+                    )?;
                     true
                 }
                 _ => self.files(out, &one, &other, true)?,
@@ -188,10 +198,18 @@ impl Diff {
         Ok(differs)
     }
 
-    fn files(&mut self, out: &mut impl Write, left: &str, right: &str, below: bool) -> std::io::Result<bool> {
+    fn files(
+        &mut self,
+        out: &mut impl Write,
+        left: &str,
+        right: &str,
+        below: bool,
+    ) -> std::io::Result<bool> {
         let mut read = |path: &str| match whole(path) {
             Ok(bytes) => Some(bytes),
-            Err(error) if self.new_files && error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
+            Err(error) if self.new_files && error.kind() == std::io::ErrorKind::NotFound => {
+                Some(Vec::new())
+            }
             Err(error) => {
                 say("diff", format_args!("{path}: {}", words(&error)));
                 self.trouble = true;
@@ -209,7 +227,9 @@ impl Diff {
             writeln!(out, "Binary files {left} and {right} differ")?;
             return Ok(true);
         }
-        let lines = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let lines = |bytes: &[u8]| {
+            bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
         let (one, other) = (lines(&one), lines(&other));
         let keys = |lines: &[Vec<u8>]| lines.iter().map(|line| self.key(line)).collect::<Vec<_>>();
         let mut ops = capture_diff_slices(Algorithm::Myers, &keys(&one), &keys(&other));
@@ -226,8 +246,9 @@ impl Diff {
         if below {
             writeln!(out, "diff {}{left} {right}", self.command)?;
         }
-        let head =
-            |n: usize, path: &str| self.labels.get(n).cloned().unwrap_or_else(|| format!("{path}\t{}", moment(path)));
+        let head = |n: usize, path: &str| {
+            self.labels.get(n).cloned().unwrap_or_else(|| format!("{path}\t{}", moment(path)))
+        };
         match self.form {
             Form::Unified(around) => {
                 writeln!(out, "--- {}\n+++ {}", head(0, left), head(1, right))?;
@@ -242,7 +263,7 @@ impl Diff {
         Ok(true)
     }
 
-    /// What of a line is compared.
+    /// Returns the part of a line that is compared.
     fn key(&self, line: &[u8]) -> Vec<u8> {
         let mut key = line.to_vec();
         if self.no_returns && key.ends_with(b"\r\n") {
@@ -273,6 +294,7 @@ impl Diff {
 }
 
 fn moment(path: &str) -> String {
-    let (seconds, nanos) = fs::metadata(path).and_then(|found| found.modified()).map(clock::epoch).unwrap_or_default();
+    let (seconds, nanos) =
+        fs::metadata(path).and_then(|found| found.modified()).map(clock::epoch).unwrap_or_default();
     clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z")
 }

@@ -1,4 +1,4 @@
-//! `stat`, `chmod`: what is known of files.
+//! `stat`, `chmod`: the metadata of files.
 
 use std::fs::{self, Metadata};
 use std::io::Write as _;
@@ -8,11 +8,15 @@ use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::say::{about, out, say};
 
-const STAT: &[Known] =
-    &[('c', "format", Value), ('\0', "printf", Value), ('L', "dereference", Nothing), ('t', "terse", Nothing)];
+const STAT: &[Known] = &[
+    ('c', "format", Value),
+    ('\0', "printf", Value),
+    ('L', "dereference", Nothing),
+    ('t', "terse", Nothing),
+];
 
-/// `stat`: a file's size, kind and times.
-pub fn stat(args: &[String]) -> i32 {
+/// Runs `stat`: prints a file's size, type and times.
+pub(crate) fn stat(args: &[String]) -> i32 {
     let line = match options::read(args.get(1..).unwrap_or_default(), STAT, true) {
         Ok(line) if !line.operands.is_empty() => line,
         Ok(_) => {
@@ -68,7 +72,8 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
     };
     let changed = found.modified().map(clock::epoch).unwrap_or_default();
     let read = found.accessed().map(clock::epoch).unwrap_or(changed);
-    let full = |(seconds, nanos)| clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z");
+    let full =
+        |(seconds, nanos)| clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z");
     while let Some(letter) = letters.next() {
         if letter != '%' {
             out.push(letter);
@@ -77,7 +82,8 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
         let part = match letters.next() {
             Some('n') => path.to_owned(),
             Some('N') if kind == 'l' => {
-                let target = fs::read_link(path).map_or(String::new(), |target| target.to_string_lossy().into_owned());
+                let target = fs::read_link(path)
+                    .map_or(String::new(), |target| target.to_string_lossy().into_owned());
                 format!("'{path}' -> '{target}'")
             }
             Some('N') => format!("'{path}'"),
@@ -121,10 +127,12 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
     out
 }
 
-/// `chmod`: every file may be read, written and run here, so only their existence is looked at.
-pub fn chmod(args: &[String]) -> i32 {
-    let mut operands =
-        args.iter().skip(1).filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
+/// Runs `chmod`. Files have no permissions here, so it only checks that they exist.
+pub(crate) fn chmod(args: &[String]) -> i32 {
+    let mut operands = args
+        .iter()
+        .skip(1)
+        .filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
     if operands.next().is_none() {
         say("chmod", "missing operand; usage: chmod MODE FILE...");
         return 1;

@@ -1,4 +1,4 @@
-//! `du`: how much is in folders. A file's size is its length here: there are no blocks.
+//! `du`: prints the size of folders. A file's size is its length here: there are no blocks.
 
 use std::fs;
 use std::io::Write;
@@ -34,7 +34,7 @@ enum Unit {
 }
 
 /// Runs du.
-pub fn du(args: &[String]) -> i32 {
+pub(crate) fn du(args: &[String]) -> i32 {
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
         Ok(line) => line,
         Err(why) => {
@@ -45,7 +45,10 @@ pub fn du(args: &[String]) -> i32 {
     let most = match line.value("d").map(str::parse) {
         Some(Ok(most)) => most,
         Some(Err(_)) => {
-            say("du", format_args!("invalid maximum depth '{}'", line.value("d").unwrap_or_default()));
+            say(
+                "du",
+                format_args!("invalid maximum depth '{}'", line.value("d").unwrap_or_default()),
+            );
             return 1;
         }
         None if line.has("s") => 0,
@@ -90,9 +93,9 @@ impl<W: Write> Du<W> {
             return found.len();
         }
         let mut names: Vec<String> = match fs::read_dir(path) {
-            Ok(entries) => {
-                entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
-            }
+            Ok(entries) => entries
+                .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+                .collect(),
             Err(error) => {
                 about("du", &format!("cannot read directory '{path}'"), &error);
                 self.failed = true;
@@ -100,8 +103,10 @@ impl<W: Write> Du<W> {
             }
         };
         names.sort();
-        let size =
-            names.iter().map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1)).sum();
+        let size = names
+            .iter()
+            .map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1))
+            .sum();
         if depth <= self.most {
             self.line(size, path);
         }
@@ -117,7 +122,7 @@ impl<W: Write> Du<W> {
     }
 }
 
-/// A size in the unit that keeps it short, rounded up.
+/// Returns a size in a readable unit, rounded up.
 fn human(size: u64) -> String {
     let mut number = size as f64;
     for unit in ["", "K", "M", "G", "T"] {

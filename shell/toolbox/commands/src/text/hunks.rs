@@ -1,4 +1,4 @@
-//! The forms in which `diff` writes differences.
+//! The output formats of `diff`.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -7,14 +7,19 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 
 type Lines = [Vec<u8>];
 
-/// Differences of empty lines only are none.
-pub fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
+/// Removes the differences that consist of empty lines only.
+pub(crate) fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
     let blank = |lines: &Lines, range: Range<usize>| {
         lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
     };
     for op in ops {
-        if blank(one, op.old_range()) && blank(other, op.new_range()) && op.tag() != DiffTag::Equal {
-            *op = DiffOp::Equal { old_index: op.old_range().start, new_index: op.new_range().start, len: 0 };
+        if blank(one, op.old_range()) && blank(other, op.new_range()) && op.tag() != DiffTag::Equal
+        {
+            *op = DiffOp::Equal {
+                old_index: op.old_range().start,
+                new_index: op.new_range().start,
+                len: 0,
+            };
         }
     }
 }
@@ -30,8 +35,13 @@ fn put(out: &mut impl Write, sign: &str, lines: &Lines, range: Range<usize>) -> 
     Ok(())
 }
 
-/// `2c2`, `<`, `>`.
-pub fn normal(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines) -> io::Result<()> {
+/// Prints the normal format: `2c2`, `<`, `>`.
+pub(crate) fn normal(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => range.start.to_string(),
         1 => (range.start + 1).to_string(),
@@ -55,14 +65,20 @@ pub fn normal(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines) 
     Ok(())
 }
 
-/// The lines that a group of differences covers on both sides.
+/// Returns the lines that a group of differences covers on both sides.
 fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return (0..0, 0..0) };
     (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end)
 }
 
-/// `@@ -1,3 +1,4 @@`.
-pub fn unified(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines, around: usize) -> io::Result<()> {
+/// Prints the unified format: `@@ -1,3 +1,4 @@`.
+pub(crate) fn unified(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => format!("{},0", range.start),
         1 => (range.start + 1).to_string(),
@@ -84,8 +100,14 @@ pub fn unified(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines,
     Ok(())
 }
 
-/// `*** 1,3 ****`, `--- 1,4 ----`.
-pub fn context(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines, around: usize) -> io::Result<()> {
+/// Prints the context format: `*** 1,3 ****`, `--- 1,4 ----`.
+pub(crate) fn context(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => range.start.to_string(),
         1 => (range.start + 1).to_string(),

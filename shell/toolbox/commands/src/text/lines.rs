@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 
 use crate::say::{about, open, out, say, whole};
 
-/// Hands each file's bytes on; standard input where there is none.
+/// Calls a function with each file's bytes, or with standard input if no file is named.
 fn each(name: &str, files: &[String], mut put: impl FnMut(&[u8]) -> io::Result<()>) -> i32 {
     let mut status = 0;
     let standard = ["-".to_owned()];
@@ -28,9 +28,11 @@ fn operands(args: &[String]) -> Vec<String> {
     args.iter().skip(1).filter(|word| *word == "-" || !word.starts_with('-')).cloned().collect()
 }
 
-/// `tac`: the lines, the last one first.
-pub fn tac(args: &[String]) -> i32 {
-    if let Some(option) = args.iter().skip(1).find(|word| word.starts_with('-') && *word != "-" && *word != "--") {
+/// Runs `tac`: prints the lines in reverse order.
+pub(crate) fn tac(args: &[String]) -> i32 {
+    if let Some(option) =
+        args.iter().skip(1).find(|word| word.starts_with('-') && *word != "-" && *word != "--")
+    {
         say("tac", format_args!("option {option} is not known here"));
         return 1;
     }
@@ -48,8 +50,8 @@ pub fn tac(args: &[String]) -> i32 {
     if out.flush().is_ok() { status } else { 1 }
 }
 
-/// `rev`: each line's letters, the last one first.
-pub fn rev(args: &[String]) -> i32 {
+/// Runs `rev`: prints each line's characters in reverse order.
+pub(crate) fn rev(args: &[String]) -> i32 {
     let mut out = out();
     let status = each("rev", &operands(args), |bytes| {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -65,15 +67,17 @@ pub fn rev(args: &[String]) -> i32 {
     if out.flush().is_ok() { status } else { 1 }
 }
 
-/// `less`, `more`: the files, as there is nobody to turn pages.
-pub fn less(args: &[String]) -> i32 {
+/// Runs `less` and `more`: prints the files, since there is no terminal to page on.
+pub(crate) fn less(args: &[String]) -> i32 {
     let mut out = out();
-    let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| out.write_all(bytes));
+    let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| {
+        out.write_all(bytes)
+    });
     if out.flush().is_ok() { status } else { 1 }
 }
 
-/// `sponge`: all of the input first, then the file.
-pub fn sponge(args: &[String]) -> i32 {
+/// Runs `sponge`: reads all input before it writes the file.
+pub(crate) fn sponge(args: &[String]) -> i32 {
     let mut bytes = Vec::new();
     if let Err(error) = open("-").and_then(|mut input| input.read_to_end(&mut bytes)) {
         about("sponge", "-", &error);
@@ -82,16 +86,22 @@ pub fn sponge(args: &[String]) -> i32 {
     let append = args.iter().any(|word| word == "-a");
     let done = match operands(args).first() {
         Some(path) => {
-            let file = std::fs::OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
-            file.and_then(|mut file| file.write_all(&bytes)).inspect_err(|error| about("sponge", path, error))
+            let file = std::fs::OpenOptions::new()
+                .create(true)
+                .write(true)
+                .append(append)
+                .truncate(!append)
+                .open(path);
+            file.and_then(|mut file| file.write_all(&bytes))
+                .inspect_err(|error| about("sponge", path, error))
         }
         None => out().write_all(&bytes),
     };
     i32::from(done.is_err())
 }
 
-/// `dos2unix`: lines that end as here.
-pub fn dos2unix(args: &[String]) -> i32 {
+/// Runs `dos2unix`: converts line ends to LF.
+pub(crate) fn dos2unix(args: &[String]) -> i32 {
     converted(args, "dos2unix", |bytes| {
         let mut made = Vec::with_capacity(bytes.len());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -107,8 +117,8 @@ pub fn dos2unix(args: &[String]) -> i32 {
     })
 }
 
-/// `unix2dos`: lines that end as in DOS.
-pub fn unix2dos(args: &[String]) -> i32 {
+/// Runs `unix2dos`: converts line ends to CRLF.
+pub(crate) fn unix2dos(args: &[String]) -> i32 {
     converted(args, "unix2dos", |bytes| {
         let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -124,7 +134,7 @@ pub fn unix2dos(args: &[String]) -> i32 {
     })
 }
 
-/// Changes files in place; the standard input where there is none.
+/// Converts files in place, or standard input if no file is named.
 fn converted(args: &[String], name: &str, make: impl Fn(&[u8]) -> Vec<u8>) -> i32 {
     let files = operands(args);
     if files.is_empty() {

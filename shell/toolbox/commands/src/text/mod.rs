@@ -1,4 +1,4 @@
-//! Commands over texts and bytes that no crate has for WASI.
+//! Commands on texts and bytes for which no crate runs on WASI.
 
 mod bytes;
 mod cmp;
@@ -12,13 +12,13 @@ mod lines;
 mod sort;
 mod tree;
 
-pub use bytes::{hexdump, strings, xxd};
-pub use cmp::cmp;
-pub use column::column;
-pub use dd::dd;
-pub use diff::diff;
-pub use files::{chmod, stat};
-pub use folders::du;
-pub use lines::{dos2unix, less, rev, sponge, tac, unix2dos};
-pub use sort::sort;
-pub use tree::tree;
+pub(crate) use bytes::{hexdump, strings, xxd};
+pub(crate) use cmp::cmp;
+pub(crate) use column::column;
+pub(crate) use dd::dd;
+pub(crate) use diff::diff;
+pub(crate) use files::{chmod, stat};
+pub(crate) use folders::du;
+pub(crate) use lines::{dos2unix, less, rev, sponge, tac, unix2dos};
+pub(crate) use sort::sort;
+pub(crate) use tree::tree;

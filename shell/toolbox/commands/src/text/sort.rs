@@ -1,5 +1,5 @@
-//! `sort`: uutils', but for the two ways in which that asks for threads: whether the input is sorted (`-c`, `-C`), and the
-//! merge of what is sorted (`-m`), which is a sort.
+//! `sort`: uutils' implementation, except for the two modes that need threads there: the check for
+//! sorted input (`-c`, `-C`), and the merge of sorted files (`-m`), which sorts instead.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::fs;
 use crate::say::{about, say, whole};
 
 /// Runs sort.
-pub fn sort(args: &[String]) -> i32 {
+pub(crate) fn sort(args: &[String]) -> i32 {
     let mut options: Vec<String> = Vec::new();
     let mut files: Vec<String> = Vec::new();
     let (mut checks, mut silent) = (false, false);
@@ -25,13 +25,16 @@ pub fn sort(args: &[String]) -> i32 {
             }
             cluster if cluster.starts_with('-') && cluster.len() > 1 => {
                 // A letter that takes a value has the rest of its word, or the next word.
-                let (letters, value) =
-                    cluster.split_at(cluster.find(['k', 't', 'o', 'S', 'T']).unwrap_or(cluster.len()));
+                let (letters, value) = cluster
+                    .split_at(cluster.find(['k', 't', 'o', 'S', 'T']).unwrap_or(cluster.len()));
                 checks |= letters.contains(['c', 'C']);
                 silent |= letters.contains('C');
                 takes = value.len() == 1;
-                let kept: String =
-                    letters.chars().filter(|letter| !"cCm".contains(*letter)).chain(value.chars()).collect();
+                let kept: String = letters
+                    .chars()
+                    .filter(|letter| !"cCm".contains(*letter))
+                    .chain(value.chars())
+                    .collect();
                 if kept.len() > 1 {
                     options.push(kept);
                 }
@@ -45,16 +48,26 @@ pub fn sort(args: &[String]) -> i32 {
     if checks { check(options, &files, silent) } else { run(options, &files) }
 }
 
-const TAKING: [&str; 7] =
-    ["--key", "--field-separator", "--output", "--buffer-size", "--temporary-directory", "--sort", "--files0-from"];
+const TAKING: [&str; 7] = [
+    "--key",
+    "--field-separator",
+    "--output",
+    "--buffer-size",
+    "--temporary-directory",
+    "--sort",
+    "--files0-from",
+];
 
 fn run(options: Vec<String>, files: &[String]) -> i32 {
     let separator = (!files.is_empty()).then(|| "--".to_owned());
-    let words = std::iter::once("sort".to_owned()).chain(options).chain(separator).chain(files.iter().cloned());
+    let words = std::iter::once("sort".to_owned())
+        .chain(options)
+        .chain(separator)
+        .chain(files.iter().cloned());
     uu_sort::uumain(words.map(OsString::from).collect::<Vec<_>>().into_iter())
 }
 
-/// Sorted is what sorting leaves as it is.
+/// Checks for sorted input: input is sorted if sorting does not change it.
 fn check(mut options: Vec<String>, files: &[String], silent: bool) -> i32 {
     let file = files.first().map_or("-", String::as_str);
     if let Some(extra) = files.get(1) {
@@ -62,8 +75,9 @@ fn check(mut options: Vec<String>, files: &[String], silent: bool) -> i32 {
         return 2;
     }
     let folders = [std::env::var("TMPDIR").unwrap_or_default(), "/tmp".to_owned(), ".".to_owned()];
-    let folder =
-        folders.iter().find(|folder| !folder.is_empty() && fs::metadata(folder).is_ok_and(|found| found.is_dir()));
+    let folder = folders.iter().find(|folder| {
+        !folder.is_empty() && fs::metadata(folder).is_ok_and(|found| found.is_dir())
+    });
     let folder = folder.map_or(".", String::as_str);
     let (before, after) = (format!("{folder}/.sort-before"), format!("{folder}/.sort-after"));
     let done = whole(file).and_then(|mut bytes| {

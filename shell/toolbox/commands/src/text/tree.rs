@@ -1,4 +1,4 @@
-//! `tree`: folders drawn as a tree.
+//! `tree`: draws folders as a tree.
 
 use std::fs;
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ struct Tree<W: Write> {
 }
 
 /// Runs tree.
-pub fn tree(args: &[String]) -> i32 {
+pub(crate) fn tree(args: &[String]) -> i32 {
     match drawn(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -94,7 +94,9 @@ fn drawn(args: &[String]) -> Result<i32, String> {
         drawn.map_err(|error| words(&error))?;
     }
     if !line.has("noreport") {
-        let count = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        let count = |count: usize, one: &str, many: &str| {
+            format!("{count} {}", if count == 1 { one } else { many })
+        };
         let mut report = count(tree.folders, "directory", "directories");
         if !tree.folders_only {
             report = format!("{report}, {}", count(tree.files, "file", "files"));
@@ -111,10 +113,12 @@ impl<W: Write> Tree<W> {
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             let Ok(found) = fs::symlink_metadata(format!("{folder}/{name}")) else { continue };
-            let any =
-                |patterns: &[regex::bytes::Regex]| patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()));
+            let any = |patterns: &[regex::bytes::Regex]| {
+                patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
+            };
             let hidden = name.starts_with('.') && !self.hidden;
-            let unwanted = !found.is_dir() && (self.folders_only || !(self.wanted.is_empty() || any(&self.wanted)));
+            let unwanted = !found.is_dir()
+                && (self.folders_only || !(self.wanted.is_empty() || any(&self.wanted)));
             if !hidden && !unwanted && !any(&self.ignored) {
                 entries.push((name, found));
             }
@@ -132,7 +136,8 @@ impl<W: Write> Tree<W> {
             }
             self.out.write_all(if self.whole_paths { path.as_bytes() } else { name.as_bytes() })?;
             if found.is_symlink() {
-                let target = fs::read_link(&path).map_or(String::new(), |target| target.to_string_lossy().into_owned());
+                let target = fs::read_link(&path)
+                    .map_or(String::new(), |target| target.to_string_lossy().into_owned());
                 write!(self.out, " -> {target}")?;
             }
             if self.marks && found.is_dir() {
@@ -142,7 +147,8 @@ impl<W: Write> Tree<W> {
             if found.is_dir() {
                 self.folders += 1;
                 if depth < self.most {
-                    let indent = format!("{indent}{}", if last { "    " } else { "│\u{a0}\u{a0} " });
+                    let indent =
+                        format!("{indent}{}", if last { "    " } else { "│\u{a0}\u{a0} " });
                     self.below(&path, &indent, depth + 1)?;
                 }
             } else {

@@ -1,6 +1,9 @@
-//! From settings to the parts of a run: the wiring that `run`, `exec`, `repl` and `serve` share.
+//! The parts of a run, made from the settings: the wiring that `run`, `exec`, `repl` and `serve` share.
 
-use std::io::ErrorKind;
+mod interrupt;
+mod remote;
+mod store;
+
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,66 +11,69 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
-use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::{NoApprover, Preflight};
 use wattle_agent::capability::search::{Embedder, index_file};
-use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::catalog::Folders;
-use wattle_agent::ledger::{Keys, Signer};
+use wattle_agent::ledger::Signer;
 use wattle_agent::machine;
-use wattle_agent::model::{
-    ApiKey, Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel,
-    resolve,
-};
+use wattle_agent::model::{ApiKey, Cassette, Model, Recorder, RemoteModel};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
-use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, IssueFile, LazyState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError,
-    StoredSecrets, Tenant, TenantStore, is_session_id,
+    Access, Host, IssueFile, LazyState, Meter, ModelInference, SESSION_ID, Settings, Store, Tenant, TenantStore,
+    is_session_id,
 };
 
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
-/// How many steps a run may take where nothing says otherwise.
+pub(crate) use interrupt::{interrupt, interrupt_to};
+pub(crate) use remote::{endpoint, engine, variable};
+pub(crate) use store::{
+    host_files, keys, make_private, may_have_secrets, store, store_if_there, stored_secrets, tenant,
+};
+
+use remote::collector;
+use store::store_path;
+
+/// Default maximum number of steps of a run.
 pub(crate) const RUN_STEPS: u32 = 12;
 
-/// What is said of a key that is too short to be told from other text.
+/// The warning about a key that is too short to be recognized in other text.
 pub(crate) const SHORT_KEY: &str = "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
-/// How long the end of a process waits for telemetry that is on its way.
+/// Maximum time that the end of the process waits for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// What the commands work with.
+/// The settings of a command with the parts that follow from them.
 pub(crate) struct Setup {
     /// The settings.
     pub(crate) config: Config,
-    /// Engine, catalog, and the way out.
+    /// The engine, the catalog and the network.
     pub(crate) host: Host,
-    /// Holds programs to the policy, for as long as the process lives.
+    /// The check of programs against the policy, which remembers answers until the process ends.
     preflight: Arc<Preflight>,
 }
 
 /// A session of a tenant.
 pub(crate) struct Session {
-    /// Its id.
+    /// The session's id.
     pub(crate) id: String,
-    /// Where it is kept.
+    /// The store that keeps it.
     pub(crate) store: TenantStore,
 }
 
 impl Setup {
-    /// Makes the engine, loads the catalog, and warns of programs that were left out.
+    /// Creates the engine, loads the catalog, and warns about programs that are invalid.
     ///
     /// # Errors
-    /// Where the engine cannot be made.
+    /// If the engine cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
         let folders = folders(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
@@ -86,14 +92,14 @@ impl Setup {
         Ok(Setup { config, host, preflight })
     }
 
-    /// Gives telemetry that is on its way the time to be sent.
+    /// Waits for pending telemetry to be sent.
     pub(crate) async fn flush(&self) {
         if let Some(collector) = self.host.collector() {
             collector.flush(FLUSH).await;
         }
     }
 
-    /// How an agent runs, with the caller's own bound on steps where the settings have none.
+    /// Returns the settings of an agent, with at most `max_steps` steps unless a setting differs.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings {
@@ -108,10 +114,10 @@ impl Setup {
         Settings { machine, ai, timeout, dialect, prices, ..Settings::default() }
     }
 
-    /// The same for runs of that model, with what looks at their messages.
+    /// Returns the settings of an agent with its content guard, whose classifier asks `model`.
     ///
     /// # Errors
-    /// Where what is to be looked for cannot be.
+    /// If a pattern of the guard is invalid.
     pub(crate) fn run_settings(&self, max_steps: u32, model: &Arc<dyn Model>) -> Result<Settings, Fault> {
         let settings = self.settings(max_steps);
         let guard = &self.config.guard.value;
@@ -128,10 +134,10 @@ impl Setup {
         Ok(Settings { moderation: Some(moderation), ..settings })
     }
 
-    /// The model: a recording, or the endpoint; recorded where that is asked.
+    /// Opens the model: a recording, or the endpoint, recorded if `record` is set.
     ///
     /// # Errors
-    /// Where nothing says which model, or what says it is wrong.
+    /// If no setting names a model, or a setting is invalid.
     pub(crate) fn model(&self) -> Result<Arc<dyn Model>, Fault> {
         let wrong = |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
         let model: Arc<dyn Model> = match &self.config.cassette.value {
@@ -152,10 +158,10 @@ impl Setup {
         }
     }
 
-    /// The files of one run.
+    /// Opens the files of one run.
     ///
     /// # Errors
-    /// Where the root cannot be opened.
+    /// If the root cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
@@ -167,10 +173,10 @@ impl Setup {
         }))
     }
 
-    /// The session that the settings name.
+    /// Opens the session of the settings.
     ///
     /// # Errors
-    /// Where the id cannot be one, or the store cannot be opened.
+    /// If the id is invalid or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
         if !is_session_id(&id) {
@@ -179,18 +185,18 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
-    /// Leaves questions of the policy open, for whoever takes the run up, where nobody can be asked now.
+    /// Makes runs park at a call that needs approval, instead of asking.
     pub(crate) fn park(&mut self) {
         self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Where runs are kept; `None` where there can be no store, and the run is gone with the process.
+    /// Opens the store for the journal of a run; `None` without a store, when the run ends with the process.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
         self.store().inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message()))).ok()
     }
 
-    /// What a run needs to be taken up by a later command, as it stands in the journal.
+    /// Returns the journal's record of what a later command needs to resume the run.
     pub(crate) fn origin(&self) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned));
@@ -208,15 +214,15 @@ impl Setup {
         json!({"by": "run", "granted": granted})
     }
 
-    /// What the tenant has in the store, which is made if it is absent.
+    /// Opens the tenant's part of the store, and creates the store if it is absent.
     ///
     /// # Errors
-    /// If nothing says where it is, it cannot be opened, or the tenant's name is not one.
+    /// If the store cannot be opened, or the tenant's name is invalid.
     pub(crate) fn store(&self) -> Result<TenantStore, Fault> {
         store(&self.config)
     }
 
-    /// Those files as a shell may see them that no program stands before: held to the policy at each access.
+    /// Restricts the files to what the policy allows a shell that runs outside of any program.
     pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
         if self.preflight.policy().is_open() {
             return Arc::clone(files);
@@ -226,34 +232,34 @@ impl Setup {
         Arc::new(files.guarded(Arc::new(admit)))
     }
 
-    /// The grants of a run that works on that, held to the policy.
+    /// Returns the grants of a run, guarded by the policy.
     pub(crate) fn grants(&self, access: Access) -> Arc<Grants> {
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
 
-    /// The tenant that runs belong to.
+    /// Returns the tenant of the runs.
     ///
     /// # Errors
-    /// Where the name cannot be one.
+    /// If the name is invalid.
     pub(crate) fn tenant(&self) -> Result<Tenant, Fault> {
         tenant(&self.config)
     }
 
-    /// The key that the tenant's traces are sealed with; `None` where there is no folder to keep keys in.
+    /// Returns the key that seals the tenant's traces; `None` if there is no folder for keys.
     ///
     /// # Errors
-    /// Where the tenant's name cannot be one, or the key cannot be had.
+    /// If the tenant's name is invalid or the key cannot be opened.
     pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
         let tenant = self.tenant()?;
         let signer = keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any, with
-    /// the meter that counts what programs take of it. Tickets go to the workdir.
+    /// Assembles what a run has access to: files, state, the network, and a model with the meter of its
+    /// use by programs. Without a session the run has a state of its own. Tickets go to the workdir.
     ///
     /// # Errors
-    /// Where the tenant's name cannot be one.
+    /// If the tenant's name is invalid.
     pub(crate) fn access(
         &self,
         files: Arc<Files>,
@@ -284,7 +290,8 @@ impl Setup {
         Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, secrets, trusted, ..base })
     }
 
-    /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
+    /// Returns the tenant's state, which opens the store on first use. Without a store the state ends
+    /// with the run.
     fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
         match store_path(&self.config) {
             Ok(path) => {
@@ -296,74 +303,7 @@ impl Setup {
     }
 }
 
-/// What the tenant that the settings name has in the store, which is made if it is absent.
-///
-/// # Errors
-/// If nothing says where it is, it cannot be opened, or the tenant's name is not one.
-pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
-    let tenant = tenant(config)?;
-    let store = Store::open(store_path(config)?, config.session_ttl.value.0).map_err(no_store)?;
-    Ok(store.tenant(&tenant))
-}
-
-/// As [`store`]; `None` if the file is absent.
-///
-/// # Errors
-/// As [`store`].
-pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
-    match store_path(config) {
-        Ok(path) if path.exists() => store(config).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn no_store(error: StoreError) -> Fault {
-    Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
-}
-
-/// The tenant that the settings name.
-///
-/// # Errors
-/// Where the name cannot be one.
-pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
-    Tenant::new(&config.tenant.value).map_err(|error| Fault::configuration(error.to_string()))
-}
-
-/// The secrets of the tenant in the store.
-///
-/// # Errors
-/// Where the store or the key cannot be had.
-pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
-    let (store, keys) = (store(config)?, keys(config));
-    let keys = keys.ok_or_else(|| Fault::configuration("there is no folder that keys are kept in"))?;
-    let cipher = keys.cipher(store.tenant().as_str()).map_err(|error| Fault::configuration(error.to_string()))?;
-    Ok(StoredSecrets::new(store, cipher))
-}
-
-/// Returns false if the tenant has no secrets in the store, as far as that can be seen without opening or making anything.
-pub(crate) fn may_have_secrets(config: &Config) -> bool {
-    let made = store_path(config).is_ok_and(Path::exists);
-    made && tenant(config).is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
-}
-
-/// Where the telemetry of runs goes, as the variables that all programs have in common say.
-///
-/// # Errors
-/// Where they make no sense.
-fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
-    let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
-    let Some(endpoint) = given("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
-    let settings = CollectorSettings {
-        endpoint,
-        headers: given("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default(),
-        service: given("OTEL_SERVICE_NAME").unwrap_or_default(),
-        content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").is_some_and(|text| text.trim() == "true"),
-    };
-    let collector = Collector::new(&settings, host.egress());
-    collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))
-}
-
-/// What programs and runs may use.
+/// Returns the limits of programs and runs.
 fn limits(config: &Config) -> Limits {
     let bytes = |setting: NonZeroU32| usize::try_from(u64::from(setting.get()) << 20).unwrap_or(usize::MAX);
     let run = AccountLimits {
@@ -374,157 +314,25 @@ fn limits(config: &Config) -> Limits {
     Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
 }
 
-/// Where what is compiled is kept for other processes.
+/// Returns the folder of compiled programs, which all processes share.
 fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
-/// The keys of traces: beside the store, where there is one.
-pub(crate) fn keys(config: &Config) -> Option<Keys> {
-    let folder = store_path(config).ok()?.parent()?;
-    Some(Keys::new(folder.join("keys")))
-}
-
-/// The files of the host's own: where they lie in a workdir, runs do not change what decides about later runs, and do not see the rest.
-pub(crate) fn host_files(config: &Config) -> HostFiles {
-    let places = Places::of_user();
-    let mut files = HostFiles::default();
-    for folder in &config.catalog.value {
-        files = files.protect(folder, "a folder of programs");
-    }
-    if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
-        files = files.protect(folder, "the folder of the user's settings");
-    }
-    if let Some(trust) = &places.trust {
-        files = files.hide(trust, "the list of trusted folders");
-    }
-    if let Some(state) = &places.state {
-        files = files.hide(state, "the folder of the token and of histories");
-    }
-    if let Ok(store) = store_path(config) {
-        files = files.hide_database(store, "the store");
-        if let Some(folder) = store.parent() {
-            files = files.hide(folder.join("keys"), "the folder of keys");
-        }
-    }
-    match places.cache {
-        Some(cache) => files.hide(cache, "the folder of caches"),
-        None => files,
-    }
-}
-
-/// The folders that the settings name, over the built-in programs; what is left out is told.
+/// Loads the catalog of the settings over the built-in programs, and warns about invalid programs.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
 }
 
-/// The search engine that the settings mean.
-///
-/// # Errors
-/// What is wrong with them; told to whoever searches, since all else works without.
-pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
-    let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
-    let url = config.search_url.value.as_deref();
-    Engine::new(&EngineSettings { kind, url, key_variable: &config.search_key_env.value }, egress, variable)
-}
-
-/// The file for a tenant's index of a workdir's files; `None` if there can be none.
+/// Returns the file of a tenant's search index of a workdir; `None` without a folder for caches.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))
 }
 
-/// The endpoint that the settings mean.
-///
-/// # Errors
-/// Where nothing says which, or what says it is wrong.
-pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
-    let settings = EndpointSettings {
-        provider: config.provider.value.as_deref(),
-        base_url: config.base_url.value.as_deref(),
-        model: config.model.value.as_deref(),
-        api_key_env: config.api_key_env.value.as_deref(),
-        embed_model: config.embed_model.value.as_deref(),
-    };
-    resolve(&settings, variable).map_err(|error| no_endpoint(&error))
-}
-
-/// The value of an environment variable that is text.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn no_endpoint(error: &EndpointError) -> Fault {
-    let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
-    if error.kind() == EndpointErrorKind::NothingSet && !key {
-        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\n\
-                       or name an endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
-        return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
-    }
-    Fault::configuration(error.to_string())
-}
-
-/// The path of the store.
-fn store_path(config: &Config) -> Result<&Path, Fault> {
-    let Some(path) = config.store.value.as_deref() else {
-        return Err(Fault::configuration("there is no home directory to keep the store in").hint("give `--store FILE`"));
-    };
-    match path.to_str() {
-        Some(url) if url.contains("://") => {
-            Err(Fault::configuration(format!("the store `{url}` is a URL, and stores are files"))
-                .hint("give `--store FILE`"))
-        }
-        _ => Ok(path),
-    }
-}
-
-/// Makes a folder that only the user can look into; one that is there stays as it is.
-pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(folder) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made,
-    }
-}
-
-/// Is cancelled when the user interrupts; a second interrupt ends the process. From the call on, no interrupt is missed.
-pub(crate) fn interrupt() -> CancellationToken {
-    let cancel = CancellationToken::new();
-    interrupt_to(&cancel);
-    cancel
-}
-
-/// Cancels that when the user interrupts, as [`interrupt`] does.
-pub(crate) fn interrupt_to(cancel: &CancellationToken) {
-    let token = cancel.clone();
-    // Where interrupts cannot be had, the system's own way with them stays: the process ends.
-    if let Ok(mut interrupts) = interrupts() {
-        tokio::spawn(async move {
-            interrupts.recv().await;
-            token.cancel();
-            output::note("stopping … (again to stop at once)");
-            interrupts.recv().await;
-            std::process::exit(130);
-        });
-    }
-}
-
-#[cfg(unix)]
-fn interrupts() -> std::io::Result<tokio::signal::unix::Signal> {
-    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
-}
-
-#[cfg(windows)]
-fn interrupts() -> std::io::Result<tokio::signal::windows::CtrlC> {
-    tokio::signal::windows::ctrl_c()
-}
-
-/// How the process ends after a run that ended so.
+/// Returns the exit code for the ending of a run.
 pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
     match ending {
         machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,

@@ -1,6 +1,10 @@
-//! `wattle serve` as an operator meets it. What the server does with requests is tested with the server.
+//! `wattle serve` as a process. The tests of the server crate cover its answers to requests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod load;
+mod manual;
+mod poison;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +20,7 @@ fn wattle(home: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A server that listens, its address, and the token that it showed.
+/// A running server, its address, and the token that it printed.
 struct Served {
     child: Child,
     address: String,
@@ -25,8 +29,13 @@ struct Served {
 
 impl Served {
     fn start(home: &Path, provider: &Provider) -> Served {
+        Served::start_with(home, provider, &[])
+    }
+
+    fn start_with(home: &Path, provider: &Provider, more: &[&str]) -> Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
+        let args = [&args[..], more].concat();
         let mut served = Served { child: wattle(home, &args).spawn().unwrap(), address: String::new(), token: None };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
@@ -36,7 +45,7 @@ impl Served {
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
                 served.address = address.to_owned();
-                // Whoever starts a server reads what it says to its end.
+                // Reads the rest, so that the server never blocks on a full pipe.
                 std::thread::spawn(move || lines.for_each(drop));
                 return served;
             }
@@ -44,19 +53,23 @@ impl Served {
     }
 
     fn ask(&self, token: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        self.try_ask(token, body).unwrap()
+    }
+
+    fn try_ask(&self, token: &str, body: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(&self.address)?;
         let (address, length) = (&self.address, body.len());
         let request = format!(
             "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\
              Connection: close\r\n\r\n{body}"
         );
-        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
-    /// Tells the server to stop, as service managers do.
+    /// Stops the server by a termination signal, like a service manager.
     fn stop(mut self) {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
@@ -66,7 +79,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // A test that failed leaves no server behind; one that has ended cannot be killed.
+        // Fails only if the server has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -74,7 +87,7 @@ impl Drop for Served {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn every_thread_of_a_server_stands_behind_the_walls() {
+fn every_thread_of_a_server_is_confined() {
     let home = tempfile::tempdir().unwrap();
     let provider = Provider::start([Answer::text("ToolCall::Response(\"hi\")")]);
     let served = Served::start(home.path(), &provider);
@@ -124,7 +137,7 @@ fn a_chat_is_answered_and_the_token_is_kept() {
 }
 
 #[test]
-fn what_keeps_the_server_from_starting_is_told() {
+fn a_server_that_cannot_start_reports_why() {
     let home = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -134,10 +147,10 @@ fn what_keeps_the_server_from_starting_is_told() {
         (&["--listen", &address], &model, 1, "failed to listen on"),
         (&["--listen", "0.0.0.0:0"], &model, 3, "WATTLE_TOKEN"),
         (&["--listen", "nowhere"], &model, 2, "give an address and a port"),
-        (&["--allow-origin", "app.example"], &model, 2, "is no origin"),
-        (&["--allow-name", "http://a"], &model, 2, "is no host name"),
-        (&["--write"], &model, 2, "`--write` is not for a server"),
-        (&["--session", "s"], &model, 2, "`--session` is not for a server"),
+        (&["--allow-origin", "app.example"], &model, 2, "is not an origin"),
+        (&["--allow-name", "http://a"], &model, 2, "is not a host name"),
+        (&["--write"], &model, 2, "unexpected argument '--write'"),
+        (&["--session", "s"], &model, 2, "unexpected argument '--session'"),
     ] {
         let (exited, stderr) = ended(&mut wattle(home.path(), &[&["serve"], args, model].concat()));
         assert_eq!(exited, Some(code), "{args:?}: {stderr}");
@@ -149,9 +162,10 @@ fn what_keeps_the_server_from_starting_is_told() {
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
 }
 
-/// A server that is killed while it asks the model leaves the run open; the next one answers it, and the session goes on from there.
+/// A server that is killed during a model request leaves the run open. The next server resumes it, and
+/// the session continues.
 #[test]
-fn what_a_killed_server_left_open_the_next_one_takes_up() {
+fn a_server_resumes_the_runs_of_a_killed_one() {
     let home = tempfile::tempdir().unwrap();
     let provider = Provider::start([
         Answer::text("ToolCall::Wat(```wat\n(resv (str.from_int (kv.incr? \"n\" 1)))\n(i32.const 0)\n```)"),
@@ -187,9 +201,6 @@ fn what_a_killed_server_left_open_the_next_one_takes_up() {
     assert!(said.contains("still here"), "{said}");
     let asked = provider.requests().last().unwrap().messages();
     assert!(asked.iter().any(|text| text.contains("(step 1)] Execution result:\n1")), "{asked:#?}");
-    assert!(
-        asked.iter().any(|text| text.contains("counted")),
-        "the answer of the run stands in its session: {asked:#?}"
-    );
+    assert!(asked.iter().any(|text| text.contains("counted")), "the session has the answer of the run: {asked:#?}");
     served.stop();
 }

@@ -1,0 +1,113 @@
+//! The commands for authors of programs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::flags::CatalogFlags;
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Files, names of catalog programs, or `-` for stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Apply safe fixes to the files; `-` is printed on stdout
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Print what each program can touch
+    #[arg(long)]
+    pub(crate) authority: bool,
+    /// Print the findings as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
+}
+
+/// Arguments of `expand`.
+#[derive(Debug, Args)]
+pub(crate) struct ExpandArgs {
+    /// The program; `-` reads it from stdin
+    pub(crate) file: PathBuf,
+}
+
+/// The commands of `catalog`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogCommand {
+    /// List the programs
+    List {
+        /// Print the programs as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Find programs about a topic, the most relevant first
+    Search {
+        /// The words to search for
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Print the programs as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Write a new program that works, as a starting point
+    New(NewArgs),
+    /// Run the examples of programs on their fixtures
+    Test {
+        /// Program names, files and folders [default: the whole catalog]
+        #[arg(value_name = "NAME|FILE|DIR")]
+        what: Vec<String>,
+        /// Print the results as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Format program files in the standard layout
+    Fmt(FmtArgs),
+    /// Show one program: its usage, its examples and its text
+    Show {
+        /// The program's name
+        name: String,
+        /// Print the program as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+}
+
+/// Arguments of `catalog new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The program's name: lowercase letters, digits, `_` and `.`
+    pub(crate) name: String,
+    /// Write to this folder [default: the last catalog folder, else .]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print the file's path as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
+}
+
+/// Arguments of `catalog fmt`.
+#[derive(Debug, Args)]
+pub(crate) struct FmtArgs {
+    /// Files and folders; `-` is stdin [default: the catalog folders]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    /// List the files that would change, and fail if there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print the result for each file as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
+}

@@ -1,0 +1,346 @@
+//! The options that are settings, in groups. Each command lists the groups that it uses.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::Args;
+use wattle_agent::DialectSetting;
+use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::web::EngineKind;
+use wattle_agent::machine::Dollars;
+
+use crate::config::{Layer, Sandbox, Span, count, dollars};
+
+/// Declares groups of options. Each option sets the field of [`Layer`] behind its arrow.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $group:ident {
+        $($(#[$attribute:meta])* $name:ident: $type:ty => |$value:ident| $set:expr;)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Args)]
+        #[command(next_help_heading = "Settings")]
+        pub(crate) struct $group {
+            $($(#[$attribute])* pub(crate) $name: $type,)*
+        }
+
+        impl $group {
+            fn set(self, layer: &mut Layer) {
+                $(let $value = self.$name; layer.$name = $set;)*
+            }
+        }
+
+        impl From<$group> for Layer {
+            fn from(flags: $group) -> Layer {
+                let mut layer = Layer::default();
+                flags.set(&mut layer);
+                layer
+            }
+        }
+    )*};
+}
+
+groups! {
+    /// The model, or the recording that replaces it.
+    ModelFlags {
+        /// Use this model
+        #[arg(long, value_name = "NAME")]
+        model: Option<String> => |value| value.map(Some);
+        /// Answer from a recording instead of a model
+        #[arg(long, value_name = "FILE")]
+        cassette: Option<PathBuf> => |value| value.map(Some);
+    }
+
+    /// The endpoint that serves the model.
+    EndpointFlags {
+        /// Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1
+        #[arg(long, value_name = "URL")]
+        base_url: Option<String> => |value| value.map(Some);
+        /// Read the API key from this environment variable
+        #[arg(long, value_name = "VAR")]
+        api_key_env: Option<String> => |value| value.map(Some);
+        /// Use a well-known endpoint: openrouter, openai, ollama, …
+        #[arg(long, value_name = "PRESET")]
+        provider: Option<String> => |value| value.map(Some);
+    }
+
+    /// The recording of the model's answers.
+    RecordFlags {
+        /// Record the model's answers in a file
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf> => |value| value.map(Some);
+    }
+
+    /// The limits of an agent run, and the form of its calls.
+    RunLimitFlags {
+        /// Limit the steps of a run
+        #[arg(long, value_name = "N", value_parser = count)]
+        max_steps: Option<NonZeroU32> => |value| value.map(Some);
+        /// Limit the tokens of a run
+        #[arg(long, value_name = "N", value_parser = count)]
+        max_tokens_total: Option<NonZeroU32> => |value| value.map(Some);
+        /// Limit the cost of a run in dollars, such as 0.50
+        #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+        max_cost: Option<Dollars> => |value| value.map(Some);
+        /// Choose the form of calls: text, native or auto [default: auto]
+        #[arg(long, value_name = "DIALECT")]
+        dialect: Option<DialectSetting> => |value| value;
+    }
+
+    /// The time limit of a run.
+    TimeFlags {
+        /// Limit the time of a run, such as 90s or 2m
+        #[arg(long, value_name = "TIME")]
+        timeout: Option<Span> => |value| value.map(Some);
+    }
+
+    /// The requests that programs make to models.
+    AiFlags {
+        /// Limit the requests of programs to the model [default: 50]
+        #[arg(long, value_name = "N", value_parser = count)]
+        ai_calls: Option<NonZeroU32> => |value| value;
+        /// Limit the tokens of these requests and answers [default: 500000]
+        #[arg(long, value_name = "N", value_parser = count)]
+        ai_tokens: Option<NonZeroU32> => |value| value;
+        /// Use this model for embeddings
+        #[arg(long, value_name = "NAME")]
+        embed_model: Option<String> => |value| value.map(Some);
+    }
+
+    /// The search engine for the web.
+    SearchFlags {
+        /// Search the web with this engine: searxng, brave or page
+        #[arg(long, value_name = "KIND")]
+        search_engine: Option<EngineKind> => |value| value.map(Some);
+        /// Send searches to this URL
+        #[arg(long, value_name = "URL")]
+        search_url: Option<String> => |value| value.map(Some);
+        /// Read the engine's key from a variable [default: WATTLE_SEARCH_KEY]
+        #[arg(long, value_name = "VAR")]
+        search_key_env: Option<String> => |value| value;
+    }
+
+    /// What a run changes outside of its overlay.
+    WriteFlags {
+        /// Write to the workdir directly, without the overlay
+        #[arg(long)]
+        write: bool => |value| value.then_some(true);
+        /// Apply the overlay's changes to the workdir at the end
+        #[arg(long)]
+        apply: bool => |value| value.then_some(true);
+        /// Trust the run; implies --write
+        #[arg(long)]
+        exec: bool => |value| value.then_some(true);
+    }
+
+    /// The hosts that are not public.
+    HostFlags {
+        /// Allow a host that is not public; repeatable
+        #[arg(long, value_name = "HOST[:PORT]")]
+        allow_host: Vec<HostRule> => |value| given(value);
+    }
+
+    /// The policy.
+    PolicyFlags {
+        /// Allow what matches a rule, such as http or write:notes; repeatable
+        #[arg(long, value_name = "RULE")]
+        allow: Vec<Rule> => |value| given(value);
+        /// Ask before what matches a rule, such as kv.set; repeatable
+        #[arg(long, value_name = "RULE")]
+        ask: Vec<Rule> => |value| given(value);
+        /// Deny what matches a rule, such as host:*.example.com; repeatable
+        #[arg(long, value_name = "RULE")]
+        deny: Vec<Rule> => |value| given(value);
+    }
+
+    /// The session of a run.
+    SessionFlags {
+        /// Continue this session, with its conversation and its state
+        #[arg(long, value_name = "ID")]
+        session: Option<String> => |value| value.map(Some);
+    }
+
+    /// The store and the tenant in it.
+    StoreFlags {
+        /// Keep sessions and runs in this file
+        #[arg(long, value_name = "FILE")]
+        store: Option<PathBuf> => |value| value.map(Some);
+        /// Act for this tenant [default: default]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String> => |value| value;
+    }
+
+    /// The confinement of the process.
+    SandboxFlags {
+        /// Confine the process itself: on or off [default: on]
+        #[arg(long, value_name = "SWITCH")]
+        sandbox: Option<Sandbox> => |value| value;
+    }
+
+    /// The amount of output on stderr.
+    VerboseFlags {
+        /// Show programs and observations in full, and debug messages
+        #[arg(short, long)]
+        verbose: bool => |value| value.then_some(true);
+    }
+
+    /// The workdir.
+    RootFlags {
+        /// Work in this folder [default: .]
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf> => |value| value;
+    }
+
+    /// The folders of programs.
+    FolderFlags {
+        /// Load programs from a folder; repeatable
+        #[arg(long, value_name = "DIR")]
+        catalog: Vec<PathBuf> => |value| given(value);
+    }
+}
+
+/// Returns `None` for an empty list: the option is absent.
+fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+/// Declares the settings of a command as a list of groups, which become one layer.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $group:ident,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Args)]
+        pub(crate) struct $name {
+            $(#[command(flatten)] $field: $group,)*
+        }
+
+        impl From<$name> for Layer {
+            fn from(flags: $name) -> Layer {
+                let mut layer = Layer::default();
+                $(flags.$field.set(&mut layer);)*
+                layer
+            }
+        }
+    )*};
+}
+
+settings! {
+    /// Every option that is a setting: those of `run`, `repl`, `config show`, and of `wattle` itself.
+    Flags {
+        model: ModelFlags,
+        endpoint: EndpointFlags,
+        record: RecordFlags,
+        limits: RunLimitFlags,
+        time: TimeFlags,
+        ai: AiFlags,
+        search: SearchFlags,
+        write: WriteFlags,
+        hosts: HostFlags,
+        policy: PolicyFlags,
+        session: SessionFlags,
+        store: StoreFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `session resume`, whose session is an argument.
+    ResumeFlags {
+        model: ModelFlags,
+        endpoint: EndpointFlags,
+        record: RecordFlags,
+        limits: RunLimitFlags,
+        time: TimeFlags,
+        ai: AiFlags,
+        search: SearchFlags,
+        write: WriteFlags,
+        hosts: HostFlags,
+        policy: PolicyFlags,
+        store: StoreFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `serve`. Its runs write nothing to the workdir, and each request names its session.
+    ServeFlags {
+        model: ModelFlags,
+        endpoint: EndpointFlags,
+        record: RecordFlags,
+        limits: RunLimitFlags,
+        time: TimeFlags,
+        ai: AiFlags,
+        search: SearchFlags,
+        hosts: HostFlags,
+        policy: PolicyFlags,
+        store: StoreFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `exec`. The program may ask a model, but there is no agent loop to limit.
+    ExecFlags {
+        model: ModelFlags,
+        endpoint: EndpointFlags,
+        record: RecordFlags,
+        time: TimeFlags,
+        ai: AiFlags,
+        search: SearchFlags,
+        write: WriteFlags,
+        hosts: HostFlags,
+        policy: PolicyFlags,
+        session: SessionFlags,
+        store: StoreFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `shell`. A script reaches files, and neither a model nor the network.
+    ShellFlags {
+        time: TimeFlags,
+        write: WriteFlags,
+        policy: PolicyFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+    }
+
+    /// The settings of `doctor`, which checks each of them.
+    DoctorFlags {
+        model: ModelFlags,
+        endpoint: EndpointFlags,
+        search: SearchFlags,
+        hosts: HostFlags,
+        store: StoreFlags,
+        sandbox: SandboxFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `replay`, which asks no model and reaches no network.
+    ReplayFlags {
+        store: StoreFlags,
+        verbose: VerboseFlags,
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of `eval`. The tasks themselves set the limits of their runs.
+    EvalFlags {
+        endpoint: EndpointFlags,
+        verbose: VerboseFlags,
+        folders: FolderFlags,
+    }
+
+    /// The settings of commands that read the catalog.
+    CatalogFlags {
+        root: RootFlags,
+        folders: FolderFlags,
+    }
+}

@@ -1,0 +1,207 @@
+//! The commands for what runs leave behind: sessions, traces, ledgers and variables.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use wattle_agent::capability::secrets::SecretHost;
+
+use super::flags::{ResumeFlags, StoreFlags};
+
+/// The commands of `session`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the sessions, the last used first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// List the runs, the newest first
+    Runs {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Show the conversation of a session
+    Show {
+        /// The session
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Continue a session, like `repl --session`
+    Resume {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: Box<ResumeFlags>,
+    },
+    /// Copy a session with its state
+    Fork {
+        /// The session
+        id: String,
+        /// The id of the copy [default: a new one]
+        new: Option<String>,
+        /// Print the id as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Print a session as JSON for `import`
+    Export {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Import an exported session
+    Import {
+        /// The file; `-` reads it from stdin
+        file: PathBuf,
+        /// Import the session under this id [default: its own]
+        #[arg(long = "as", value_name = "ID")]
+        id: Option<String>,
+        /// Print the id as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Allow another attempt at a run that ended its process twice
+    Release {
+        /// The run
+        run: String,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Remove sessions with their state
+    Rm {
+        /// The sessions
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+}
+
+/// The commands of `trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Show the calls of runs in order
+    Show {
+        /// Select the run with this id or prefix of an id [default: all]
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        #[command(flatten)]
+        trace: TraceArgs,
+    },
+    /// Apply a jq filter to the array of all calls
+    Query {
+        /// The filter, such as `map(select(.exit_code != 0)) | length`
+        filter: String,
+        /// A trace, or a folder with traces in it or below it
+        #[arg(default_value = ".", value_name = "FILE|DIR")]
+        path: PathBuf,
+    },
+    /// Summarize the calls, the failures and the open tickets
+    Digest(TraceArgs),
+    /// List the active agents, without arguments and outputs
+    Feed(TraceArgs),
+}
+
+/// Arguments of the commands that read traces.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// A trace, or a folder with traces in it or below it
+    #[arg(default_value = ".", value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The commands of `ledger`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Verify the seals of a folder's trace
+    Verify {
+        /// The folder
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Select the run with this id or prefix of an id
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        /// Verify with this public key: 64 hexadecimal digits
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Print the tenant's public key, which verifies its traces
+    Key {
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+}
+
+/// The commands of `vars`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VarsCommand {
+    /// Print the value of a variable
+    Get {
+        /// The variable's name
+        name: String,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Set a variable
+    Set {
+        /// The variable's name
+        name: String,
+        /// The value; `-` reads it from stdin
+        value: String,
+        /// Encrypt the value; requests refer to it by `${secret:NAME}`
+        #[arg(long, requires = "host")]
+        secret: bool,
+        /// Send the secret only to this host; repeatable
+        #[arg(long, value_name = "HOST", requires = "secret")]
+        host: Vec<SecretHost>,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// List the names of the variables
+    List {
+        /// The prefix of the names
+        #[arg(default_value = "")]
+        prefix: String,
+        /// List the secrets, with the hosts that may receive them
+        #[arg(long)]
+        secret: bool,
+        /// Print JSON, with the values of variables
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Remove a variable
+    Rm {
+        /// The variable's name
+        name: String,
+        /// Remove the secret of that name
+        #[arg(long)]
+        secret: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+}

@@ -1,0 +1,163 @@
+//! The commands that run programs and models.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use wattle_server::{HostName, Origin};
+
+use super::flags::{EvalFlags, ExecFlags, Flags, ReplayFlags, ServeFlags, ShellFlags};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The request; `-` reads it from stdin
+    #[arg(required_unless_present_any = ["resume", "fork"])]
+    pub(crate) prompt: Option<String>,
+    /// Resume a stopped or parked run; `last` is the newest
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
+    pub(crate) resume: Option<String>,
+    /// Approve a pending call, such as 2.1; repeatable
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) approve: Vec<String>,
+    /// Deny a pending call; repeatable
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) refuse: Vec<String>,
+    /// Retry a run that was parked because it ended its process twice
+    #[arg(long, requires = "resume", conflicts_with_all = ["prompt", "fork"])]
+    pub(crate) release: bool,
+    /// Start a new run from a step of an earlier run
+    #[arg(long, value_name = "RUN", requires = "step")]
+    pub(crate) fork: Option<String>,
+    /// Fork after this step; 0 is the beginning of the run
+    #[arg(long, value_name = "N", requires = "fork")]
+    pub(crate) step: Option<u32>,
+    /// Park the run when a call needs approval, instead of asking
+    #[arg(long)]
+    pub(crate) park: bool,
+    /// Print the run's events on stdout, one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the answer to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run; `last` is the newest
+    pub(crate) run: String,
+    /// Skip the programs of the steps before this one
+    #[arg(long, value_name = "STEP", default_value_t = 1)]
+    pub(crate) from: u32,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: ReplayFlags,
+}
+
+/// Arguments of `repl`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReplArgs {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// The text below the help of `serve`.
+const AFTER_SERVE: &str = "The variable `WATTLE_TOKEN` sets the token, and `WATTLE_AGENT_EXEC=1` lets requests ask for \
+                           trusted runs.\nRuns write nothing to the workdir, and each request names its session.";
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_SERVE)]
+pub(crate) struct ServeArgs {
+    /// Listen on this address; port 0 selects a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]
+    pub(crate) listen: String,
+    /// Accept this name in the header `Host`; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_name: Vec<HostName>,
+    /// Accept requests of a site, such as https://app.example; repeatable
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<Origin>,
+    #[command(flatten)]
+    pub(crate) flags: ServeFlags,
+}
+
+/// Arguments of `exec`.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// A file, the name of a catalog program, or `-` for stdin
+    pub(crate) program: String,
+    /// The program's arguments
+    #[arg(value_name = "ARG", allow_negative_numbers = true)]
+    pub(crate) args: Vec<String>,
+    /// Print the whole outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: ExecFlags,
+}
+
+/// Arguments of `shell`.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    /// Run this line
+    #[arg(short, value_name = "LINE")]
+    pub(crate) command: Option<String>,
+    /// A script and its arguments; with `-c`, the values of `$0`, `$1`, …
+    #[arg(value_name = "FILE|ARG", allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) args: Vec<String>,
+    #[command(flatten)]
+    pub(crate) flags: ShellFlags,
+}
+
+/// Arguments of `eval`.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The folder of the tasks
+    pub(crate) dir: PathBuf,
+    /// Evaluate this model; repeatable
+    #[arg(long = "model", value_name = "NAME")]
+    pub(crate) models: Vec<String>,
+    /// Compare with a baseline, in which the model calls single tools
+    #[arg(long, value_name = "WAY")]
+    pub(crate) baseline: Option<Baseline>,
+    /// Attempt each task this many times
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) repeat: NonZeroU32,
+    /// Run this many attempts at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) jobs: NonZeroUsize,
+    /// Select tasks whose name contains a text, such as `text/` or `csv`
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Keep attempts in a file and reuse them [live: DIR/results.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Discard the results file and repeat all attempts
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Use the recordings, even if an endpoint is configured
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) recorded: bool,
+    /// Ask the models, and record their answers beside the tasks
+    #[arg(long)]
+    pub(crate) record: bool,
+    /// Print the scorecard and all attempts as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: EvalFlags,
+}
+
+/// The approach that programs are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Baseline {
+    /// One JSON tool for each host function
+    Tools,
+}

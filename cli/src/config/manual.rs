@@ -1,0 +1,122 @@
+//! `docs/configuration.md`, made from the table of settings. `UPDATE=1` rewrites the page.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use serde_json::Value as Json;
+
+use super::{Kind, Places, table};
+use crate::args::Cli;
+
+/// One setting in the manual.
+pub(super) struct Row {
+    /// The name of the field, from which the flag's name follows.
+    pub(super) field: &'static str,
+    /// The key in a file.
+    pub(super) key: &'static str,
+    /// The environment variable.
+    pub(super) variable: &'static str,
+    /// The default; null if there is none.
+    pub(super) default: Json,
+    /// The class of trust.
+    pub(super) kind: Kind,
+    /// The meaning, in full sentences.
+    pub(super) meaning: &'static str,
+}
+
+const HEAD: &str = "\
+# Configuration
+
+After reading this page you can set every setting of Wattle, and you know which value wins and what a
+project file may change.
+
+```sh
+wattle config show --origin             # every setting, its value and its source
+wattle run \"count the words\" --max-steps 5
+WATTLE_MAX_STEPS=5 wattle run \"count the words\"
+```
+
+A setting takes its value from the first of these layers that has one:
+
+1. a flag, behind the command or in front of it;
+2. an environment variable; an empty variable counts as absent;
+3. the project file, `wattle.toml` in the workdir;
+4. the user file, `wattle/wattle.toml` in the XDG config directory (usually `~/.config`);
+5. the default.
+
+Files are TOML. A dot in a key denotes a table:
+
+```toml
+max_steps = 20
+timeout = \"2m\"
+deny = [\"http\"]
+
+[ai]
+calls = 10
+```
+
+Relative paths in a file start from the folder of the file, all others from the current folder. In a
+variable, the items of a list are separated by commas. Times are written like `90s`, `2m` or `1h30m`.
+The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) describes them.
+
+## Project files
+
+Whoever can write a project's files can write its project file, so the class of a setting decides what
+that file may set:
+
+- *presentation*: it changes only the form of the output or of a run. Any project file may set it.
+- *narrows*: any project file may set a value that permits no more than the value without the file. Any
+  other value needs trust.
+- *needs trust*: a project file may set it only in a folder that you trust by `wattle trust`.
+- *never from a project*: no project file may set it.
+
+`wattle status` shows what a project file sets, and which of it takes effect.
+
+## Settings
+
+| key | flag | variable | default | class |
+|---|---|---|---|---|
+";
+
+const TAIL: &str = "
+## Variables without a key
+
+| variable | meaning |
+|---|---|
+| `WATTLE_API_KEY` | The API key, if `api_key_env` and `provider` name no other variable. |
+| `WATTLE_TOKEN` | The token of `wattle serve`; see [http.md](http.md). |
+| `WATTLE_AGENT_EXEC` | If true, requests to `wattle serve` may ask for trusted runs. |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME` | The collector that \
+receives telemetry; see [traces.md](traces.md). |
+";
+
+fn page() -> String {
+    let store = PathBuf::from("~/.local/share/wattle/wattle.db");
+    let rows = table::manual(&Places { store: Some(store), ..Places::default() });
+    let command = Cli::command();
+    let mut text = HEAD.to_owned();
+    for row in &rows {
+        let flag = row.field.replace('_', "-");
+        let flag = match command.get_arguments().any(|arg| arg.get_long() == Some(&flag)) {
+            true => format!("`--{flag}`"),
+            false => String::new(),
+        };
+        let default = match &row.default {
+            Json::Null => String::new(),
+            value => format!("`{value}`"),
+        };
+        let Row { key, variable, kind, .. } = row;
+        let _ = writeln!(text, "| `{key}` | {flag} | `{variable}` | {default} | {} |", kind.word());
+    }
+    text.push_str("\n## Meanings\n\n");
+    for Row { key, meaning, .. } in &rows {
+        let _ = writeln!(text, "- `{key}`: {meaning}");
+    }
+    text + TAIL
+}
+
+#[test]
+fn the_manual_has_every_setting() {
+    wattle_cases::compare("../docs/configuration.md", &page());
+}

@@ -1,0 +1,36 @@
+//! The default paths of the user's own files.
+
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
+
+/// The default paths of the user's own files; `None` if the user has no home directory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The user file.
+    pub(crate) user_file: Option<PathBuf>,
+    /// The store.
+    pub(crate) store: Option<PathBuf>,
+    /// The list of trusted folders.
+    pub(crate) trust: Option<PathBuf>,
+    /// The folder of histories and of the server's token.
+    pub(crate) state: Option<PathBuf>,
+    /// The folder of caches.
+    pub(crate) cache: Option<PathBuf>,
+}
+
+impl Places {
+    /// Returns the paths below the XDG base directories.
+    pub(crate) fn of_user() -> Places {
+        match etcetera::base_strategy::Xdg::new() {
+            Ok(xdg) => Places {
+                user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
+                store: Some(xdg.data_dir().join("wattle/wattle.db")),
+                trust: Some(xdg.data_dir().join("wattle/trust.json")),
+                state: xdg.state_dir().map(|folder| folder.join("wattle")),
+                cache: Some(xdg.cache_dir().join("wattle")),
+            },
+            Err(_) => Places::default(),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The table of settings: one row for each, from which the layers, the settings of a command and the
+//! manual are made.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_agent::capability::ai::Budget;
+use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::git::{Branch, Remote};
+use wattle_agent::capability::policy::{Policy, Rule};
+use wattle_agent::capability::web::EngineKind;
+use wattle_agent::machine::Dollars;
+use wattle_agent::model::Prices;
+use wattle_agent::rt::{AccountLimits, Limits};
+use wattle_agent::{DEFAULT_TENANT, DialectSetting};
+
+use super::class::{self, Class, Kind};
+use super::model::ContentGuard;
+use super::project::Request;
+use super::secret::SecretList;
+use super::value::{Sandbox, Span, Value};
+use super::{File, Origin, Places, Row, Setting, policy};
+use crate::fault::Fault;
+
+/// Expands to a key's name in a file: the name after `as`, or the name of the field.
+macro_rules! key {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $key:literal) => {
+        $key
+    };
+}
+
+/// Declares every setting once: its meaning, its field, its key in a file if that differs from the field,
+/// its variable, its type, its default and its class, which decides what a project file may set. A dot
+/// in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
+macro_rules! keys {
+    ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
+        /// The settings of one layer; `None` for a setting that the layer lacks.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct Layer {
+            $($(#[doc = $doc])+ pub(crate) $name: Option<$type>,)*
+        }
+
+        /// The settings of one command.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Config {
+            $($(#[doc = $doc])+ pub(crate) $name: Setting<$type>,)*
+            /// The policy that the rules of all layers result in.
+            pub(crate) policy: Policy,
+        }
+
+        /// The keys, each with its class.
+        pub(super) const KEYS: &[(&str, Kind)] = &[$((key!($name $($key)?), {
+            const CLASS: Class<$type> = $class;
+            CLASS.kind()
+        }),)*];
+
+        /// Returns the manual's rows, one for each setting.
+        #[cfg(test)]
+        pub(super) fn manual(places: &Places) -> Vec<super::manual::Row> {
+            vec![$({
+                const CLASS: Class<$type> = $class;
+                let default: fn(&Places) -> $type = $default;
+                super::manual::Row {
+                    field: stringify!($name),
+                    key: key!($name $($key)?),
+                    variable: $variable,
+                    default: default(places).to_json(),
+                    kind: CLASS.kind(),
+                    meaning: concat!($($doc),+).trim(),
+                }
+            }),*]
+        }
+
+        impl Layer {
+            /// Reads the settings that [`Config::granted`] returned.
+            pub(crate) fn of_granted(granted: &Json) -> Result<Layer, Fault> {
+                let unread = |why: String| Fault::failed(format!("failed to read the settings of the run: {why}"));
+                let table = toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
+                match table.keys().find(|key| !GRANTED.contains(&key.as_str())) {
+                    Some(key) => Err(unread(format!("unknown setting `{key}`"))),
+                    None => Layer::of_table(&table, Path::new("the store")),
+                }
+            }
+
+            /// Reads the settings of the environment. An empty variable counts as absent.
+            pub(super) fn of_environment(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: variable(get, $variable)?,)* })
+            }
+
+            /// Reads the settings of a file's table, whose keys are known.
+            pub(super) fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
+            }
+
+            /// Returns a request for each setting of this layer, which comes from a project file.
+            pub(super) fn requests(&self, user: &Layer, places: &Places) -> Vec<Request> {
+                let mut requests = Vec::new();
+                $(if let Some(value) = &self.$name {
+                    const CLASS: Class<$type> = $class;
+                    let default: fn(&Places) -> $type = $default;
+                    let otherwise = user.$name.clone().unwrap_or_else(|| default(places));
+                    requests.push(Request {
+                        key: key!($name $($key)?),
+                        kind: CLASS.kind(),
+                        value: value.to_json(),
+                        otherwise: otherwise.to_json(),
+                        needs_trust: CLASS.needs_trust(value, &otherwise),
+                    });
+                })*
+                requests
+            }
+
+            /// Returns the layer without the settings of these keys.
+            pub(super) fn without(mut self, keys: &[&str]) -> Layer {
+                $(if keys.contains(&key!($name $($key)?)) {
+                    self.$name = None;
+                })*
+                self
+            }
+        }
+
+        impl Config {
+            /// Takes each value from the first layer that has it.
+            pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File, places: &Places) -> Config {
+                Config { $($name: {
+                    let of_flags = flags.iter().find_map(|layer| layer.$name.clone()).map(|value| (value, Origin::Flag));
+                    let found = of_flags
+                        .or_else(|| Some((environment.$name.clone()?, Origin::Environment($variable))))
+                        .or_else(|| Some((project.layer.$name.clone()?, Origin::Project(project.path.clone()))))
+                        .or_else(|| Some((user.layer.$name.clone()?, Origin::User(user.path.clone()))));
+                    let default: fn(&Places) -> $type = $default;
+                    let (value, origin) = found.unwrap_or_else(|| (default(places), Origin::Default));
+                    Setting { value, origin }
+                },)* policy: policy::of_layers(flags, environment, project, user) }
+            }
+
+            /// Returns the settings that a resumed run needs: its permissions and its folders.
+            pub(crate) fn granted(&self) -> Json {
+                let rows = self.rows().into_iter().filter(|row| GRANTED.contains(&row.name) && !row.value.is_null());
+                rows.map(|row| (row.name.to_owned(), row.value)).collect::<serde_json::Map<_, _>>().into()
+            }
+
+            /// Returns every setting, in the order of the manual.
+            pub(crate) fn rows(&self) -> Vec<Row> {
+                vec![$(Row {
+                    name: key!($name $($key)?),
+                    value: self.$name.value.to_json(),
+                    origin: self.$name.origin.clone(),
+                },)*]
+            }
+        }
+    };
+}
+
+keys! {
+    /// The name of the model.
+    model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust;
+    /// The URL of the endpoint, without `/chat/completions`.
+    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;
+    /// The variable that holds the API key.
+    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust;
+    /// The preset of a well-known endpoint: `openrouter`, `openai`, `ollama`, …
+    provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust;
+    /// The recording that answers instead of a model.
+    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust;
+    /// The file that receives the model's answers.
+    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
+    /// The form in which the model calls programs: `text`, `native` or `auto`.
+    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
+    /// Maximum number of steps of a run. Without it each command has its own limit.
+    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
+    /// Maximum time of a run.
+    timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
+    /// Maximum number of tokens of a run.
+    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded);
+    /// Maximum cost of a run, in dollars.
+    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Class::Narrows(class::cheaper);
+    /// Prices of models that the built-in list lacks, in dollars per million tokens.
+    prices "WATTLE_PRICES": Prices = |_| Prices::default(), Class::NeedsTrust;
+    /// The content guard, which checks each message before its run.
+    guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Class::NeedsTrust;
+    /// Maximum number of model requests by the programs of a run.
+    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most);
+    /// Maximum number of tokens of these requests and their answers.
+    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most);
+    /// Maximum memory of a run: its programs and the host on their behalf, in MiB.
+    limits_memory as "limits.memory_mb" "WATTLE_LIMITS_MEMORY_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().memory as u64), Class::Narrows(class::at_most);
+    /// Maximum processor time of a run.
+    limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Span = |_| Span(AccountLimits::default().cpu), Class::Narrows(class::at_most);
+    /// Maximum size of the data that a run receives from the network, in MiB.
+    limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
+    /// Maximum memory of all runs of the process, in MiB.
+    limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
+    /// The model for embeddings. Without it programs cannot search by meaning.
+    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
+    /// The search engine for the web: `searxng`, `brave` or `page`.
+    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
+    /// The URL of the search engine. Without it the engine's own URL.
+    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
+    /// The variable that holds the search engine's key.
+    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
+    /// The workdir.
+    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never;
+    /// If true, programs write to the workdir directly instead of the overlay.
+    write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off);
+    /// If true, the changes of a successful run are applied to the workdir at its end.
+    apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off);
+    /// If true, the run is trusted: it may commit, publish and make images.
+    exec "WATTLE_EXEC": bool = |_| false, Class::Never;
+    /// The remote to which trusted runs push.
+    git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
+    /// The branch of the remote.
+    git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
+    /// The email address of the commits' author. Without it an address of the tenant.
+    git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
+    /// The variable that holds the token for a remote over https.
+    git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
+    /// The certificates that verify a remote over https. Without it the system's.
+    git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
+    /// The private key for a remote over ssh. Without it the user's keys and agent.
+    git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
+    /// The host keys of remotes over ssh. Without it the user's own file.
+    git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
+    /// The public folder of trusted runs.
+    publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;
+    /// The URL of the images endpoint, without `/images/generations`.
+    image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, Class::Never;
+    /// The model that makes images.
+    image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, Class::Never;
+    /// The variable that holds the key of the images endpoint.
+    image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, Class::Never;
+    /// The secrets that requests may refer to, each with its variable and its hosts.
+    secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
+    /// The hosts that programs may reach even if they are not public.
+    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);
+    /// Rules of the policy: what programs may touch.
+    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust;
+    /// Rules of the policy: what needs approval before a program runs.
+    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
+    /// Rules of the policy: what programs may not touch.
+    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
+    /// Folders of programs. Later folders override earlier ones and the built-in programs.
+    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// The session of the run.
+    session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
+    /// The tenant of the run, whose variables all its sessions share.
+    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
+    /// The time after which an unused session is removed.
+    session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
+    /// The file that keeps sessions and runs.
+    store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Class::NeedsTrust;
+    /// If true, programs and observations are printed in full.
+    verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
+    /// The confinement of the process itself: `on` or `off`.
+    sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never;
+}
+
+/// The keys of the settings that a resumed run keeps.
+const GRANTED: &[&str] = &[
+    "root",
+    "write",
+    "apply",
+    "exec",
+    "allow_host",
+    "allow",
+    "ask",
+    "deny",
+    "catalog",
+    "tenant",
+    "ai.calls",
+    "ai.tokens",
+];
+
+/// Converts a default budget to a setting.
+fn budget(default: u64) -> NonZeroU32 {
+    u32::try_from(default).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+/// Converts a default size in bytes to a setting in MiB.
+fn mebibytes(bytes: u64) -> NonZeroU32 {
+    u32::try_from(bytes >> 20).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+/// Reads the value of a variable; `None` if it is absent or blank.
+fn variable<T: Value>(
+    get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+    name: &'static str,
+) -> Result<Option<T>, Fault> {
+    let Some(value) = get(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let text = value.to_str().ok_or_else(|| Fault::configuration(format!("the variable `{name}` is not UTF-8")))?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    T::from_text(text).map(Some).map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
+}
+
+/// Reads the value of a key; `None` if the table lacks it.
+fn entry<T: Value>(table: &toml::Table, key: &'static str, path: &Path) -> Result<Option<T>, Fault> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let Some(value) = table.get(key) else { return Ok(None) };
+    T::from_toml(value, folder)
+        .map(Some)
+        .map_err(|why| Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display())))
+}

@@ -1,0 +1,68 @@
+//! The remote services of the settings: the model's endpoint, the search engine, and the collector of
+//! telemetry.
+
+use wattle_agent::capability::egress::Egress;
+use wattle_agent::capability::web::{Engine, EngineSettings};
+use wattle_agent::model::{Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, resolve};
+use wattle_agent::otel::{Collector, CollectorSettings};
+use wattle_agent::{Host, NO_ENGINE};
+
+use crate::config::Config;
+use crate::fault::Fault;
+
+/// Resolves the endpoint of the settings.
+///
+/// # Errors
+/// If no setting names an endpoint, or a setting is invalid.
+pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
+    let settings = EndpointSettings {
+        provider: config.provider.value.as_deref(),
+        base_url: config.base_url.value.as_deref(),
+        model: config.model.value.as_deref(),
+        api_key_env: config.api_key_env.value.as_deref(),
+        embed_model: config.embed_model.value.as_deref(),
+    };
+    resolve(&settings, variable).map_err(|error| no_endpoint(&error))
+}
+
+/// Returns the value of an environment variable; `None` if it is absent or not UTF-8.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn no_endpoint(error: &EndpointError) -> Fault {
+    let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
+    if error.kind() == EndpointErrorKind::NothingSet && !key {
+        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\n\
+                       or name an endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
+        return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
+    }
+    Fault::configuration(error.to_string())
+}
+
+/// Creates the search engine of the settings.
+///
+/// # Errors
+/// The fault in the settings. Searches report it, because everything else works without an engine.
+pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
+    let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
+    let url = config.search_url.value.as_deref();
+    Engine::new(&EngineSettings { kind, url, key_variable: &config.search_key_env.value }, egress, variable)
+}
+
+/// Creates the collector of telemetry from the standard variables of OpenTelemetry.
+///
+/// # Errors
+/// If the variables are invalid.
+pub(super) fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
+    let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
+    let Some(endpoint) = given("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+    let settings = CollectorSettings {
+        endpoint,
+        headers: given("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default(),
+        service: given("OTEL_SERVICE_NAME").unwrap_or_default(),
+        content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").is_some_and(|text| text.trim() == "true"),
+    };
+    let collector = Collector::new(&settings, host.egress());
+    collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))
+}

@@ -1,0 +1,125 @@
+//! The store of the settings, and the files beside it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use wattle_agent::capability::files::HostFiles;
+use wattle_agent::ledger::Keys;
+use wattle_agent::{Store, StoreError, StoredSecrets, Tenant, TenantStore};
+
+use crate::config::{Config, Places};
+use crate::fault::Fault;
+
+/// Opens the store for the tenant of the settings, and creates it if it is absent.
+///
+/// # Errors
+/// If no setting or home directory names a file, the file cannot be opened, or the tenant's name is
+/// invalid.
+pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
+    let tenant = tenant(config)?;
+    let store = Store::open(store_path(config)?, config.session_ttl.value.0).map_err(no_store)?;
+    Ok(store.tenant(&tenant))
+}
+
+/// Opens the store like [`store`]; `None` if the file is absent.
+///
+/// # Errors
+/// As [`store`].
+pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
+    match store_path(config) {
+        Ok(path) if path.exists() => store(config).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn no_store(error: StoreError) -> Fault {
+    Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
+}
+
+/// Returns the tenant of the settings.
+///
+/// # Errors
+/// If the name is invalid.
+pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
+    Tenant::new(&config.tenant.value).map_err(|error| Fault::configuration(error.to_string()))
+}
+
+/// Opens the tenant's secrets in the store.
+///
+/// # Errors
+/// If the store or the key cannot be opened.
+pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
+    let (store, keys) = (store(config)?, keys(config));
+    let keys =
+        keys.ok_or_else(|| Fault::configuration("no folder for keys: neither `store` nor a home directory is set"))?;
+    let cipher = keys.cipher(store.tenant().as_str()).map_err(|error| Fault::configuration(error.to_string()))?;
+    Ok(StoredSecrets::new(store, cipher))
+}
+
+/// Returns false if the tenant certainly has no secrets in the store. Opens and creates nothing.
+pub(crate) fn may_have_secrets(config: &Config) -> bool {
+    let made = store_path(config).is_ok_and(Path::exists);
+    made && tenant(config).is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
+}
+
+/// Returns the keys that seal traces, beside the store; `None` if there is no store.
+pub(crate) fn keys(config: &Config) -> Option<Keys> {
+    let folder = store_path(config).ok()?.parent()?;
+    Some(Keys::new(folder.join("keys")))
+}
+
+/// Returns the host's own files. Inside a workdir, runs cannot change those that decide about later
+/// runs, and cannot see the others.
+pub(crate) fn host_files(config: &Config) -> HostFiles {
+    let places = Places::of_user();
+    let mut files = HostFiles::default();
+    for folder in &config.catalog.value {
+        files = files.protect(folder, "a folder of programs");
+    }
+    if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
+        files = files.protect(folder, "the folder of the user's settings");
+    }
+    if let Some(trust) = &places.trust {
+        files = files.hide(trust, "the list of trusted folders");
+    }
+    if let Some(state) = &places.state {
+        files = files.hide(state, "the folder of the token and of histories");
+    }
+    if let Ok(store) = store_path(config) {
+        files = files.hide_database(store, "the store");
+        if let Some(folder) = store.parent() {
+            files = files.hide(folder.join("keys"), "the folder of keys");
+        }
+    }
+    match places.cache {
+        Some(cache) => files.hide(cache, "the folder of caches"),
+        None => files,
+    }
+}
+
+/// Returns the path of the store.
+pub(super) fn store_path(config: &Config) -> Result<&Path, Fault> {
+    let Some(path) = config.store.value.as_deref() else {
+        return Err(
+            Fault::configuration("there is no home directory for the store").hint("name a file with `--store FILE`")
+        );
+    };
+    match path.to_str() {
+        Some(url) if url.contains("://") => {
+            Err(Fault::configuration(format!("the store `{url}` is a URL, but a store is a file"))
+                .hint("name a file with `--store FILE`"))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Creates a folder that only the user can read. An existing folder keeps its permissions.
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}

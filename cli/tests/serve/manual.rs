@@ -1,0 +1,67 @@
+//! The examples of `docs/http.md`, run by `sh` against a real server.
+
+use std::process::{Command, Stdio};
+
+use wattle_tests::provider::{Answer, Provider};
+
+use super::Served;
+
+const MANUAL: &str = include_str!("../../../docs/http.md");
+
+/// Returns true if some line has all parts of `expected`, in order. The parts are separated by `…`.
+fn has_line(output: &str, expected: &str) -> bool {
+    output.lines().any(|line| {
+        let mut rest = Some(line);
+        for part in expected.split('…') {
+            rest = rest.and_then(|rest| rest.split_once(part)).map(|(_, after)| after);
+        }
+        rest.is_some()
+    })
+}
+
+#[test]
+fn every_example_of_the_manual_has_its_output() {
+    if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped: `curl` is not installed");
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hello\")"));
+    let served = Served::start_with(home.path(), &provider, &["--allow-origin", "https://app.example"]);
+    let token = served.token.clone().unwrap();
+    let blocks: Vec<&str> = MANUAL.split("```").skip(1).step_by(2).collect();
+    let mut examples = 0;
+    for pair in blocks.windows(2) {
+        let (Some(script), Some(expected)) = (pair[0].strip_prefix("sh\n"), pair[1].strip_prefix("text\n")) else {
+            continue;
+        };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).env("SERVER", format!("http://{}", served.address)).env("TOKEN", &token);
+        let done = shell.env_remove("http_proxy").env("no_proxy", "*").output().unwrap();
+        let output = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "{script}{}", String::from_utf8_lossy(&done.stderr));
+        for line in expected.lines().filter(|line| !line.is_empty()) {
+            assert!(has_line(&output, line), "{script}lacks the line\n{line}\nin\n{output}");
+        }
+        examples += 1;
+    }
+    assert!(examples >= 6, "only {examples} examples were found");
+    served.stop();
+}
+
+/// The statuses and codes of the manual are those of the server's sources.
+#[test]
+fn the_manual_has_every_error_code() {
+    const ERRORS: &str = include_str!("../../../server/src/error.rs");
+    let mut codes = 0;
+    for found in ERRORS.split("StatusCode::").skip(1) {
+        let Some((_, rest)) = found.split_once('"') else { continue };
+        let code = rest.split('"').next().unwrap_or_default();
+        if !found.split('"').next().unwrap_or_default().contains(',') || code.contains(' ') {
+            continue;
+        }
+        assert!(MANUAL.contains(&format!("| `{code}` |")), "{code}");
+        codes += 1;
+    }
+    assert!(codes >= 12, "only {codes} codes were found");
+}

@@ -1,0 +1,60 @@
+//! A run that kills its server.
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_tests::provider::{Answer, Provider, Recorded};
+
+use super::{Served, ended, wattle};
+
+/// Returns the runs of the store below `home`.
+fn runs(home: &std::path::Path) -> Json {
+    let done = wattle(home, &["session", "runs", "--json"]).output().unwrap();
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+#[test]
+fn a_run_that_kills_its_server_is_parked_at_the_third_start() {
+    let home = tempfile::tempdir().unwrap();
+    let victim = Arc::new(Mutex::new(None::<u32>));
+    let next = Arc::clone(&victim);
+    let provider = Provider::answering(move |request: &Recorded| {
+        if !request.body.contains("poison") {
+            return Answer::text("ToolCall::Response(\"fine\")");
+        }
+        let pid = loop {
+            if let Some(pid) = next.lock().unwrap().take() {
+                break pid;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+        Answer::close()
+    });
+
+    let mut served = Served::start(home.path(), &provider);
+    let token = served.token.clone().unwrap();
+    *victim.lock().unwrap() = Some(served.child.id());
+    let _ = served.try_ask(&token, r#"{"message":"poison","session_id":"a"}"#);
+    served.child.wait().unwrap();
+    let mut served = Served::start(home.path(), &provider);
+    *victim.lock().unwrap() = Some(served.child.id());
+    served.child.wait().unwrap();
+    assert_eq!(provider.requests().len(), 2);
+
+    let served = Served::start(home.path(), &provider);
+    let parked = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        runs(home.path())[0]["status"] == "parked"
+    });
+    assert!(parked, "{}", runs(home.path()));
+    assert_eq!(provider.requests().len(), 2, "the run is not resumed");
+    assert!(served.ask(&token, r#"{"message":"hello"}"#).contains("fine"), "other runs continue");
+    let run =
+        runs(home.path()).as_array().unwrap().iter().find(|run| run["status"] == "parked").unwrap()["run"].clone();
+    served.stop();
+    let (code, stderr) = ended(&mut wattle(home.path(), &["session", "release", run.as_str().unwrap()]));
+    assert_eq!(code, Some(0), "{stderr}");
+}

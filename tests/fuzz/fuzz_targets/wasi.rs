@@ -1,0 +1,71 @@
+//! Makes calls of any function of WASI with any operands, as a command of the shell would: each
+//! script ends in time, nothing panics, and no call is a bug of the host.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use wattle_capability::files::Files;
+use wattle_shell::{Ended, Killed, Stream};
+
+/// The guest of the shell's own tests, which makes the calls of a script.
+#[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
+#[path = "../../../shell/tests/stages/guest.rs"]
+mod guest;
+
+/// Paths at known addresses of the guest's memory, 32 bytes apart.
+const PATHS: [&str; 8] =
+    ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
+
+/// Operands at the edges of their types.
+const EDGES: [u64; 8] =
+    [u32::MAX as u64, i32::MAX as u64, u64::MAX, i64::MAX as u64, 0xfff0, 0x10_0000, 1 << 31, 1 << 63];
+
+/// The number of operands that a call takes at most.
+const OPERANDS: usize = 9;
+
+/// The maximum number of calls of a script.
+const CALLS: usize = 64;
+
+/// The call that waits, whose time is not bounded by its operands alone.
+const WAITS: &str = "poll_oneoff";
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
+
+/// Reads an operand: mostly small numbers and addresses of paths, which get further than others.
+fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
+    let choice = bytes.next()?;
+    Some(match choice {
+        0..=119 => u64::from(choice % 12),
+        120..=167 => u64::from(choice % 8) * 32,
+        168..=215 => EDGES[usize::from(choice) % EDGES.len()],
+        _ => (0..8).try_fold(0, |number, _| Some(number << 8 | u64::from(bytes.next()?)))?,
+    })
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let functions = guest::functions();
+    let mut bytes = bytes.iter().copied();
+    let mut script = guest::Script::new();
+    script.bounds.time = Duration::from_secs(2);
+    script.fds = vec![(5, Stream::bytes("more"))];
+    script.paths(&PATHS);
+    for _ in 0..CALLS {
+        let Some(choice) = bytes.next() else { break };
+        // The one after the last is `spawn`.
+        let function = usize::from(choice) % (functions.len() + 1);
+        if functions.get(function).is_some_and(|(name, _)| *name == WAITS) {
+            continue;
+        }
+        let operands: Vec<u64> = (0..OPERANDS).map_while(|_| operand(&mut bytes)).collect();
+        script.raw(function as u32, &operands);
+    }
+    let files = Files::overlay(None, 1 << 20);
+    files.write("a/b", b"content").unwrap();
+    let result = RUNTIME.block_on(script.run(&Arc::new(files)));
+    if let Ended::Killed(Killed::Crash(reason)) = &result.ended {
+        assert!(!reason.contains("host"), "{reason}");
+    }
+});
