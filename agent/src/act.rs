@@ -32,7 +32,11 @@ pub(crate) async fn perform(
             }
             match entry.arguments(args) {
                 Ok(args) => (entry.source().as_ref(), args, entry.meta().timeout),
-                Err(error) => return Ok(Execution::Refused { reason: format!("{error}\nhint: {}", error.hint()) }),
+                Err(error) => {
+                    return Ok(Execution::Refused {
+                        reason: format!("{error}\nhint: {}", error.hint()),
+                    });
+                }
             }
         }
     };
@@ -45,7 +49,9 @@ pub(crate) async fn perform(
     match runtime.run_within(&program, grants, args, time).await {
         Ok(outcome) => Ok(report(call.label(), &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
-        Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
+        Err(RunError::Refused(why)) => {
+            Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
+        }
         Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
         Err(RunError::Engine(error)) => Err(HostError::from(error)),
     }
@@ -115,18 +121,27 @@ fn report(
     elapsed: Duration,
     limit: Duration,
 ) -> Execution {
-    let cost = Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
+    let cost =
+        Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
     match outcome.exit {
-        Exit::Trapped(trap) if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) => {
-            let location = trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
-            let reason = format!("tool error: {label} timed out after {} (killed){location}", seconds(limit));
+        Exit::Trapped(trap)
+            if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) =>
+        {
+            let location =
+                trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
+            let reason = format!(
+                "tool error: {label} timed out after {} (killed){location}",
+                seconds(limit)
+            );
             Execution::Stopped { reason, results, cost, fixes }
         }
         Exit::Trapped(trap) if trap.kind == TrapKind::Halted => {
             Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
-        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes },
+        Exit::Trapped(trap) => {
+            Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes }
+        }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
                 let call = outcome.failure;
@@ -136,11 +151,18 @@ fn report(
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
                     function: call.as_ref().map(|c| c.function.to_owned()),
-                    line: position.map(|p| SourceLine { number: p.line, text: line(program.source(), p.line) }),
+                    line: position.map(|p| SourceLine {
+                        number: p.line,
+                        text: line(program.source(), p.line),
+                    }),
                     reason: call.map(|c| c.failure.reason),
                 }
             });
-            let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
+            let warnings = program
+                .warnings()
+                .iter()
+                .map(|w| format!("{} ({})", w.message, w.position))
+                .collect();
             Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, fixes })
         }
     }
@@ -153,5 +175,9 @@ fn line(source: &str, number: u32) -> String {
 
 /// Formats a time limit for a message.
 fn seconds(time: Duration) -> String {
-    if time.subsec_millis() == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
+    if time.subsec_millis() == 0 {
+        format!("{}s", time.as_secs())
+    } else {
+        format!("{}ms", time.as_millis())
+    }
 }

@@ -22,8 +22,11 @@ pub enum DialectSetting {
 
 impl DialectSetting {
     /// All settings with their names.
-    pub const ALL: [(DialectSetting, &'static str); 3] =
-        [(DialectSetting::Text, "text"), (DialectSetting::Native, "native"), (DialectSetting::Auto, "auto")];
+    pub const ALL: [(DialectSetting, &'static str); 3] = [
+        (DialectSetting::Text, "text"),
+        (DialectSetting::Native, "native"),
+        (DialectSetting::Auto, "auto"),
+    ];
 
     /// Returns the dialect in which a run with this model begins.
     pub(crate) fn choose(self, model: &dyn Model) -> Dialect {
@@ -38,7 +41,10 @@ impl DialectSetting {
 
 impl fmt::Display for DialectSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = DialectSetting::ALL.iter().find(|(setting, _)| setting == self).map_or("", |(_, name)| name);
+        let name = DialectSetting::ALL
+            .iter()
+            .find(|(setting, _)| setting == self)
+            .map_or("", |(_, name)| name);
         f.write_str(name)
     }
 }
@@ -49,6 +55,8 @@ impl FromStr for DialectSetting {
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = text.trim();
         let found = DialectSetting::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(setting, _)| *setting).ok_or_else(|| format!("expected `text`, `native` or `auto`, found {text:?}"))
+        found
+            .map(|(setting, _)| *setting)
+            .ok_or_else(|| format!("expected `text`, `native` or `auto`, found {text:?}"))
     }
 }

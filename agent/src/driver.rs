@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Nonce, Role, Setup, State,
-    Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Nonce,
+    Role, Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
@@ -109,7 +109,13 @@ impl Report {
 /// Drives a job to its end: asks the model, reads the answer, runs its calls and returns the
 /// observations, until the model answers or a limit is reached. Failures inside the run are part of
 /// the report.
-pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
+pub async fn run(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: Job,
+    sink: &dyn Sink,
+) -> Report {
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
         let setup = setup(host, model, settings, &job);
@@ -155,7 +161,10 @@ pub(crate) async fn drive(
                     if let Some(spans) = &performer.spans {
                         spans.end(&ending);
                     }
-                    let turns = session_turns(&ending, state.conversation().get(known..).unwrap_or_default());
+                    let turns = session_turns(
+                        &ending,
+                        state.conversation().get(known..).unwrap_or_default(),
+                    );
                     let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
                     return Ok(Report { run_id, ending, turns, steps, usage, sealed });
                 }
@@ -172,7 +181,8 @@ pub(crate) async fn drive(
             },
         };
         performer.abort_pending_calls(&task, &input);
-        (state, effects) = performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
+        (state, effects) =
+            performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
     }
 }
 
@@ -190,22 +200,33 @@ impl Suspended {
     /// Reports a suspended run as failed. Without a journal, nobody can resume it.
     fn into_failure(self) -> Report {
         let Suspended { run_id, waiting, steps, usage, .. } = self;
-        let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
-        let failed = Report::failed(run_id, format!("no person was available to answer: {}", questions.join("; ")));
+        let questions: Vec<&str> =
+            waiting.iter().map(|waiting| waiting.question.as_str()).collect();
+        let failed = Report::failed(
+            run_id,
+            format!("no person was available to answer: {}", questions.join("; ")),
+        );
         Report { steps, usage, ..failed }
     }
 }
 
 /// Returns the start state of the machine for a job.
 pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
-    let first = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
-    let listing =
-        host.listing(job.session_id.as_deref().map(|session| (&job.tenant, session)), first.unwrap_or(&job.message));
+    let first = job
+        .history
+        .iter()
+        .find(|message| message.role == Role::User)
+        .map(|message| message.content.as_str());
+    let listing = host.listing(
+        job.session_id.as_deref().map(|session| (&job.tenant, session)),
+        first.unwrap_or(&job.message),
+    );
     let catalog = host.catalog();
     let dialect = settings.dialect.choose(model);
     let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
     let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
-    let described = |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
+    let described =
+        |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
     Setup {
         settings: settings.machine,
         system: prompt(dialect),
@@ -224,7 +245,10 @@ pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &J
 pub(crate) fn nonce() -> Nonce {
     let mut bits = [0; 8];
     // Without the system's randomness, the nonce still differs from run to run.
-    Nonce::new(getrandom::fill(&mut bits).map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)))
+    Nonce::new(
+        getrandom::fill(&mut bits)
+            .map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)),
+    )
 }
 
 /// Returns the messages that a session keeps of a run with this ending.
@@ -290,21 +314,46 @@ impl<'a> Performer<'a> {
         let output = (job.workdir.as_deref(), model.mask());
         let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
-        let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
-        let grants =
-            job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
+        let account =
+            job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
+        let grants = job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<
+            StepHistory,
+        >::clone(
+            &history,
+        )));
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
-        let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
-        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, recorder, spans, history }
+        let spans = host
+            .collector()
+            .map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
+        Performer {
+            host,
+            catalog,
+            model,
+            settings,
+            grants,
+            functions,
+            meter,
+            stamp,
+            trace,
+            recorder,
+            spans,
+            history,
+        }
     }
 
     /// Advances the state machine, and journals the turn before its effects are performed. If the
     /// journal fails, the run fails. A run that has already ended keeps its result.
-    async fn advance(&self, state: State, spent: Usage, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
+    async fn advance(
+        &self,
+        state: State,
+        spent: Usage,
+        input: Input,
+        elapsed: Duration,
+    ) -> (State, Vec<Effect>) {
         let (state, effects) = journal::advance(state, spent, input.clone());
         let Some(recorder) = self.recorder else { return (state, effects) };
         match recorder.record((spent, &input), &effects, self.stamp.next(), elapsed).await {
@@ -319,7 +368,13 @@ impl<'a> Performer<'a> {
 
     fn suspend(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
         let run_id = self.trace.run_id().to_owned();
-        Suspended { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
+        Suspended {
+            run_id,
+            waiting,
+            seq: self.stamp.next(),
+            steps: state.steps(),
+            usage: state.usage(),
+        }
     }
 
     /// Performs a task. The error lists the approvals that the run waits for.
@@ -345,7 +400,9 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
-            Task::Nothing => Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned()),
+            Task::Nothing => Input::Failed(
+                "the run came to a state that waits for nothing; this is a bug".to_owned(),
+            ),
         })
     }
 
@@ -377,7 +434,8 @@ impl<'a> Performer<'a> {
             Delta::Text(text) => self.stamp.emit(Event::Delta { step, text: text.to_owned() }),
             Delta::Restart => {
                 restarts += 1;
-                let error = "the model's answer broke off; it is asked again from the beginning".to_owned();
+                let error =
+                    "the model's answer broke off; it is asked again from the beginning".to_owned();
                 self.stamp.emit(Event::Retry { step, attempt: restarts, error });
             }
         };
@@ -391,7 +449,9 @@ impl<'a> Performer<'a> {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
                 Input::Answer(reply.into_answer(usage))
             }
-            Err(error) if error.kind() == ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
+            Err(error) if error.kind() == ModelErrorKind::Functions => {
+                Input::WithoutFunctions(error.to_string())
+            }
             Err(error) => Input::Failed(error.to_string()),
         }
     }
@@ -403,7 +463,8 @@ impl<'a> Performer<'a> {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
             None => Arc::clone(&self.grants),
         };
-        let performed = crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
+        let performed =
+            crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
         let execution = performed.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);

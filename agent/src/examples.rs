@@ -33,7 +33,11 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn new(what: impl Into<String>, found: impl Into<String>, expected: impl Into<String>) -> Difference {
+    fn new(
+        what: impl Into<String>,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Difference {
         Difference { what: what.into(), found: found.into(), expected: Some(expected.into()) }
     }
 
@@ -46,7 +50,9 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.expected {
-            Some(expected) => write!(f, "{}: found {:?}, expected {expected:?}", self.what, self.found),
+            Some(expected) => {
+                write!(f, "{}: found {:?}, expected {expected:?}", self.what, self.found)
+            }
             None => write!(f, "{}: {}", self.what, self.found),
         }
     }
@@ -66,12 +72,26 @@ impl std::error::Error for ExampleFault {}
 ///
 /// # Errors
 /// The differences, or why the program could not run.
-pub async fn check_example(host: &Host, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
-    let differences = differences(host, entry, example).await.unwrap_or_else(|why| vec![Difference::not_run(why)]);
-    if differences.is_empty() { Ok(()) } else { Err(ExampleFault { line: example.line, differences }) }
+pub async fn check_example(
+    host: &Host,
+    entry: &Entry,
+    example: &Example,
+) -> Result<(), ExampleFault> {
+    let differences = differences(host, entry, example)
+        .await
+        .unwrap_or_else(|why| vec![Difference::not_run(why)]);
+    if differences.is_empty() {
+        Ok(())
+    } else {
+        Err(ExampleFault { line: example.line, differences })
+    }
 }
 
-async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Vec<Difference>, String> {
+async fn differences(
+    host: &Host,
+    entry: &Entry,
+    example: &Example,
+) -> Result<Vec<Difference>, String> {
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
     let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
@@ -79,11 +99,13 @@ async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Ve
     let access = Access { trusted: Some(scene.trusted()), ..scene.access(host) };
     let grants = Arc::new(scene.grants(access));
     let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
-    let outcome = runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;
+    let outcome =
+        runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;
 
     let mut found = Vec::new();
     compare_outcome(&mut found, example, &outcome);
-    let mut compare = |what: String, actual: Result<String, String>, expected: &String| match actual {
+    let mut compare = |what: String, actual: Result<String, String>, expected: &String| match actual
+    {
         Ok(actual) if actual == *expected => {}
         Ok(actual) => found.push(Difference::new(what, actual, expected)),
         Err(why) => found.push(Difference::new(what, format!("({why})"), expected)),
@@ -101,7 +123,10 @@ async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Ve
 fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Outcome) {
     let expected = example.expected.code;
     if outcome.exit != Exit::Returned(expected) {
-        let why = outcome.failure.as_ref().map(|f| format!(", from {}: {}", f.function, f.failure.reason));
+        let why = outcome
+            .failure
+            .as_ref()
+            .map(|f| format!(", from {}: {}", f.function, f.failure.reason));
         let ended = match &outcome.exit {
             Exit::Returned(code) => code.to_string(),
             Exit::Trapped(trap) => trap.to_string(),
@@ -113,12 +138,22 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
         Results::Any => {}
         Results::Exactly(expected) if texts == *expected => {}
         Results::Exactly(expected) => match (texts.as_slice(), expected.as_slice()) {
-            ([found_one], [expected_one]) => found.push(Difference::new("result", found_one, expected_one)),
-            (texts, expected) => found.push(Difference::new("results", listed(texts), listed(expected))),
+            ([found_one], [expected_one]) => {
+                found.push(Difference::new("result", found_one, expected_one))
+            }
+            (texts, expected) => {
+                found.push(Difference::new("results", listed(texts), listed(expected)))
+            }
         },
         Results::Containing(parts) => {
-            for part in parts.iter().filter(|part| !texts.iter().any(|text| text.contains(part.as_str()))) {
-                found.push(Difference::new("results", listed(&texts), format!("a text with {part:?}")));
+            for part in
+                parts.iter().filter(|part| !texts.iter().any(|text| text.contains(part.as_str())))
+            {
+                found.push(Difference::new(
+                    "results",
+                    listed(&texts),
+                    format!("a text with {part:?}"),
+                ));
             }
         }
     }
@@ -128,6 +163,8 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
 fn listed(results: &[String]) -> String {
     match results {
         [] => "none".to_owned(),
-        results => results.iter().map(|result| format!("{result:?}")).collect::<Vec<_>>().join("\n"),
+        results => {
+            results.iter().map(|result| format!("{result:?}")).collect::<Vec<_>>().join("\n")
+        }
     }
 }

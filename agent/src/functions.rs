@@ -8,8 +8,18 @@ use crate::listing::Listing;
 
 /// Returns the catalog's programs as functions. Only the programs that the listing offers are
 /// described to the model; programs that need a missing grant are withheld.
-pub(crate) fn functions(catalog: &Catalog, listing: &Listing, grants: &Grants) -> Vec<ProgramFunction> {
-    let offer = |entry: &Entry| match entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability)) {
+pub(crate) fn functions(
+    catalog: &Catalog,
+    listing: &Listing,
+    grants: &Grants,
+) -> Vec<ProgramFunction> {
+    let offer = |entry: &Entry| match entry
+        .meta()
+        .uses
+        .iter()
+        .flatten()
+        .all(|capability| grants.allows(capability))
+    {
         false => Offer::Withheld,
         true if listing.offers(entry.name().as_str()) => Offer::Listed,
         true => Offer::Unlisted,
@@ -37,5 +47,10 @@ fn param(arg: &Arg) -> Param {
         TypeHint::Json => ParamKind::Json,
         TypeHint::String | TypeHint::Path | TypeHint::Url => ParamKind::Text,
     };
-    Param { name: arg.name.clone(), kind, description: arg.description.trim().to_owned(), default: arg.default.clone() }
+    Param {
+        name: arg.name.clone(),
+        kind,
+        description: arg.description.trim().to_owned(),
+        default: arg.default.clone(),
+    }
 }

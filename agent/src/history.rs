@@ -27,13 +27,18 @@ impl StepHistory {
 
     /// Adds a finished call.
     pub(crate) fn add(&self, step: u32, call: &Call, outcome: &CallOutcome<'_>, dur_ms: u64) {
-        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", truncate(arg, MAX_CHARS))).collect();
+        let args: Vec<String> =
+            call.args().iter().map(|arg| format!("{:?}", truncate(arg, MAX_CHARS))).collect();
         let result = match (outcome.exit_code, &outcome.error) {
             (Some(0), _) => truncate(&outcome.output, MAX_CHARS).into_owned(),
             (_, Some(error)) => format!("FAILED: {}", truncate(error, MAX_CHARS)),
-            (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
+            (code, None) => format!(
+                "FAILED: {}",
+                code.map_or_else(|| "not run".to_owned(), |code| code.to_string())
+            ),
         };
-        let line = format!("step {step}: {}({}) in {dur_ms} ms: {result}", call.label(), args.join(", "));
+        let line =
+            format!("step {step}: {}({}) in {dur_ms} ms: {result}", call.label(), args.join(", "));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == MAX_STEPS {
             lines.pop_front();

@@ -25,8 +25,8 @@ use crate::settings::Settings;
 use crate::tenant::Tenant;
 
 /// The reason why web search is unavailable unless the operator configures an engine.
-pub const NO_ENGINE: &str =
-    "no search engine is set up; the operator sets `search.engine` to `searxng` (with `search.url`), `brave` or `page`";
+pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `search.engine` to \
+                             `searxng` (with `search.url`), `brave` or `page`";
 
 /// Maximum number of sessions whose listings are kept.
 const MAX_LISTINGS: usize = 4_096;
@@ -51,7 +51,11 @@ impl Host {
     ///
     /// # Errors
     /// The engine cannot be created.
-    pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, HostError> {
+    pub fn new(
+        limits: Limits,
+        catalog: impl Into<Folders>,
+        egress: Egress,
+    ) -> Result<Host, HostError> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
         let listings = Arc::new(Cache::new(MAX_LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
@@ -136,7 +140,10 @@ impl Host {
     /// Returns the shell that runs are granted.
     #[must_use]
     pub fn shell(&self) -> Arc<dyn shell::Shell> {
-        Arc::new(wattle_shell::Shell::new(Arc::new(self.toolbox.clone()), wattle_shell::Bounds::default()))
+        Arc::new(wattle_shell::Shell::new(
+            Arc::new(self.toolbox.clone()),
+            wattle_shell::Bounds::default(),
+        ))
     }
 
     /// Returns the manual of the current catalog: functions, programs, forms of the language and
@@ -189,8 +196,20 @@ impl Host {
 
     /// Returns the system prompt of a run with these grants and this listing.
     #[must_use]
-    pub fn prompt(&self, settings: &Settings, grants: &Grants, listing: &Listing, dialect: Dialect) -> String {
-        wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing, dialect))
+    pub fn prompt(
+        &self,
+        settings: &Settings,
+        grants: &Grants,
+        listing: &Listing,
+        dialect: Dialect,
+    ) -> String {
+        wattle_machine::system_prompt(&prompt::parts(
+            &self.runtime,
+            settings,
+            grants,
+            listing,
+            dialect,
+        ))
     }
 
     /// Returns the functions that a run with these grants offers to a model with function calling.

@@ -33,7 +33,15 @@ impl ModelInference {
     pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
         let Settings { timeouts, temperature, max_tokens, .. } = *settings;
         let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
-        ModelInference { model, timeouts, temperature, max_tokens, prices, slots, meter: Meter::default() }
+        ModelInference {
+            model,
+            timeouts,
+            temperature,
+            max_tokens,
+            prices,
+            slots,
+            meter: Meter::default(),
+        }
     }
 
     /// Returns a copy for one run, whose usage is counted by `meter`.
@@ -57,12 +65,15 @@ impl ModelInference {
     }
 
     /// Waits for a free slot and then for the request, at most as long as a model turn may take.
-    async fn within<T>(&self, request: impl Future<Output = Result<T, ModelError>>) -> Result<T, Failure> {
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, Failure> {
         let _slot = self.slots.acquire().await;
         match tokio::time::timeout(turn_deadline(&self.timeouts), request).await {
-            Ok(answer) => {
-                answer.map_err(|error| Failure::new(Code::EREMOTE, format!("the model request failed: {error}")))
-            }
+            Ok(answer) => answer.map_err(|error| {
+                Failure::new(Code::EREMOTE, format!("the model request failed: {error}"))
+            }),
             Err(_) => Err(Failure::new(Code::ETIME, "the model did not answer in time")),
         }
     }

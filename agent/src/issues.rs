@@ -36,7 +36,9 @@ impl IssueTracker for IssueFile {
             let work = move || append_line(&path, &line);
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(Failure::new(Code::EREMOTE, format!("failed to save the ticket: {error}"))),
+                Ok(Err(error)) => {
+                    Err(Failure::new(Code::EREMOTE, format!("failed to save the ticket: {error}")))
+                }
                 Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
             }
         })
@@ -60,7 +62,11 @@ impl IssueTracker for IssueState {
                 let mut tickets = old.unwrap_or_default();
                 tickets.extend(line);
                 let over = tickets.len().saturating_sub(MAX_BYTES);
-                let whole = tickets.iter().skip(over).position(|byte| *byte == b'\n').map_or(0, |end| over + end + 1);
+                let whole = tickets
+                    .iter()
+                    .skip(over)
+                    .position(|byte| *byte == b'\n')
+                    .map_or(0, |end| over + end + 1);
                 Ok(Some(tickets.split_off(if over == 0 { 0 } else { whole })))
             };
             self.0.update(KEY.to_owned(), Box::new(add)).await
@@ -70,8 +76,9 @@ impl IssueTracker for IssueState {
 
 /// Serializes a ticket as a line of JSON.
 fn line(ticket: &Ticket) -> Result<Vec<u8>, Failure> {
-    let mut line = serde_json::to_vec(ticket)
-        .map_err(|error| Failure::new(Code::EREMOTE, format!("failed to serialize the ticket: {error}")))?;
+    let mut line = serde_json::to_vec(ticket).map_err(|error| {
+        Failure::new(Code::EREMOTE, format!("failed to serialize the ticket: {error}"))
+    })?;
     line.push(b'\n');
     Ok(line)
 }

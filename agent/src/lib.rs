@@ -72,14 +72,14 @@ pub use scene::Scene;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    ExportedSession, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, StateValue, Store, StoredSecrets,
-    TenantStore, is_session_id, own_session, privacy,
+    ExportedSession, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, StateValue,
+    Store, StoredSecrets, TenantStore, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
 pub use wiring::{Access, Trusted};
 
 pub use {
-    wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt,
-    wattle_shell as shell,
+    wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine,
+    wattle_rt as rt, wattle_shell as shell,
 };

@@ -106,7 +106,12 @@ mod tests {
         assert_eq!(all(b"\n"), [line(1, "", true)]);
         assert_eq!(
             all(b"a\n\nlonger than a chunk\r\nb"),
-            [line(1, "a", true), line(2, "", true), line(3, "longer than a chunk\r", true), line(4, "b", false),]
+            [
+                line(1, "a", true),
+                line(2, "", true),
+                line(3, "longer than a chunk\r", true),
+                line(4, "b", false),
+            ]
         );
         let long = [b"a\n".to_vec(), vec![b'x'; LINE_BYTES + 1], b"\nb\n".to_vec()].concat();
         assert_eq!(all(&long), [line(1, "a", true), (2, None, true), line(3, "b", true)]);

@@ -72,7 +72,8 @@ impl Listing {
             }
             named.insert(entry.name());
         }
-        let programs = catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
+        let programs =
+            catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
         let offers_all = catalog.len() <= MAX_OFFERED;
         Listing { programs: programs.collect(), more: catalog.len() - named.len(), offers_all }
     }
@@ -101,7 +102,10 @@ impl Listing {
 
 fn program(entry: &Entry) -> Listed {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
-    Listed { line: line(entry), trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect() }
+    Listed {
+        line: line(entry),
+        trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect(),
+    }
 }
 
 fn line(entry: &Entry) -> ProgramLine {

@@ -47,7 +47,12 @@ impl Manual {
         let programs: Vec<&str> = self.catalog.iter().map(|entry| entry.name().as_str()).collect();
         let codes: Vec<&str> = Code::ALL.iter().filter_map(|code| code.name()).collect();
         let forms: Vec<&str> = forms().map(|form| form.name).collect();
-        let kinds = [("capabilities", capabilities), ("programs", programs), ("forms", forms), ("error codes", codes)];
+        let kinds = [
+            ("capabilities", capabilities),
+            ("programs", programs),
+            ("forms", forms),
+            ("error codes", codes),
+        ];
         for (kind, names) in kinds {
             _ = writeln!(text, "{kind}: {}", names.join(", "));
         }
@@ -63,7 +68,8 @@ impl Manual {
             Topic::Function(function) => function.name == name,
             Topic::Form(form) => form.name == name,
             Topic::Code(code) => {
-                code.name().is_some_and(|n| n.eq_ignore_ascii_case(name)) || number == Some(code.number())
+                code.name().is_some_and(|n| n.eq_ignore_ascii_case(name))
+                    || number == Some(code.number())
             }
         });
         named.map(|topic| self.page(topic)).collect()
@@ -77,9 +83,14 @@ impl Manual {
             Topic::Form(form) => format!("form {}\n{}\n", form.usage, form.about),
             Topic::Code(code) => {
                 let functions = self.capabilities.iter().flat_map(|c| c.functions);
-                let returning = functions.filter(|function| function.signature.errors.contains(&code));
+                let returning =
+                    functions.filter(|function| function.signature.errors.contains(&code));
                 let by: Vec<&str> = returning.map(|function| function.name).collect();
-                let by = if by.is_empty() { String::new() } else { format!("returned by {}\n", by.join(", ")) };
+                let by = if by.is_empty() {
+                    String::new()
+                } else {
+                    format!("returned by {}\n", by.join(", "))
+                };
                 format!("{code}: {}\n{by}", code.meaning())
             }
         }
@@ -89,31 +100,43 @@ impl Manual {
     fn matches(&self, words: &str) -> Option<String> {
         let fields = |topic: Topic<'_>| -> Vec<(f64, String)> {
             match topic {
-                Topic::Program(entry) => {
-                    entry.fields().into_iter().map(|(weight, text)| (weight, text.to_owned())).collect()
-                }
+                Topic::Program(entry) => entry
+                    .fields()
+                    .into_iter()
+                    .map(|(weight, text)| (weight, text.to_owned()))
+                    .collect(),
                 Topic::Capability(c) => vec![(4.0, c.name.to_owned()), (2.0, c.about.to_owned())],
                 Topic::Function(f) => vec![(4.0, f.name.to_owned()), (2.0, f.about.to_owned())],
-                Topic::Form(form) => vec![(4.0, form.name.to_owned()), (2.0, form.about.to_owned())],
-                Topic::Code(code) => vec![(4.0, code.to_string()), (2.0, code.meaning().to_owned())],
+                Topic::Form(form) => {
+                    vec![(4.0, form.name.to_owned()), (2.0, form.about.to_owned())]
+                }
+                Topic::Code(code) => {
+                    vec![(4.0, code.to_string()), (2.0, code.meaning().to_owned())]
+                }
             }
         };
-        let texts: Vec<(Topic<'_>, Vec<(f64, String)>)> = self.topics().map(|topic| (topic, fields(topic))).collect();
-        let index =
-            Index::new(texts.iter().map(|(topic, fields)| {
-                (*topic, fields.iter().map(|(weight, text)| (*weight, text.as_str())).collect())
-            }));
+        let texts: Vec<(Topic<'_>, Vec<(f64, String)>)> =
+            self.topics().map(|topic| (topic, fields(topic))).collect();
+        let index = Index::new(texts.iter().map(|(topic, fields)| {
+            (*topic, fields.iter().map(|(weight, text)| (*weight, text.as_str())).collect())
+        }));
         let found = index.rank(words);
         let lines = found.iter().take(MAX_MATCHES).map(|(topic, _)| line(**topic) + "\n");
-        (!found.is_empty()).then(|| format!("nothing is called that; the best matches:\n{}", lines.collect::<String>()))
+        (!found.is_empty()).then(|| {
+            format!("nothing is called that; the best matches:\n{}", lines.collect::<String>())
+        })
     }
 }
 
 /// Describes a topic in one line.
 fn line(topic: Topic<'_>) -> String {
     match topic {
-        Topic::Program(entry) => format!("program {} — {}", entry.usage(), entry.meta().description.trim()),
-        Topic::Capability(capability) => format!("capability {} — {}", capability.name, capability.about),
+        Topic::Program(entry) => {
+            format!("program {} — {}", entry.usage(), entry.meta().description.trim())
+        }
+        Topic::Capability(capability) => {
+            format!("capability {} — {}", capability.name, capability.about)
+        }
         Topic::Function(function) => format!("{} — {}", function.signature, function.about),
         Topic::Form(form) => format!("form {} — {}", form.usage, form.about),
         Topic::Code(code) => format!("{code} — {}", code.meaning()),
@@ -123,7 +146,10 @@ fn line(topic: Topic<'_>) -> String {
 impl help::Manual for Manual {
     fn about(&self, topic: &str) -> Option<String> {
         // A program may spell the name as in code: `$str.cat`, `(http.get? …)`, `"text_count"`.
-        let name = topic.trim().trim_start_matches(['(', '$', '"', '`']).trim_end_matches([')', '?', '"', '`']);
+        let name = topic
+            .trim()
+            .trim_start_matches(['(', '$', '"', '`'])
+            .trim_end_matches([')', '?', '"', '`']);
         if name.is_empty() {
             return Some(self.contents());
         }

@@ -29,15 +29,21 @@ impl Programs {
 impl Programs {
     /// Returns the program with this name.
     fn entry(&self, name: &str) -> Result<&Arc<Entry>, Failure> {
-        self.catalog.get(name).ok_or_else(|| Failure::new(Code::ENOENT, unknown_program(&self.catalog, name)))
+        self.catalog
+            .get(name)
+            .ok_or_else(|| Failure::new(Code::ENOENT, unknown_program(&self.catalog, name)))
     }
 
     /// Compiles a text. `name` is its name in the catalog, if it has one.
     async fn prepare(&self, source: &str, name: Option<&str>) -> Result<Program, Failure> {
         self.runtime.prepare(source).await.map_err(|diagnostic| {
             let reason = match name {
-                Some(name) => format!("the program `{name}` does not compile: {}", diagnostic.message),
-                None => format!("the program does not compile:\n{}", diagnostic.to_string().trim_end()),
+                Some(name) => {
+                    format!("the program `{name}` does not compile: {}", diagnostic.message)
+                }
+                None => {
+                    format!("the program does not compile:\n{}", diagnostic.to_string().trim_end())
+                }
             };
             Failure::new(Code::EPARSE, reason)
         })
@@ -45,30 +51,41 @@ impl Programs {
 }
 
 impl par::Programs for Programs {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, position: Nested) -> PortFuture<'_, Outcome> {
+    fn run(
+        &self,
+        work: Work,
+        args: Vec<String>,
+        grants: Arc<Grants>,
+        position: Nested,
+    ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let max_time = self.runtime.limits().time;
             let (program, args, time, name) = match work {
-                Work::Inline(source) => (self.prepare(&source, None).await?, args, max_time, "the program".to_owned()),
+                Work::Inline(source) => {
+                    (self.prepare(&source, None).await?, args, max_time, "the program".to_owned())
+                }
                 Work::Named(name) => {
                     let entry = self.entry(&name)?;
-                    let args = entry
-                        .arguments(&args)
-                        .map_err(|error| Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint())))?;
+                    let args = entry.arguments(&args).map_err(|error| {
+                        Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
+                    })?;
                     let program = self.prepare(entry.source(), Some(&name)).await?;
                     (program, args, entry.meta().timeout.unwrap_or(max_time), format!("`{name}`"))
                 }
             };
-            self.runtime.run_nested(&program, &grants, args, time, position).await.map_err(|error| match error {
-                RunError::Denied(missing) => Failure::new(Code::EACCESS, denied(&missing)),
-                RunError::Refused(why) => {
-                    Failure::new(Code::EACCESS, format!("{name} was denied before it ran: {why}"))
-                }
-                // The panic continues in the program that asked, and ends its run, too.
-                RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
-                // The run that asked meets the same failure at its next step, and ends there.
-                RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
-            })
+            self.runtime.run_nested(&program, &grants, args, time, position).await.map_err(
+                |error| match error {
+                    RunError::Denied(missing) => Failure::new(Code::EACCESS, denied(&missing)),
+                    RunError::Refused(why) => Failure::new(
+                        Code::EACCESS,
+                        format!("{name} was denied before it ran: {why}"),
+                    ),
+                    // The panic continues in the program that asked, and ends its run, too.
+                    RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
+                    // The run that asked meets the same failure at its next step, and ends there.
+                    RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
+                },
+            )
         })
     }
 
@@ -76,7 +93,9 @@ impl par::Programs for Programs {
         Box::pin(async move {
             match work {
                 Work::Inline(source) => self.prepare(&source, None).await.map(drop),
-                Work::Named(name) => self.prepare(self.entry(&name)?.source(), Some(&name)).await.map(drop),
+                Work::Named(name) => {
+                    self.prepare(self.entry(&name)?.source(), Some(&name)).await.map(drop)
+                }
             }
         })
     }

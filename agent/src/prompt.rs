@@ -1,7 +1,9 @@
 //! The parts of the system prompt: the granted functions, the catalog, the error codes, the limits.
 
 use wattle_capability::TRUSTED;
-use wattle_machine::{CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, Withheld};
+use wattle_machine::{
+    CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, Withheld,
+};
 use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
 use crate::listing::Listing;
@@ -23,8 +25,10 @@ pub(crate) fn parts(
     let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
     let programs = listing.visible(grants);
     let part = |capability: &&Capability| {
-        let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
-            capability.functions.iter().partition(|function| function.prompt_detail == PromptDetail::Name);
+        let (seldom, shown): (Vec<&Function>, Vec<&Function>) = capability
+            .functions
+            .iter()
+            .partition(|function| function.prompt_detail == PromptDetail::Name);
         let line = |function: &&Function| {
             let about = if function.prompt_detail == PromptDetail::Sentence {
                 function.about.to_owned()
@@ -48,10 +52,17 @@ pub(crate) fn parts(
         dialect,
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
-            .map(|c| Withheld { capability: c.name.to_owned(), why: how_to_grant(c.name).to_owned() })
+            .map(|c| Withheld {
+                capability: c.name.to_owned(),
+                why: how_to_grant(c.name).to_owned(),
+            })
             .collect(),
         programs: programs.cloned().collect(),
-        more_programs: if dialect == Dialect::Native && listing.offers_all() { 0 } else { listing.more() },
+        more_programs: if dialect == Dialect::Native && listing.offers_all() {
+            0
+        } else {
+            listing.more()
+        },
         codes: codes.collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),

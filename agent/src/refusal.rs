@@ -5,12 +5,17 @@ use wattle_catalog::Catalog;
 
 /// Returns the refusal of an unknown program name, with the nearest names in the catalog.
 pub(crate) fn unknown_program(catalog: &Catalog, name: &str) -> String {
-    let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
+    let nearest: Vec<String> =
+        catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
     match nearest.as_slice() {
         [] => format!(
-            "there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one that the prompt lists"
+            "there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one \
+             that the prompt lists"
         ),
-        names => format!("there is no program `{name}` in the catalog; the nearest: {}", names.join(", ")),
+        names => format!(
+            "there is no program `{name}` in the catalog; the nearest: {}",
+            names.join(", ")
+        ),
     }
 }
 
@@ -25,10 +30,16 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
 /// Returns the refusal of a program that needs capabilities it is not granted. Capabilities of
 /// trusted runs have their own wording.
 pub fn denied(missing: &[&str]) -> String {
-    let (trusted, others): (Vec<&str>, Vec<&str>) = missing.iter().partition(|name| TRUSTED.contains(name));
+    let (trusted, others): (Vec<&str>, Vec<&str>) =
+        missing.iter().partition(|name| TRUSTED.contains(name));
     let trusted = trusted.iter().map(|name| format!("{name} not permitted (no exec capability)"));
-    let others = others.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name)));
+    let others =
+        others.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name)));
     let each: Vec<String> = trusted.chain(others).collect();
     let reasons = each.join("; ");
-    if missing.iter().all(|name| TRUSTED.contains(name)) { reasons } else { format!("denied before it ran: {reasons}") }
+    if missing.iter().all(|name| TRUSTED.contains(name)) {
+        reasons
+    } else {
+        format!("denied before it ran: {reasons}")
+    }
 }

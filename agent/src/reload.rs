@@ -33,13 +33,27 @@ impl CatalogDiff {
     }
 
     fn between(before: &Catalog, after: &Catalog) -> CatalogDiff {
-        let known =
-            |entry: &&Arc<Entry>| before.get(entry.name().as_str()).is_some_and(|e| e.source() == entry.source());
+        let known = |entry: &&Arc<Entry>| {
+            before.get(entry.name().as_str()).is_some_and(|e| e.source() == entry.source())
+        };
         let remains = |entry: &&Arc<Entry>| after.get(entry.name().as_str()).is_some();
         CatalogDiff {
-            changed: after.iter().filter(|entry| !known(entry)).map(|entry| entry.name().clone()).collect(),
-            removed: before.iter().filter(|entry| !remains(entry)).map(|entry| entry.name().clone()).collect(),
-            problems: after.problems().iter().filter(|p| !before.problems().contains(p)).cloned().collect(),
+            changed: after
+                .iter()
+                .filter(|entry| !known(entry))
+                .map(|entry| entry.name().clone())
+                .collect(),
+            removed: before
+                .iter()
+                .filter(|entry| !remains(entry))
+                .map(|entry| entry.name().clone())
+                .collect(),
+            problems: after
+                .problems()
+                .iter()
+                .filter(|p| !before.problems().contains(p))
+                .cloned()
+                .collect(),
         }
     }
 }
@@ -115,7 +129,8 @@ impl CatalogReloader {
                 check(&runtime, &entry).await
             });
         }
-        let refused: Vec<Problem> = tasks.join_all().await.into_iter().filter_map(Result::err).collect();
+        let refused: Vec<Problem> =
+            tasks.join_all().await.into_iter().filter_map(Result::err).collect();
         if !refused.is_empty() {
             // No reload may happen between this read and the write.
             let _guard = self.reported.lock().await;
@@ -126,6 +141,7 @@ impl CatalogReloader {
 
 /// Checks that a program compiles and imports only the capabilities that it declares.
 pub(crate) async fn check(runtime: &Runtime, entry: &Entry) -> Result<(), Problem> {
-    let program = runtime.prepare(entry.source()).await.map_err(|diagnostic| entry.refused(&diagnostic))?;
+    let program =
+        runtime.prepare(entry.source()).await.map_err(|diagnostic| entry.refused(&diagnostic))?;
     entry.check_uses(program.imports())
 }

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url};
+use wattle_capability::egress::{
+    HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url,
+};
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
 use wattle_capability::http;
@@ -85,7 +87,10 @@ impl Scene {
 
     /// Returns the state of session and tenant. A key's name says which of the two it belongs to.
     fn kv(&self) -> Kv {
-        Kv { session: Arc::<InMemory>::clone(&self.state), tenant: Arc::<InMemory>::clone(&self.tenant) }
+        Kv {
+            session: Arc::<InMemory>::clone(&self.state),
+            tenant: Arc::<InMemory>::clone(&self.tenant),
+        }
     }
 
     /// Returns the access of a run in the scene. It uses only the catalog and the manual of the
@@ -97,8 +102,12 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<RecordedNetwork>::clone(&self.network),
             inference: Some(Arc::<ScriptedModel>::clone(&self.model)),
-            engine: Engine::with_backend(Arc::<RecordedNetwork>::clone(&self.network), EngineKind::Searxng, ENGINE)
-                .map(Arc::new),
+            engine: Engine::with_backend(
+                Arc::<RecordedNetwork>::clone(&self.network),
+                EngineKind::Searxng,
+                ENGINE,
+            )
+            .map(Arc::new),
             shell: Some(Arc::<ScriptedShell>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }
@@ -127,7 +136,10 @@ impl Scene {
     /// # Errors
     /// The file cannot be read.
     pub fn file(&self, path: &str) -> Result<String, String> {
-        self.files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|e| e.to_string())
+        self.files
+            .read(path)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(|e| e.to_string())
     }
 
     /// Returns the current value of a key, or `None` if there is no such key.
@@ -176,18 +188,28 @@ impl RecordedNetwork {
         for HttpAnswer { url, method, status, headers, body } in answers {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
-                let header = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+                let header =
+                    (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
                 let (Ok(name), Ok(value)) = header else {
                     return Err(format!("`{name}: {value}` is not a valid header"));
                 };
                 map.append(name, value);
             }
-            let status = StatusCode::from_u16(*status).map_err(|_| format!("`{status}` is not an HTTP status"))?;
+            let status = StatusCode::from_u16(*status)
+                .map_err(|_| format!("`{status}` is not an HTTP status"))?;
             let answer = http::Response { status, headers: map, body: body.clone().into() };
             let url = normal(url);
             match routes.iter_mut().find(|route| route.url == url && route.method == *method) {
-                Some(route) => route.answers.get_mut().unwrap_or_else(PoisonError::into_inner).push_back(answer),
-                None => routes.push(Route { method: method.clone(), url, answers: Mutex::new([answer].into()) }),
+                Some(route) => route
+                    .answers
+                    .get_mut()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_back(answer),
+                None => routes.push(Route {
+                    method: method.clone(),
+                    url,
+                    answers: Mutex::new([answer].into()),
+                }),
             }
         }
         Ok(RecordedNetwork(routes))
@@ -217,9 +239,13 @@ impl http::Backend for RecordedNetwork {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
         let url = normal(&request.url);
-        let route = self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
+        let route =
+            self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
         let answer = route.and_then(Route::next).ok_or_else(|| {
-            Failure::new(Code::EREMOTE, format!("no fixture answers {} {}", request.method, request.url))
+            Failure::new(
+                Code::EREMOTE,
+                format!("no fixture answers {} {}", request.method, request.url),
+            )
         });
         Box::pin(async move { answer.map(|answer| outgoing.answer(answer)) })
     }
@@ -229,14 +255,23 @@ impl http::Backend for RecordedNetwork {
 struct ScriptedShell(Vec<ShellAnswer>);
 
 impl Shell for ScriptedShell {
-    fn run(&self, _: &Account, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> PortFuture<'_, Captured> {
+    fn run(
+        &self,
+        _: &Account,
+        _: Arc<Files>,
+        script: String,
+        _: Vec<u8>,
+        _: Instant,
+    ) -> PortFuture<'_, Captured> {
         let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
             stdout: answer.stdout.clone().into_bytes(),
             stderr: answer.stderr.clone().into_bytes(),
             status: answer.status,
         });
         Box::pin(async move {
-            known.ok_or_else(|| Failure::new(Code::ETRFM, format!("no example says what the line {script:?} does")))
+            known.ok_or_else(|| {
+                Failure::new(Code::ETRFM, format!("no example says what the line {script:?} does"))
+            })
         })
     }
 }
@@ -263,7 +298,8 @@ impl ScriptedModel {
 impl ScriptedModel {
     /// Returns the answer to a question that contains these texts.
     fn answer(&self, texts: &[&str]) -> Result<String, Failure> {
-        let matches = |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));
+        let matches =
+            |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));
         let answer = match self.when.iter().find(matches) {
             Some((_, reply)) => Some(reply.clone()),
             None => self.next.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
@@ -274,7 +310,9 @@ impl ScriptedModel {
 
 impl Inference for ScriptedModel {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
-        let answer = self.answer(&[&question.text, &question.instruction]).map(|text| Reply { text, tokens: 0 });
+        let answer = self
+            .answer(&[&question.text, &question.instruction])
+            .map(|text| Reply { text, tokens: 0 });
         Box::pin(async { answer })
     }
 
@@ -282,7 +320,10 @@ impl Inference for ScriptedModel {
     fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let answer = self.answer(&[&text]).and_then(|answer| {
             let vector = serde_json::from_str(&answer).map_err(|_| {
-                Failure::new(Code::EREMOTE, "the model's answer for an embedding is not a JSON array of numbers")
+                Failure::new(
+                    Code::EREMOTE,
+                    "the model's answer for an embedding is not a JSON array of numbers",
+                )
             })?;
             Ok(Embedding { vector, tokens: 0 })
         });
@@ -319,11 +360,17 @@ mod tests {
 
     #[tokio::test]
     async fn invalid_fixtures_are_reported() {
-        let bad =
-            HttpAnswer { headers: [("a b".to_owned(), "x".to_owned())].into(), ..answer("https://a.example", "") };
+        let bad = HttpAnswer {
+            headers: [("a b".to_owned(), "x".to_owned())].into(),
+            ..answer("https://a.example", "")
+        };
         let fixtures = Fixtures { http: vec![bad], ..Fixtures::default() };
-        assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is not a valid header"));
-        let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
+        assert_eq!(
+            Scene::new(&fixtures).await.err().as_deref(),
+            Some("`a b: x` is not a valid header")
+        );
+        let fixtures =
+            Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
         let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
         let error = Scene::new(&fixtures).await.err().unwrap();
@@ -332,17 +379,31 @@ mod tests {
 
     #[tokio::test]
     async fn a_model_answers_by_what_it_is_asked_and_then_in_order() {
-        let when = |when: &str, reply: &str| AiAnswer::When { when: when.to_owned(), reply: reply.to_owned() };
-        let model = ScriptedModel::new(&[AiAnswer::Next("first".to_owned()), when("tea", "hot"), when("label", "x")]);
+        let when = |when: &str, reply: &str| AiAnswer::When {
+            when: when.to_owned(),
+            reply: reply.to_owned(),
+        };
+        let model = ScriptedModel::new(&[
+            AiAnswer::Next("first".to_owned()),
+            when("tea", "hot"),
+            when("label", "x"),
+        ]);
         for (text, instruction, expected) in [
             ("a cup of tea", "", Some("hot")),
             ("b", "give a label", Some("x")),
             ("c", "", Some("first")),
             ("d", "", None),
         ] {
-            let question =
-                Question { text: text.to_owned(), instruction: instruction.to_owned(), ..Question::default() };
-            assert_eq!(model.ask(question).await.ok().map(|reply| reply.text).as_deref(), expected, "{text}");
+            let question = Question {
+                text: text.to_owned(),
+                instruction: instruction.to_owned(),
+                ..Question::default()
+            };
+            assert_eq!(
+                model.ask(question).await.ok().map(|reply| reply.text).as_deref(),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -23,7 +23,8 @@ pub struct Tenant(Arc<str>);
 /// A text that is not a valid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and begins with a letter or a digit; {0:?} is not one"
+    "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and \
+     begins with a letter or a digit; {0:?} is not one"
 )]
 pub struct TenantError(String);
 
@@ -112,7 +113,10 @@ mod tests {
         ];
         for name in hostile {
             let error = Tenant::new(name).unwrap_err().to_string();
-            assert!(error.starts_with("a tenant's name has 1 to 64 ASCII letters"), "{name:?}: {error}");
+            assert!(
+                error.starts_with("a tenant's name has 1 to 64 ASCII letters"),
+                "{name:?}: {error}"
+            );
         }
     }
 
@@ -121,6 +125,9 @@ mod tests {
         let (one, other) = (Tenant::new("bob").unwrap(), Tenant::new("Bob").unwrap());
         assert_ne!(one, other);
         assert_ne!(one.file_name(), other.file_name());
-        assert!(one.file_name().len() == 32 && one.file_name().bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert!(
+            one.file_name().len() == 32
+                && one.file_name().bytes().all(|byte| byte.is_ascii_hexdigit())
+        );
     }
 }

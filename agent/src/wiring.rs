@@ -104,7 +104,8 @@ impl Access {
     /// Returns the grants of a run with this access.
     #[must_use]
     pub fn grants(self) -> Grants {
-        let tracker = self.issues.unwrap_or_else(|| Arc::new(IssueState::new(Arc::clone(&self.tenant))));
+        let tracker =
+            self.issues.unwrap_or_else(|| Arc::new(IssueState::new(Arc::clone(&self.tenant))));
         let grants = wattle_capability::pure_grants()
             .with(Kv { session: self.state, tenant: self.tenant })
             .with(Http::new(self.network))

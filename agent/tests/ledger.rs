@@ -7,7 +7,9 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, Verification, verify};
+use wattle_agent::ledger::{
+    FinalSeal, Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, Verification, verify,
+};
 
 /// A folder with the interleaved traces of two runs, and their keys.
 struct TraceFolder {
@@ -21,7 +23,8 @@ impl TraceFolder {
     fn new() -> TraceFolder {
         let folder = TempDir::new().unwrap();
         let keys = Keys::new(folder.path().join("keys"));
-        let (mut one, mut other) = (recorder(&folder, &keys, "one"), recorder(&folder, &keys, "other"));
+        let (mut one, mut other) =
+            (recorder(&folder, &keys, "one"), recorder(&folder, &keys, "other"));
         for step in 1..=5 {
             one.line(&step_line("one", step)).unwrap();
             if step < 3 {
@@ -34,7 +37,11 @@ impl TraceFolder {
     }
 
     fn read(&self, name: &str) -> Vec<String> {
-        std::fs::read_to_string(self.folder.path().join(name)).unwrap().lines().map(str::to_owned).collect()
+        std::fs::read_to_string(self.folder.path().join(name))
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn write(&self, name: &str, lines: &[String]) {
@@ -58,8 +65,12 @@ impl TraceFolder {
 
     /// Removes a run with its steps and its seals.
     fn remove_run(&self, run: &str) {
-        self.change(STEPS_FILE, |l| l.retain(|line| !line.contains(&format!("\"run_id\":\"{run}\""))));
-        self.change(LEDGER_FILE, |l| l.retain(|line| !line.contains(&format!("\"run\":\"{run}\""))));
+        self.change(STEPS_FILE, |l| {
+            l.retain(|line| !line.contains(&format!("\"run_id\":\"{run}\"")))
+        });
+        self.change(LEDGER_FILE, |l| {
+            l.retain(|line| !line.contains(&format!("\"run\":\"{run}\"")))
+        });
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut Vec<String>)) {
@@ -101,7 +112,9 @@ fn reseal(traces: &TraceFolder, keys: &Keys, tenant: &str) {
     let lines = traces.read(STEPS_FILE);
     std::fs::remove_file(traces.folder.path().join(LEDGER_FILE)).unwrap();
     std::fs::remove_file(traces.folder.path().join(STEPS_FILE)).unwrap();
-    let mut recorder = Recorder::open(traces.folder.path(), "one", Some(keys.signer(tenant).unwrap().into())).unwrap();
+    let mut recorder =
+        Recorder::open(traces.folder.path(), "one", Some(keys.signer(tenant).unwrap().into()))
+            .unwrap();
     for line in lines.iter().filter(|line| line.contains("\"one\"")) {
         recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap();
     }
@@ -116,8 +129,8 @@ fn set(line: &mut String, field: &str, value: Json) {
 
 type Tamper = fn(&TraceFolder);
 
-/// The trace is: one 1, other 1, one 2, other 2, one 3, one 4, one 5. The ledger has a seal for each
-/// line, and one for each end.
+/// The trace is: one 1, other 1, one 2, other 2, one 3, one 4, one 5. The ledger has a seal for
+/// each line, and one for each end.
 const CASES: &[(&str, Tamper, &str)] = &[
     ("untouched", |_| {}, "5 lines, ended"),
     (
@@ -126,15 +139,31 @@ const CASES: &[(&str, Tamper, &str)] = &[
         "_steps.jsonl line 3: edited",
     ),
     ("added space", |p| p.change(STEPS_FILE, |l| l[4].push(' ')), "_steps.jsonl line 5: edited"),
-    ("first edited", |p| p.change(STEPS_FILE, |l| set(&mut l[0], "ts", json!(9))), "_steps.jsonl line 1: edited"),
-    ("last edited", |p| p.change(STEPS_FILE, |l| set(&mut l[6], "ts", json!(9))), "_steps.jsonl line 7: edited"),
+    (
+        "first edited",
+        |p| p.change(STEPS_FILE, |l| set(&mut l[0], "ts", json!(9))),
+        "_steps.jsonl line 1: edited",
+    ),
+    (
+        "last edited",
+        |p| p.change(STEPS_FILE, |l| set(&mut l[6], "ts", json!(9))),
+        "_steps.jsonl line 7: edited",
+    ),
     (
         "given to another run",
         |p| p.change(STEPS_FILE, |l| set(&mut l[4], "run_id", json!("none"))),
         "_steps.jsonl line 5: edited",
     ),
-    ("made unreadable", |p| p.change(STEPS_FILE, |l| l[4] = "{".to_owned()), "_steps.jsonl line 5: edited"),
-    ("last made unreadable", |p| p.change(STEPS_FILE, |l| l[6] = "{".to_owned()), "_steps.jsonl line 7: edited"),
+    (
+        "made unreadable",
+        |p| p.change(STEPS_FILE, |l| l[4] = "{".to_owned()),
+        "_steps.jsonl line 5: edited",
+    ),
+    (
+        "last made unreadable",
+        |p| p.change(STEPS_FILE, |l| l[6] = "{".to_owned()),
+        "_steps.jsonl line 7: edited",
+    ),
     (
         "one removed",
         |p| p.change(STEPS_FILE, |l| drop(l.remove(2))),
@@ -155,7 +184,11 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(STEPS_FILE, |l| l.truncate(5)),
         "_steps.jsonl: truncated; 5 lines were sealed, 3 remain",
     ),
-    ("all removed", |p| p.change(STEPS_FILE, Vec::clear), "_steps.jsonl: truncated; 5 lines were sealed, 0 remain"),
+    (
+        "all removed",
+        |p| p.change(STEPS_FILE, Vec::clear),
+        "_steps.jsonl: truncated; 5 lines were sealed, 0 remain",
+    ),
     (
         "inserted",
         |p| p.change(STEPS_FILE, |l| l.insert(4, step_line("one", 9).to_string())),
@@ -182,11 +215,16 @@ const CASES: &[(&str, Tamper, &str)] = &[
         "_steps.jsonl line 8: inserted",
     ),
     ("two swapped", |p| p.change(STEPS_FILE, |l| l.swap(4, 5)), "_steps.jsonl line 5: reordered"),
-    ("first and last swapped", |p| p.change(STEPS_FILE, |l| l.swap(0, 6)), "_steps.jsonl line 1: reordered"),
+    (
+        "first and last swapped",
+        |p| p.change(STEPS_FILE, |l| l.swap(0, 6)),
+        "_steps.jsonl line 1: reordered",
+    ),
     (
         "one added",
         |p| p.change(STEPS_FILE, |l| l.push(step_line("one", 6).to_string())),
-        "_steps.jsonl line 8: follows the last seal; the process stopped before sealing it, or it was added",
+        "_steps.jsonl line 8: follows the last seal; the process stopped before sealing it, or it \
+         was added",
     ),
     (
         "three added",
@@ -220,14 +258,26 @@ const CASES: &[(&str, Tamper, &str)] = &[
     ),
     ("count forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "count", json!(4))), FORGED_5),
     ("time forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "time", json!(1))), FORGED_5),
-    ("head forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "head", json!("00".repeat(32)))), FORGED_5),
-    ("line's hash forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "line", json!("00".repeat(32)))), FORGED_5),
+    (
+        "head forged",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "head", json!("00".repeat(32)))),
+        FORGED_5,
+    ),
+    (
+        "line's hash forged",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "line", json!("00".repeat(32)))),
+        FORGED_5,
+    ),
     (
         "an end forged",
         |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "last", json!(true))),
         "_ledger.jsonl line 5: not a valid seal",
     ),
-    ("tenant forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "tenant", json!("other"))), FORGED_5),
+    (
+        "tenant forged",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "tenant", json!("other"))),
+        FORGED_5,
+    ),
     (
         "seals of another run under its name",
         |p| {
@@ -236,7 +286,8 @@ const CASES: &[(&str, Tamper, &str)] = &[
                 l[0] = l[1].clone()
             })
         },
-        "_ledger.jsonl line 1: the signature is invalid; the count, the time or the head was changed",
+        "_ledger.jsonl line 1: the signature is invalid; the count, the time or the head was \
+         changed",
     ),
     (
         "an empty line in the trace",
@@ -258,7 +309,11 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(LEDGER_FILE, |l| l.push(String::new())),
         "_ledger.jsonl line 10: an empty line",
     ),
-    ("a space after a seal", |p| p.change(LEDGER_FILE, |l| l[4].push(' ')), "_ledger.jsonl line 5: not a valid seal"),
+    (
+        "a space after a seal",
+        |p| p.change(LEDGER_FILE, |l| l[4].push(' ')),
+        "_ledger.jsonl line 5: not a valid seal",
+    ),
     (
         "line breaks of Windows in the ledger",
         |p| p.change(LEDGER_FILE, |l| l.iter_mut().for_each(|l| l.push('\r'))),
@@ -299,8 +354,16 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.cut(LEDGER_FILE, 1),
         "_ledger.jsonl line 9: the line break at its end is missing",
     ),
-    ("garbage at the end of the trace", |p| p.add(STEPS_FILE, b"\0\xff"), "_steps.jsonl line 8: the line break"),
-    ("garbage at the end of the ledger", |p| p.add(LEDGER_FILE, b"\0\xff"), "_ledger.jsonl line 10: not a valid seal"),
+    (
+        "garbage at the end of the trace",
+        |p| p.add(STEPS_FILE, b"\0\xff"),
+        "_steps.jsonl line 8: the line break",
+    ),
+    (
+        "garbage at the end of the ledger",
+        |p| p.add(LEDGER_FILE, b"\0\xff"),
+        "_ledger.jsonl line 10: not a valid seal",
+    ),
     (
         "a line of 5 MiB in the trace",
         |p| p.add(STEPS_FILE, &[&vec![b' '; 5 << 20][..], b"\n"].concat()),
@@ -311,7 +374,11 @@ const CASES: &[(&str, Tamper, &str)] = &[
         |p| p.change(STEPS_FILE, |l| l.swap(2, 3)),
         "_steps.jsonl line 3: reordered; the lines of several runs",
     ),
-    ("the other run removed", |p| p.remove_run("other"), "is not the one of the run other that it names"),
+    (
+        "the other run removed",
+        |p| p.remove_run("other"),
+        "is not the one of the run other that it names",
+    ),
     (
         "a seal of version 1 instead",
         |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "v", json!(1))),
@@ -337,7 +404,8 @@ const CASES: &[(&str, Tamper, &str)] = &[
     ),
 ];
 
-const FORGED_5: &str = "_ledger.jsonl line 5: the signature is invalid; the count, the time or the head was changed";
+const FORGED_5: &str =
+    "_ledger.jsonl line 5: the signature is invalid; the count, the time or the head was changed";
 
 #[test]
 fn every_change_is_reported() {
@@ -375,7 +443,8 @@ fn a_key_is_created_once_and_is_private() {
     let keys = Keys::new(folder.path().join("a/b"));
     assert_eq!(keys.pinned(TENANT).unwrap(), None);
     let created: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| keys.signer(TENANT).unwrap().public())).collect();
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| keys.signer(TENANT).unwrap().public())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(created.iter().all(|key| Some(*key) == keys.pinned(TENANT).unwrap()));
@@ -395,7 +464,10 @@ fn permissions(folder: &Path, keys: &Keys) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let refused = keys.signer(TENANT).unwrap_err().to_string();
-    assert!(refused.contains("others can read it (mode 644); make it private with `chmod 600`"), "{refused}");
+    assert!(
+        refused.contains("others can read it (mode 644); make it private with `chmod 600`"),
+        "{refused}"
+    );
 }
 
 /// Creates a folder with runs one after the other, and returns their final seals.
@@ -447,18 +519,26 @@ fn the_final_seals_of_a_store_must_be_in_the_ledger() {
         std::fs::remove_file(traces.folder.path().join(file)).unwrap();
     }
     let runs = traces.verified(&known).runs;
-    assert!(runs.iter().all(|run| run.finding == Some(Finding::RunRemoved { lines: 3 })), "{runs:?}");
+    assert!(
+        runs.iter().all(|run| run.finding == Some(Finding::RunRemoved { lines: 3 })),
+        "{runs:?}"
+    );
     assert_eq!(runs.len(), 2);
 
     // An attacker with the key seals the run again, but the store has the original seal.
     let (traces, known) = in_turn(&["a"]);
     std::thread::sleep(std::time::Duration::from_millis(2));
-    let text = traces.read(STEPS_FILE).iter().map(|line| line.replace("result", "other")).collect::<Vec<_>>();
+    let text = traces
+        .read(STEPS_FILE)
+        .iter()
+        .map(|line| line.replace("result", "other"))
+        .collect::<Vec<_>>();
     for file in [STEPS_FILE, LEDGER_FILE] {
         std::fs::remove_file(traces.folder.path().join(file)).unwrap();
     }
     let mut recorder = recorder(&traces.folder, &traces.keys, "a");
-    text.iter().for_each(|line| recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap());
+    text.iter()
+        .for_each(|line| recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap());
     recorder.end().unwrap();
     assert!(is_valid(&traces.verified(&[])));
     assert_eq!(traces.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
@@ -482,7 +562,10 @@ fn runs_that_seal_at_the_same_time_are_chained() {
     let traces = TraceFolder { folder, keys };
     let verified = traces.verified(&[]);
     assert!(is_valid(&verified), "{verified:?}");
-    assert_eq!(verified.runs.iter().map(|run| (run.sealed, run.ended)).collect::<Vec<_>>(), [(20, true); 4]);
+    assert_eq!(
+        verified.runs.iter().map(|run| (run.sealed, run.ended)).collect::<Vec<_>>(),
+        [(20, true); 4]
+    );
 }
 
 #[test]
@@ -493,7 +576,10 @@ fn an_incomplete_seal_is_removed_before_the_next_one() {
     drop(run);
     traces.cut(LEDGER_FILE, 40);
     let (found, _) = (traces.verified(&[]), ());
-    assert_eq!(found.files, [Finding::BadSeal { line: 5 }, Finding::NoLineBreak { file: LEDGER_FILE, line: 5 }]);
+    assert_eq!(
+        found.files,
+        [Finding::BadSeal { line: 5 }, Finding::NoLineBreak { file: LEDGER_FILE, line: 5 }]
+    );
     let mut other = recorder(&traces.folder, &traces.keys, "c");
     other.line(&step_line("c", 1)).unwrap();
     other.end().unwrap();
@@ -509,8 +595,17 @@ fn a_locked_ledger_does_not_stop_a_run() {
     let (traces, _) = in_turn(&["a"]);
     let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();
     locked.lock().unwrap();
-    let mut run = Recorder::begin(traces.folder.path(), "b", Some(traces.keys.signer(TENANT).unwrap().into()));
-    assert!(run.line(&step_line("b", 1)).unwrap_err().to_string().contains("another process keeps it locked"));
+    let mut run = Recorder::begin(
+        traces.folder.path(),
+        "b",
+        Some(traces.keys.signer(TENANT).unwrap().into()),
+    );
+    assert!(
+        run.line(&step_line("b", 1))
+            .unwrap_err()
+            .to_string()
+            .contains("another process keeps it locked")
+    );
     run.line(&step_line("b", 2)).unwrap();
     drop(locked);
     assert_eq!(traces.read(STEPS_FILE).len(), 5);
@@ -530,15 +625,20 @@ fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
     };
     let secret = std::fs::read_dir(traces.folder.path().join("keys")).unwrap().find_map(|file| {
         let path = file.unwrap().path();
-        path.extension().is_some_and(|kind| kind == "key").then(|| std::fs::read_to_string(path).unwrap())
+        path.extension()
+            .is_some_and(|kind| kind == "key")
+            .then(|| std::fs::read_to_string(path).unwrap())
     });
     let secret: Json = serde_json::from_str(&secret.unwrap()).unwrap();
     let secret = secret["secret"].as_str().unwrap();
-    let seed: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&secret[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let seed: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&secret[2 * at..2 * at + 2], 16).unwrap()).collect();
     let key = ed25519_dalek::SigningKey::from_bytes(&seed.try_into().unwrap());
     let fingerprint = traces.keys.pinned(TENANT).unwrap().unwrap().fingerprint();
-    let mut head =
-        Sha256::digest([b"wattle ledger 1\0", run.as_bytes(), b"\0", TENANT.as_bytes(), b"\0"].concat()).to_vec();
+    let mut head = Sha256::digest(
+        [b"wattle ledger 1\0", run.as_bytes(), b"\0", TENANT.as_bytes(), b"\0"].concat(),
+    )
+    .to_vec();
     for step in 1..=steps + 1 {
         let is_last = step > steps;
         let count = u64::from(step.min(steps));
@@ -547,7 +647,10 @@ fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
             let line = step_line(run, step).to_string();
             traces.add(STEPS_FILE, format!("{line}\n").as_bytes());
             hash = hex(&Sha256::digest(&line));
-            head = Sha256::digest([&head[..], &(line.len() as u64).to_le_bytes(), line.as_bytes()].concat()).to_vec();
+            head = Sha256::digest(
+                [&head[..], &(line.len() as u64).to_le_bytes(), line.as_bytes()].concat(),
+            )
+            .to_vec();
         }
         let parts = ["wattle seal 1", run, TENANT]
             .iter()
@@ -564,8 +667,7 @@ fn version_1(traces: &TraceFolder, run: &str, steps: u32) {
             hash.as_bytes(),
         ]
         .concat();
-        let mut seal =
-            json!({"v": 1, "run": run, "tenant": TENANT, "count": count, "time": 7, "line": hash, "head": hex(&head)});
+        let mut seal = json!({"v": 1, "run": run, "tenant": TENANT, "count": count, "time": 7, "line": hash, "head": hex(&head)});
         if is_last {
             seal["last"] = json!(true);
         }
@@ -615,7 +717,8 @@ enum Edit {
 
 impl Edit {
     fn apply(&self, text: &[u8]) -> Vec<u8> {
-        let mut lines: Vec<Vec<u8>> = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let mut lines: Vec<Vec<u8>> =
+            text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
         let count = lines.len();
         match self {
             Edit::Remove(at) => drop(lines.remove(at % count)),
@@ -625,7 +728,9 @@ impl Edit {
             }
             Edit::Swap(one, other) => lines.swap(one % count, other % count),
             Edit::Copy(from, to) => lines.insert(to % (count + 1), lines[from % count].clone()),
-            Edit::Insert(at, line) => lines.insert(at % (count + 1), format!("{line}\n").into_bytes()),
+            Edit::Insert(at, line) => {
+                lines.insert(at % (count + 1), format!("{line}\n").into_bytes())
+            }
             Edit::Byte(at, byte) => {
                 let mut text = text.to_vec();
                 let at = at % text.len();

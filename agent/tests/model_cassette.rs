@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use wattle_agent::model::{
-    Cassette, Delta, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Recorder, Timeouts, ask_within,
+    Cassette, Delta, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Recorder,
+    Timeouts, ask_within,
 };
 use wattle_machine::{Message, Usage};
 
@@ -27,13 +28,20 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 #[tokio::test]
 async fn turns_play_in_order_and_then_the_recording_ends() {
     let text = format!(
-        "{HEADER}\n{{\"reply\":\"one\"}}\r\n{{\"reply\":{{\"text\":\"two\",\"usage\":{{\"prompt\":7}},\"finish\":\"stop\"}}}}"
+        "{HEADER}\n{{\"reply\":\"one\"}}\r\n{{\"reply\":{{\"text\":\"two\",\"usage\":{{\"prompt\":\
+         7}},\"finish\":\"stop\"}}}}"
     );
     let model = Cassette::parse(&text).unwrap();
     assert_eq!(model.name(), "demo");
-    assert_eq!(ask(&model, &[]).await.unwrap(), ModelReply { text: "one".to_owned(), ..ModelReply::default() });
+    assert_eq!(
+        ask(&model, &[]).await.unwrap(),
+        ModelReply { text: "one".to_owned(), ..ModelReply::default() }
+    );
     let two = ask(&model, &[]).await.unwrap();
-    assert_eq!((two.text.as_str(), two.usage.prompt, two.finish.as_deref()), ("two", 7, Some("stop")));
+    assert_eq!(
+        (two.text.as_str(), two.usage.prompt, two.finish.as_deref()),
+        ("two", 7, Some("stop"))
+    );
     let why = ask(&model, &[]).await.unwrap_err();
     assert_eq!(why.kind(), ModelErrorKind::Cassette);
     assert!(why.to_string().contains("it has 2 turns"), "{why}");
@@ -41,7 +49,8 @@ async fn turns_play_in_order_and_then_the_recording_ends() {
 
 #[tokio::test]
 async fn playback_streams() {
-    let model = Cassette::parse(&format!("{HEADER}{{\"reply\":\"a few  words\\nhere \"}}\n")).unwrap();
+    let model =
+        Cassette::parse(&format!("{HEADER}{{\"reply\":\"a few  words\\nhere \"}}\n")).unwrap();
     let mut pieces = Vec::new();
     let mut take = |delta: Delta<'_>| match delta {
         Delta::Text(text) => pieces.push(text.to_owned()),
@@ -56,7 +65,9 @@ async fn playback_streams() {
 async fn a_recording_plays_what_was_recorded() {
     let (_folder, path) = folder();
     let source = format!(
-        "{HEADER}{{\"reply\":{{\"text\":\"ä\\n\\\"b\\\"\",\"reasoning\":\"hm\",\"usage\":{{\"prompt\":1,\"completion\":2,\"cached\":3}}}}}}\n{{\"reply\":\"two\"}}\n{{\"reply\":\"three\"}}\n"
+        "{HEADER}{{\"reply\":{{\"text\":\"ä\\n\\\"b\\\"\",\"reasoning\":\"hm\",\"usage\":{{\"\
+         prompt\":1,\"completion\":2,\"cached\":3}}}}}}\n{{\"reply\":\"two\"}}\n{{\"reply\":\"\
+         three\"}}\n"
     );
     let asked = [Message::system("be brief"), Message::user("one?")];
     let recorder = Recorder::create(Arc::new(Cassette::parse(&source).unwrap()), &path).unwrap();
@@ -85,17 +96,33 @@ async fn a_strict_recording_names_the_first_difference() {
     let source = Arc::new(Cassette::parse(&format!("{HEADER}{{\"reply\":\"x\"}}")).unwrap());
     ask(&Recorder::create(source, &path).unwrap(), &recorded).await.unwrap();
     for (asked, words) in [
-        (vec![Message::system("other rules"), recorded[1].clone()], "turn 1: message 1 of 2 (system) is another one"),
-        (vec![recorded[0].clone(), Message::user("first line\n2nd line")], "line 2 was `second line`, is `2nd line`"),
+        (
+            vec![Message::system("other rules"), recorded[1].clone()],
+            "turn 1: message 1 of 2 (system) is another one",
+        ),
+        (
+            vec![recorded[0].clone(), Message::user("first line\n2nd line")],
+            "line 2 was `second line`, is `2nd line`",
+        ),
         (vec![recorded[0].clone(), Message::user("first line")], "line 2 `second line` is missing"),
-        (vec![recorded[0].clone(), Message::user("first line\nsecond line\nx")], "line 3 `x` was not there"),
-        (vec![recorded[0].clone(), Message::assistant("first line\nsecond line")], "message 2 of 2 (assistant)"),
+        (
+            vec![recorded[0].clone(), Message::user("first line\nsecond line\nx")],
+            "line 3 `x` was not there",
+        ),
+        (
+            vec![recorded[0].clone(), Message::assistant("first line\nsecond line")],
+            "message 2 of 2 (assistant)",
+        ),
         (recorded[..1].to_vec(), "it has 1 messages, recorded were 2"),
         ([&recorded[..], &recorded[..1]].concat(), "it has 3 messages, recorded were 2"),
     ] {
         let why = ask(&Cassette::open(&path).unwrap().strict(), &asked).await.unwrap_err();
         assert!(why.to_string().contains(words), "{why}");
-        assert_eq!(ask(&Cassette::open(&path).unwrap(), &asked).await.unwrap().text, "x", "only strict playback minds");
+        assert_eq!(
+            ask(&Cassette::open(&path).unwrap(), &asked).await.unwrap().text,
+            "x",
+            "only strict playback minds"
+        );
     }
 }
 
@@ -142,7 +169,11 @@ fn an_invalid_recording_is_reported_by_line() {
     std::fs::write(&path, "my notes").unwrap();
     let model = Arc::new(Cassette::parse(HEADER).unwrap());
     assert!(Recorder::create(model, &path).unwrap_err().to_string().contains("line 1"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes", "a file that is not a recording stays as it was");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "my notes",
+        "a file that is not a recording stays as it was"
+    );
 }
 
 /// A model that never answers, whatever its limits are.
@@ -153,7 +184,10 @@ impl Model for Stuck {
         "stuck"
     }
 
-    fn complete<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         pending().boxed()
     }
 
@@ -171,5 +205,8 @@ async fn a_model_that_never_answers_hits_the_hard_timeout() {
     let short = Duration::from_millis(5);
     let timeouts = Timeouts { request: short, slack: short, ..Timeouts::default() };
     let why = ask_within(&Stuck, &timeouts, ModelRequest::new(&[]), &mut |_| {}).await.unwrap_err();
-    assert_eq!((why.kind(), why.to_string().as_str()), (ModelErrorKind::HardTimeout, "llm hard timeout"));
+    assert_eq!(
+        (why.kind(), why.to_string().as_str()),
+        (ModelErrorKind::HardTimeout, "llm hard timeout")
+    );
 }

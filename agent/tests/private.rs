@@ -57,28 +57,36 @@ async fn a_store_that_others_could_read_becomes_private() {
     let first = open(&path).unwrap();
     write(&first).await;
     Keys::new(folder.path().join("keys")).signer("t").unwrap();
-    files(folder.path()).iter().filter(|file| file.is_file()).for_each(|file| set_mode(file, 0o644));
+    files(folder.path())
+        .iter()
+        .filter(|file| file.is_file())
+        .for_each(|file| set_mode(file, 0o644));
     set_mode(&folder.path().join("keys"), 0o755);
     let Privacy { open_folder, open_files } = privacy(&path);
     assert_eq!((open_folder, open_files.len()), (None, 4));
     set_mode(folder.path(), 0o755);
     assert_eq!(privacy(&path).open_folder, Some((folder.path().to_owned(), 0o755)));
     write(&open(&path).unwrap()).await;
-    assert!(files(folder.path()).iter().filter(|file| file.is_file()).all(|file| mode(file) == 0o600));
+    assert!(
+        files(folder.path()).iter().filter(|file| file.is_file()).all(|file| mode(file) == 0o600)
+    );
     Keys::new(folder.path().join("keys")).signer("t").unwrap();
     assert_eq!(privacy(&path).open_files, []);
 }
 
 #[test]
 fn a_store_in_a_folder_that_others_can_write_is_refused() {
-    for (loose, refused) in [(0o777, true), (0o1777, true), (0o707, true), (0o755, false), (0o700, false)] {
+    for (loose, refused) in
+        [(0o777, true), (0o1777, true), (0o707, true), (0o755, false), (0o700, false)]
+    {
         let folder = tempfile::tempdir().unwrap();
         set_mode(folder.path(), loose);
         let opened = open(&folder.path().join("s.db"));
         assert_eq!(opened.is_err(), refused, "{loose:o}");
         if let Err(error) = opened {
             assert!(
-                error.contains("others can write to its folder") && error.contains("hint: `chmod go-w`"),
+                error.contains("others can write to its folder")
+                    && error.contains("hint: `chmod go-w`"),
                 "{error}"
             );
             assert_eq!(files(folder.path()).len(), 0, "nothing is left there");
@@ -112,7 +120,10 @@ fn a_key_is_not_read_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
     let keys = Keys::new(folder.path().join("keys"));
     keys.signer("t").unwrap();
-    let key = files(&folder.path().join("keys")).into_iter().find(|file| file.extension().unwrap() == "key").unwrap();
+    let key = files(&folder.path().join("keys"))
+        .into_iter()
+        .find(|file| file.extension().unwrap() == "key")
+        .unwrap();
     std::fs::rename(&key, folder.path().join("moved")).unwrap();
     symlink(folder.path().join("moved"), &key).unwrap();
     assert!(keys.signer("t").unwrap_err().to_string().contains("it is a link"));

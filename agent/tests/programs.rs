@@ -10,7 +10,9 @@ use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::kv::InMemory;
 use wattle_agent::catalog::Catalog;
-use wattle_agent::model::{Cassette, Delta, Embedded, Model, ModelError, ModelReply, ModelRequest, Recorder};
+use wattle_agent::model::{
+    Cassette, Delta, Embedded, Model, ModelError, ModelReply, ModelRequest, Recorder,
+};
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
 use wattle_agent::{Access, Host, ModelInference, Settings};
 
@@ -22,10 +24,16 @@ impl Model for Echo {
         "echo"
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let question = request.messages.last().unwrap().content.clone();
-            tokio::time::sleep(std::time::Duration::from_millis(20_u64.saturating_sub(question.len() as u64))).await;
+            tokio::time::sleep(std::time::Duration::from_millis(
+                20_u64.saturating_sub(question.len() as u64),
+            ))
+            .await;
             Ok(ModelReply { text: format!("in short: {question}"), ..ModelReply::default() })
         }
         .boxed()
@@ -108,8 +116,10 @@ async fn each_program_gets_its_recorded_answer_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let texts = ["one", "two, which is longer", "three", "one"];
-    let (items, expected) =
-        (json!(texts).to_string(), json!(texts.map(|text| format!("in short: {text}"))).to_string());
+    let (items, expected) = (
+        json!(texts).to_string(),
+        json!(texts.map(|text| format!("in short: {text}"))).to_string(),
+    );
     let recorder: Arc<dyn Model> = Arc::new(Recorder::create(Arc::new(Echo), &path).unwrap());
     let outcome = run(&host, access(&host, Some(recorder)), MAP, &["ai_summarize", &items]).await;
     assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
@@ -120,7 +130,9 @@ async fn each_program_gets_its_recorded_answer_in_any_order() {
     let backwards: Vec<&str> = turns.lines().rev().collect();
     for turns in [turns.to_owned(), backwards.join("\n")] {
         let cassette = Cassette::parse(&format!("{header}\n{turns}\n")).unwrap().strict();
-        let outcome = run(&host, access(&host, Some(Arc::new(cassette))), MAP, &["ai_summarize", &items]).await;
+        let outcome =
+            run(&host, access(&host, Some(Arc::new(cassette))), MAP, &["ai_summarize", &items])
+                .await;
         assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
     }
 }
@@ -135,14 +147,23 @@ async fn embeddings_are_recorded_beside_answers() {
     let recorder: Arc<dyn Model> = Arc::new(Recorder::create(Arc::new(Echo), &path).unwrap());
     assert_eq!(run(&host, access(&host, Some(recorder)), text, &[]).await.texts(), expected);
     let cassette: Arc<dyn Model> = Arc::new(Cassette::open(&path).unwrap().strict());
-    assert_eq!(run(&host, access(&host, Some(Arc::clone(&cassette))), text, &[]).await.texts(), expected);
-    let ended = run(&host, access(&host, Some(cassette)), text, &[]).await;
-    assert!(ended.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns"));
-    // A model without embeddings reports that; its recording has none either.
-    let by_hand =
-        Cassette::parse("{\"wattle_cassette\":1}\n{\"reply\":{\"vector\":[1]}}\n{\"reply\":\"hi\"}\n").unwrap();
     assert_eq!(
-        run(&host, access(&host, Some(Arc::new(by_hand))), "(ret (ai.embed? \"?\"))", &[]).await.texts(),
+        run(&host, access(&host, Some(Arc::clone(&cassette))), text, &[]).await.texts(),
+        expected
+    );
+    let ended = run(&host, access(&host, Some(cassette)), text, &[]).await;
+    assert!(
+        ended.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns")
+    );
+    // A model without embeddings reports that; its recording has none either.
+    let by_hand = Cassette::parse(
+        "{\"wattle_cassette\":1}\n{\"reply\":{\"vector\":[1]}}\n{\"reply\":\"hi\"}\n",
+    )
+    .unwrap();
+    assert_eq!(
+        run(&host, access(&host, Some(Arc::new(by_hand))), "(ret (ai.embed? \"?\"))", &[])
+            .await
+            .texts(),
         ["[1.0]"]
     );
 }

@@ -73,7 +73,8 @@ async fn updates_are_atomic_across_connections() {
             tokio::spawn(async move {
                 for _ in 0..25 {
                     let add = |old: Option<Vec<u8>>| {
-                        let old: u32 = old.map_or(0, |old| String::from_utf8(old).unwrap().parse().unwrap());
+                        let old: u32 =
+                            old.map_or(0, |old| String::from_utf8(old).unwrap().parse().unwrap());
                         Ok(Some((old + 1).to_string().into_bytes()))
                     };
                     state.update("count".to_owned(), Box::new(add)).await.unwrap();
@@ -91,7 +92,8 @@ async fn updates_are_atomic_across_connections() {
 async fn a_tenants_state_is_bounded() {
     let store = Store::in_memory(HOUR).unwrap();
     let state = of(&store, "t").variables();
-    let fill = |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
+    let fill =
+        |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
     for n in 0..8 {
         fill(n).await.unwrap();
     }
@@ -109,11 +111,17 @@ async fn a_lazy_store_is_opened_at_its_first_use_and_reports_its_failure() {
         Arc::new(LazyState::new(move || Ok(of(&Store::open(&path, HOUR)?, "t"))))
     };
     assert!(!path.exists());
-    let (one, two) = tokio::join!(set(&*lazy, "k", "v"), async { lazy.keys(String::new()).await.unwrap().len() });
+    let (one, two) = tokio::join!(set(&*lazy, "k", "v"), async {
+        lazy.keys(String::new()).await.unwrap().len()
+    });
     assert_eq!(((), two <= 1), (one, true));
-    assert_eq!(get(&of(&Store::open(&path, HOUR).unwrap(), "t").variables(), "k").await.as_deref(), Some("v"));
+    assert_eq!(
+        get(&of(&Store::open(&path, HOUR).unwrap(), "t").variables(), "k").await.as_deref(),
+        Some("v")
+    );
 
-    let broken = LazyState::new(|| Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
+    let broken =
+        LazyState::new(|| Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
     let failure = broken.get("k".to_owned()).await.unwrap_err();
     assert_eq!(failure.code, Code::EREMOTE);
     assert!(failure.reason.contains("/nowhere/s.db"), "{failure}");
@@ -125,10 +133,13 @@ async fn a_file_of_the_first_version_is_migrated() {
     let path = folder.path().join("s.db");
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(
-        "CREATE TABLE session (id TEXT PRIMARY KEY, made INTEGER NOT NULL, used INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0) STRICT;
-         CREATE TABLE message (id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        "CREATE TABLE session (id TEXT PRIMARY KEY, made INTEGER NOT NULL, used INTEGER NOT NULL, \
+         bytes INTEGER NOT NULL DEFAULT 0) STRICT;
+         CREATE TABLE message (id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session \
+         (id) ON DELETE CASCADE,
              role TEXT NOT NULL, content TEXT NOT NULL) STRICT;
-         CREATE TABLE state (session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key TEXT NOT NULL,
+         CREATE TABLE state (session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key \
+         TEXT NOT NULL,
              value BLOB NOT NULL, PRIMARY KEY (session, key)) STRICT, WITHOUT ROWID;
          INSERT INTO session VALUES ('s', 0, 9000000000000000, 2);
          INSERT INTO state VALUES ('s', 'k', x'76');

@@ -35,7 +35,16 @@ fn opened(id: &str) -> RunRecord {
         origin: serde_json::Value::Null,
     };
     let session = Some("s".to_owned());
-    RunRecord { id: id.to_owned(), session, status: Status::Open, made: 0, used: 0, attempts: 1, reason: None, start }
+    RunRecord {
+        id: id.to_owned(),
+        session,
+        status: Status::Open,
+        made: 0,
+        used: 0,
+        attempts: 1,
+        reason: None,
+        start,
+    }
 }
 
 fn turn() -> Turn {
@@ -69,15 +78,25 @@ async fn value(of: &TenantStore, key: &str) -> Option<Vec<u8>> {
 
 /// Fills the store with data of alice.
 async fn fill(alice: &TenantStore, keys: &Path) {
-    alice.extend("s", vec![Message::user("alice's question"), Message::assistant("alice's answer")]).await.unwrap();
+    alice
+        .extend("s", vec![Message::user("alice's question"), Message::assistant("alice's answer")])
+        .await
+        .unwrap();
     for state in [alice.state("s"), alice.variables()] {
         state.update("k".to_owned(), Box::new(|_| Ok(Some(b"alice's".to_vec())))).await.unwrap();
         state
-            .update_once("r/0.0//1".to_owned(), "once".to_owned(), Box::new(|_| Ok(Some(b"1".to_vec()))))
+            .update_once(
+                "r/0.0//1".to_owned(),
+                "once".to_owned(),
+                Box::new(|_| Ok(Some(b"1".to_vec()))),
+            )
             .await
             .unwrap();
     }
-    secrets(alice, keys).set("token", "alice's secret", vec!["a.example".parse().unwrap()]).await.unwrap();
+    secrets(alice, keys)
+        .set("token", "alice's secret", vec!["a.example".parse().unwrap()])
+        .await
+        .unwrap();
     for run in ["r", "ended", "stuck"] {
         alice.open(opened(run)).await.unwrap();
     }
@@ -115,9 +134,16 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::sessions" => assert_eq!(bob.sessions().await.unwrap(), []),
         "TenantStore::export" => assert_eq!(bob.export("s").await.unwrap(), None),
         "TenantStore::import" => {
-            let session =
-                ExportedSession { wattle_session: 1, id: "s".to_owned(), messages: Vec::new(), state: Vec::new() };
-            assert!(bob.import("s", session).await.unwrap(), "an id that another tenant uses is free");
+            let session = ExportedSession {
+                wattle_session: 1,
+                id: "s".to_owned(),
+                messages: Vec::new(),
+                state: Vec::new(),
+            };
+            assert!(
+                bob.import("s", session).await.unwrap(),
+                "an id that another tenant uses is free"
+            );
         }
         "TenantStore::remove" => assert!(!bob.remove("s").await.unwrap()),
         "TenantStore::state" => {
@@ -135,13 +161,22 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.variables().update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
         }
         "TenantStore::sealed" => assert_eq!(bob.sealed("/work".as_ref()).await.unwrap(), []),
-        "StoredSecrets::new" | "StoredSecrets::list" => assert_eq!(secrets(bob, keys).list().await.unwrap(), []),
+        "StoredSecrets::new" | "StoredSecrets::list" => {
+            assert_eq!(secrets(bob, keys).list().await.unwrap(), [])
+        }
         "StoredSecrets::set" => {
-            secrets(bob, keys).set("token", "bob's own secret", vec!["b.example".parse().unwrap()]).await.unwrap();
+            secrets(bob, keys)
+                .set("token", "bob's own secret", vec!["b.example".parse().unwrap()])
+                .await
+                .unwrap();
         }
         "StoredSecrets::remove" => assert!(!secrets(bob, keys).remove("token").await.unwrap()),
-        "StoredSecrets::find" => assert!(secrets(bob, keys).find("token".to_owned()).await.unwrap().is_none()),
-        "Journal::tenant" => assert_eq!(wattle_agent::journal::Journal::tenant(bob).as_str(), "bob"),
+        "StoredSecrets::find" => {
+            assert!(secrets(bob, keys).find("token".to_owned()).await.unwrap().is_none())
+        }
+        "Journal::tenant" => {
+            assert_eq!(wattle_agent::journal::Journal::tenant(bob).as_str(), "bob")
+        }
         "Journal::open" => bob.open(opened("r")).await.unwrap(),
         "Journal::attempt" => assert!(bob.attempt("r").await.is_err()),
         "Journal::park" => assert!(bob.park("r", Some("bob's".to_owned())).await.is_err()),
@@ -157,13 +192,21 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             let lock = bob.lock("session:s").await.unwrap();
             assert!(lock.is_some(), "another tenant's lock does not count");
         }
-        other => panic!("the function `{other}` of the store has no row: add its behaviour for another tenant"),
+        other => panic!(
+            "the function `{other}` of the store has no row: add its behaviour for another tenant"
+        ),
     }
 }
 
 /// Functions without access to data: they open the file, or name a tenant.
-const WITHOUT_DATA: &[&str] =
-    &["Store::open", "Store::in_memory", "Store::tenant", "LazySecrets::new", "LazyState::new", "StoreError::open"];
+const WITHOUT_DATA: &[&str] = &[
+    "Store::open",
+    "Store::in_memory",
+    "Store::tenant",
+    "LazySecrets::new",
+    "LazyState::new",
+    "StoreError::open",
+];
 
 /// Returns the public functions of the store's types, and those of the port that it implements.
 fn functions() -> BTreeSet<String> {
@@ -176,7 +219,8 @@ fn functions() -> BTreeSet<String> {
             if let Some(rest) = line.strip_prefix("impl ") {
                 of = rest.trim_end_matches(" {").rsplit(' ').next().unwrap().to_owned();
             }
-            let public = line.strip_prefix("    pub fn ").or_else(|| line.strip_prefix("    pub async fn "));
+            let public =
+                line.strip_prefix("    pub fn ").or_else(|| line.strip_prefix("    pub async fn "));
             if let Some(rest) = public {
                 found.insert(format!("{of}::{}", rest.split(['(', '<']).next().unwrap()));
             }
@@ -188,7 +232,9 @@ fn functions() -> BTreeSet<String> {
     found.extend(port.map(|rest| format!("Journal::{}", rest.split('(').next().unwrap())));
     found.insert("StoredSecrets::find".to_owned());
     let plain = ["Tenant::", "StoreError::", "SessionLine::", "ExportedSession::", "StateValue::"];
-    found.retain(|name| !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str()));
+    found.retain(|name| {
+        !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str())
+    });
     found
 }
 
@@ -227,8 +273,14 @@ async fn names_that_look_alike_are_different_tenants() {
 async fn keys_with_separators_do_not_run_into_each_other() {
     let store = Store::in_memory(HOUR).unwrap();
     let of = |name: &str| store.tenant(&Tenant::new(name).unwrap());
-    of("a").state("b/c").update("k".to_owned(), Box::new(|_| Ok(Some(b"1".to_vec())))).await.unwrap();
-    for (tenant, session, key) in [("a", "b", "/ck"), ("a", "b/", "ck"), ("a", "b/ck", ""), ("ab", "/c", "k")] {
+    of("a")
+        .state("b/c")
+        .update("k".to_owned(), Box::new(|_| Ok(Some(b"1".to_vec()))))
+        .await
+        .unwrap();
+    for (tenant, session, key) in
+        [("a", "b", "/ck"), ("a", "b/", "ck"), ("a", "b/ck", ""), ("ab", "/c", "k")]
+    {
         assert_eq!(of(tenant).state(session).get(key.to_owned()).await.unwrap(), None);
     }
 }
@@ -262,11 +314,20 @@ async fn a_store_without_tenants_is_migrated() {
     assert_eq!(runs("default").await, ["d1"]);
 
     let history = of("alice").history("of-alice").await.unwrap();
-    assert_eq!(history.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["hello", "hello, alice"]);
-    let get = async |name: &str, session: &str, key: &str| of(name).state(session).get(key.to_owned()).await.unwrap();
+    assert_eq!(
+        history.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(),
+        ["hello", "hello, alice"]
+    );
+    let get = async |name: &str, session: &str, key: &str| {
+        of(name).state(session).get(key.to_owned()).await.unwrap()
+    };
     assert_eq!(get("alice", "of-alice", "k").await.as_deref(), Some(&b"v"[..]));
     assert_eq!(get("default", "of-alice", "k").await, None);
-    assert_eq!(get("bob", "run/b1", "own").await.as_deref(), Some(&b"1"[..]), "a run's own state is its tenant's");
+    assert_eq!(
+        get("bob", "run/b1", "own").await.as_deref(),
+        Some(&b"1"[..]),
+        "a run's own state is its tenant's"
+    );
     assert_eq!(of("alice").variables().keys(String::new()).await.unwrap(), ["v"]);
     assert_eq!(of("bob").turns("b1").await.unwrap().len(), 1);
     assert_eq!(of("bob").calls_of("b1", 0).await.unwrap().len(), 1);
@@ -280,7 +341,9 @@ async fn a_store_without_tenants_is_migrated() {
     assert!(of("bob").lock("run:b1").await.unwrap().is_some());
     drop(store);
     let file = rusqlite::Connection::open(&path).unwrap();
-    let wrong: i64 = file.query_row("SELECT COUNT(*) FROM pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
+    let wrong: i64 = file
+        .query_row("SELECT COUNT(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(wrong, 0);
     Store::open(&path, HOUR).unwrap();
 }
@@ -294,9 +357,11 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     // A table blocks one that the migration creates late.
     old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
     let tables = |file: &rusqlite::Connection| -> String {
-        file.query_row("SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY name)", [], |row| {
-            row.get(0)
-        })
+        file.query_row(
+            "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY name)",
+            [],
+            |row| row.get(0),
+        )
         .unwrap()
     };
     let before = tables(&old);
@@ -317,7 +382,8 @@ async fn an_unreadable_run_does_not_hide_the_others() {
     of.open(opened("good")).await.unwrap();
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute("UPDATE run SET opening = '{' WHERE id = 'broken'", []).unwrap();
-    let ids: Vec<String> = of.runs(Some(Status::Open)).await.unwrap().into_iter().map(|run| run.id).collect();
+    let ids: Vec<String> =
+        of.runs(Some(Status::Open)).await.unwrap().into_iter().map(|run| run.id).collect();
     assert_eq!(ids, ["good"]);
     assert!(of.run("broken").await.is_err());
 }

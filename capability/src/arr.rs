@@ -91,7 +91,9 @@ pub struct Handle(pub i32);
 impl Record for Handle {
     /// Records the items: in a replay, the handle may belong to another array.
     fn record(&self, run: &mut Run) -> RecordedValue {
-        RecordedValue::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
+        RecordedValue::Items(
+            Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default(),
+        )
     }
 }
 
@@ -102,7 +104,9 @@ impl Value for Handle {
     }
     fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
         match recorded {
-            RecordedValue::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
+            RecordedValue::Items(items) => {
+                Arrays::make(caller.data_mut(), items).map(|handle| handle.0)
+            }
             _ => Err(host::wrong_recorded_type()),
         }
     }
@@ -122,7 +126,10 @@ impl Arrays {
     ///
     /// # Errors
     /// `ENOMEM` if the run's memory limit is reached.
-    pub fn make<T: AsRef<[u8]>>(run: &mut Run, items: impl IntoIterator<Item = T>) -> Result<Handle, Failure> {
+    pub fn make<T: AsRef<[u8]>>(
+        run: &mut Run,
+        items: impl IntoIterator<Item = T>,
+    ) -> Result<Handle, Failure> {
         let mut list = Vec::new();
         run.charge(0)?;
         for item in items {
@@ -143,7 +150,11 @@ impl Arrays {
         at.and_then(|at| self.0.get_mut(at)).ok_or_else(|| {
             Failure::new(
                 Code::EBOUND,
-                format!("no array has the handle {}; handles come from `arr.new`, `str.split` and the like", handle.0),
+                format!(
+                    "no array has the handle {}; handles come from `arr.new`, `str.split` and the \
+                     like",
+                    handle.0
+                ),
             )
         })
     }
@@ -152,7 +163,10 @@ impl Arrays {
         let list = self.get(handle)?;
         let length = list.len();
         usize::try_from(i).ok().and_then(|i| list.get_mut(i)).ok_or_else(|| {
-            Failure::new(Code::EBOUND, format!("index {i} is out of range: the array has {length} items"))
+            Failure::new(
+                Code::EBOUND,
+                format!("index {i} is out of range: the array has {length} items"),
+            )
         })
     }
 }
@@ -175,8 +189,10 @@ impl<'a> Order<'a> {
             return Ok(order);
         }
         let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-        let words =
-            format!("{text:?} is not an order; use one of {}, with a `-` before it for descending", names.join(", "));
+        let words = format!(
+            "{text:?} is not an order; use one of {}, with a `-` before it for descending",
+            names.join(", ")
+        );
         Err(Failure::new(Code::EPARSE, words))
     }
 
@@ -195,7 +211,10 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
 ///
 /// # Errors
 /// `EPARSE` with the first item that is not a number.
-pub(crate) fn numbered<T>(items: Vec<T>, text: impl Fn(&T) -> &[u8]) -> Result<Vec<(f64, T)>, Failure> {
+pub(crate) fn numbered<T>(
+    items: Vec<T>,
+    text: impl Fn(&T) -> &[u8],
+) -> Result<Vec<(f64, T)>, Failure> {
     items
         .into_iter()
         .enumerate()
@@ -240,11 +259,16 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
 
 fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure> {
     let items = Arrays::of(run).get(Handle(h))?;
-    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok()).map(|(from, to)| from..to.min(items.len()));
+    let range = usize::try_from(start)
+        .ok()
+        .zip(usize::try_from(end).ok())
+        .map(|(from, to)| from..to.min(items.len()));
     let part = range.and_then(|range| items.get(range)).map(<[_]>::to_vec).ok_or_else(|| {
         let length = items.len();
-        let words =
-            format!("cannot slice {start} to {end} of an array of {length} items: 0 <= start <= end, start <= length");
+        let words = format!(
+            "cannot slice {start} to {end} of an array of {length} items: 0 <= start <= end, \
+             start <= length"
+        );
         Failure::new(Code::EBOUND, words)
     })?;
     Arrays::make(run, part)
@@ -295,12 +319,18 @@ fn index_of(run: &mut Run, h: i32, item: &[u8]) -> Result<i32, Failure> {
 
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     let items = Arrays::of(run).get(Handle(h))?;
-    crate::join_in_brackets('[', ']', items.iter().map(|item| quoted(&String::from_utf8_lossy(item))))
+    crate::join_in_brackets(
+        '[',
+        ']',
+        items.iter().map(|item| quoted(&String::from_utf8_lossy(item))),
+    )
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
     match Document::read(doc)? {
         Document::Array(items) => Arrays::make(run, items.iter().map(Document::plain)),
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an array", other.a_kind()))),
+        other => {
+            Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an array", other.a_kind())))
+        }
     }
 }

@@ -62,7 +62,8 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     match name {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
         Some(name) => TimeZone::get(name).map_err(|_| {
-            let words = "not a time zone; use a name of the IANA database, such as Europe/Berlin or UTC";
+            let words =
+                "not a time zone; use a name of the IANA database, such as Europe/Berlin or UTC";
             Failure::new(Code::ENOENT, format!("{} is {words}", quote(name, QUOTED)))
         }),
     }
@@ -108,7 +109,12 @@ fn now(run: &mut Run) -> Result<String, Failure> {
     Ok(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string())
 }
 
-fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
+fn parse(
+    _: &mut Run,
+    s: &str,
+    format: Option<&str>,
+    name: Option<&str>,
+) -> Result<String, Failure> {
     let zone = zone(name)?;
     let date = match format.filter(|format| !format.is_empty()) {
         None => read(s, zone)?,
@@ -122,7 +128,11 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(
             Code::EPARSE,
-            format!("{} is not a date of the format {}: {error}", quote(s, QUOTED), quote(format, QUOTED)),
+            format!(
+                "{} is not a date of the format {}: {error}",
+                quote(s, QUOTED),
+                quote(format, QUOTED)
+            ),
         )
     };
     if s.len().max(format.len()) > MAX_LENGTH {
@@ -141,18 +151,27 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     date.to_datetime(broken.to_time().unwrap_or(Time::midnight())).to_zoned(zone).map_err(bad)
 }
 
-fn format_date(_: &mut Run, date: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
+fn format_date(
+    _: &mut Run,
+    date: &str,
+    format: Option<&str>,
+    name: Option<&str>,
+) -> Result<String, Failure> {
     let mut date = read(date, TimeZone::UTC)?;
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         date = date.with_time_zone(zone(Some(name))?);
     }
     match format.filter(|format| !format.is_empty()) {
         None => Ok(render(&date)),
-        Some(format) if format.len() > MAX_LENGTH => {
-            Err(Failure::new(Code::EPARSE, format!("the format has {} bytes, more than {MAX_LENGTH}", format.len())))
-        }
+        Some(format) if format.len() > MAX_LENGTH => Err(Failure::new(
+            Code::EPARSE,
+            format!("the format has {} bytes, more than {MAX_LENGTH}", format.len()),
+        )),
         Some(format) => BrokenDownTime::from(&date).to_string(format).map_err(|error| {
-            Failure::new(Code::EPARSE, format!("{} is not a strftime format: {error}", quote(format, QUOTED)))
+            Failure::new(
+                Code::EPARSE,
+                format!("{} is not a strftime format: {error}", quote(format, QUOTED)),
+            )
         }),
     }
 }
@@ -188,15 +207,21 @@ fn add(_: &mut Run, date: &str, n: i32, name: &str) -> Result<String, Failure> {
     };
     let sum = span.and_then(|span| date.checked_add(span));
     sum.map(|date| render(&date)).map_err(|_| {
-        Failure::new(Code::EBOUND, format!("{} plus {n} {name} is outside the years -9999 to 9999", render(&date)))
+        Failure::new(
+            Code::EBOUND,
+            format!("{} plus {n} {name} is outside the years -9999 to 9999", render(&date)),
+        )
     })
 }
 
 fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
     let (from, to, unit) = (read(from, TimeZone::UTC)?, read(to, TimeZone::UTC)?, unit(name)?);
     let far = || {
-        let words =
-            format!("the number of {name} from {} to {} is out of the integer range", render(&from), render(&to));
+        let words = format!(
+            "the number of {name} from {} to {} is out of the integer range",
+            render(&from),
+            render(&to)
+        );
         Failure::new(Code::EBOUND, words)
     };
     // Days and larger units are those of the first date's zone.

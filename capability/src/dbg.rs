@@ -44,15 +44,22 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let mut readings = Vec::new();
     readings.extend(value.bytes.map(describe));
     if let Ok(items) = Arrays::of(run).get(Handle(number)) {
-        readings.push(format!("array of {}: [{}]", items.len(), list(&*items, |item| preview(item, ITEM))));
+        readings.push(format!(
+            "array of {}: [{}]",
+            items.len(),
+            list(&*items, |item| preview(item, ITEM))
+        ));
     }
     if let Ok(entries) = map::of(run, number) {
-        let entry =
-            |(key, value): (&String, &Vec<u8>)| format!("{}: {}", preview(key.as_bytes(), ITEM), preview(value, ITEM));
+        let entry = |(key, value): (&String, &Vec<u8>)| {
+            format!("{}: {}", preview(key.as_bytes(), ITEM), preview(value, ITEM))
+        };
         readings.push(format!("map of {}: {{{}}}", entries.len(), list(&*entries, entry)));
     }
-    let code =
-        Code::ALL.iter().find(|code| code.number() == number && readings.is_empty()).and_then(|code| code.name());
+    let code = Code::ALL
+        .iter()
+        .find(|code| code.number() == number && readings.is_empty())
+        .and_then(|code| code.name());
     match (readings.as_slice(), code) {
         ([], Some(code)) => readings.push(format!("a number, as a code {code}")),
         ([], None) => readings.push("a number".to_owned()),
@@ -63,7 +70,10 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
 }
 
 /// Renders the first items, and the number of the others.
-fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(items: I, show: impl Fn(I::Item) -> String) -> String {
+fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
+    items: I,
+    show: impl Fn(I::Item) -> String,
+) -> String {
     let items = items.into_iter();
     let more = items.len().saturating_sub(ITEMS);
     let mut text = items.take(ITEMS).map(show).collect::<Vec<_>>().join(", ");
@@ -88,7 +98,8 @@ fn preview(bytes: &[u8], chars: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => quote(text, chars),
         Err(_) => {
-            let digits: Vec<String> = bytes.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
+            let digits: Vec<String> =
+                bytes.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
             format!("{}{}", digits.join(" "), if bytes.len() > BYTES { " …" } else { "" })
         }
     }
@@ -98,9 +109,13 @@ fn preview(bytes: &[u8], chars: usize) -> String {
 fn kind_of_text(text: &str) -> &'static str {
     const MAX_PARSED: usize = 64 << 10;
     let trimmed = text.trim();
-    let is_json = || trimmed.len() > MAX_PARSED || serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok();
+    let is_json = || {
+        trimmed.len() > MAX_PARSED || serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok()
+    };
     let starts_with = |prefixes: &[&str]| {
-        prefixes.iter().any(|b| trimmed.get(..b.len()).is_some_and(|start| start.eq_ignore_ascii_case(b)))
+        prefixes
+            .iter()
+            .any(|b| trimmed.get(..b.len()).is_some_and(|start| start.eq_ignore_ascii_case(b)))
     };
     match trimmed.as_bytes() {
         [] => "blank text",
@@ -108,7 +123,9 @@ fn kind_of_text(text: &str) -> &'static str {
         [b'[', ..] if is_json() => "JSON array",
         _ if starts_with(&["<!doctype html", "<html"]) => "HTML",
         _ if starts_with(&["<?xml"]) => "XML",
-        _ if starts_with(&["http://", "https://"]) && !trimmed.contains(char::is_whitespace) => "URL",
+        _ if starts_with(&["http://", "https://"]) && !trimmed.contains(char::is_whitespace) => {
+            "URL"
+        }
         _ if trimmed.parse::<i64>().is_ok() => "text of an integer",
         _ if trimmed.len() < 64 && trimmed.parse::<f64>().is_ok() => "text of a number",
         _ => "text",

@@ -81,7 +81,8 @@ pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     if gate.is_open() {
         return Ok(Arc::clone(files));
     }
-    let admit = move |target, path: &str| gate.admit(target, path).map_err(|failure| failure.reason);
+    let admit =
+        move |target, path: &str| gate.admit(target, path).map_err(|failure| failure.reason);
     Ok(Arc::new(files.guarded(Arc::new(admit))))
 }
 

@@ -61,7 +61,8 @@ impl NoRepository {
     #[must_use]
     pub fn no_remote() -> Self {
         NoRepository(
-            "no remote is configured; the operator sets `git.remote` in the user file, or `WATTLE_GIT_REMOTE`"
+            "no remote is configured; the operator sets `git.remote` in the user file, or \
+             `WATTLE_GIT_REMOTE`"
                 .to_owned(),
         )
     }
@@ -88,7 +89,9 @@ fn validate(message: &str) -> Result<String, Failure> {
     }
     if message.len() > MAX_MESSAGE {
         let length = message.len();
-        return wrong(format!("the commit message has {length} bytes, more than {MAX_MESSAGE}; write a shorter one"));
+        return wrong(format!(
+            "the commit message has {length} bytes, more than {MAX_MESSAGE}; write a shorter one"
+        ));
     }
     if message.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
         return wrong("the commit message has a control character; write plain text".to_owned());

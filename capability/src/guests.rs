@@ -48,9 +48,9 @@ impl LazyGuest {
         // The compilation continues if this future is dropped, so that a later call can use the
         // result.
         let compiled = tokio::task::spawn_blocking(|| self.compile()).await;
-        compiled
-            .unwrap_or_else(|stopped| Err(stopped.to_string()))
-            .map_err(|why| Failure::new(Code::EREMOTE, format!("failed to start the guest `{}`: {why}", self.name)))
+        compiled.unwrap_or_else(|stopped| Err(stopped.to_string())).map_err(|why| {
+            Failure::new(Code::EREMOTE, format!("failed to start the guest `{}`: {why}", self.name))
+        })
     }
 
     fn compile(&self) -> Result<Arc<Guest>, String> {

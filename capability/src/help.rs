@@ -35,6 +35,9 @@ fn about(run: &mut Run, topic: &str) -> Result<String, Failure> {
     let Help(manual) = &*run.config::<Help>()?;
     manual.about(topic).ok_or_else(|| {
         let topic = quote(topic, 60);
-        Failure::new(Code::ENOENT, format!("the manual has nothing about {topic}; an empty topic lists all topics"))
+        Failure::new(
+            Code::ENOENT,
+            format!("the manual has nothing about {topic}; an empty topic lists all topics"),
+        )
     })
 }

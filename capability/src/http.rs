@@ -98,7 +98,11 @@ pub(crate) async fn receive(
     Ok(Received { response, _held: held })
 }
 
-async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Received, Failure> {
+async fn send(
+    run: &mut Run,
+    function: &'static str,
+    request: Request,
+) -> Result<Received, Failure> {
     let http = run.config::<Http>()?;
     Sender::of(run).send(&*http.backend, function, request).await
 }
@@ -113,10 +117,19 @@ struct Sender {
 
 impl Sender {
     fn of(run: &Run) -> Sender {
-        Sender { passage: Passage::of(run, HTTP.name), account: run.account().clone(), until: run.deadline() }
+        Sender {
+            passage: Passage::of(run, HTTP.name),
+            account: run.account().clone(),
+            until: run.deadline(),
+        }
     }
 
-    async fn send(&self, backend: &dyn Backend, function: &'static str, request: Request) -> Result<Received, Failure> {
+    async fn send(
+        &self,
+        backend: &dyn Backend,
+        function: &'static str,
+        request: Request,
+    ) -> Result<Received, Failure> {
         receive(&self.account, self.until, self.passage.send(backend, function, request)).await
     }
 }
@@ -135,7 +148,9 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
         Some(call) => *blake3::hash(call.as_bytes()).as_bytes(),
         None => {
             let mut random = [0; 32];
-            let failed = |why| Failure::new(Code::EREMOTE, format!("the system has no random numbers: {why}"));
+            let failed = |why| {
+                Failure::new(Code::EREMOTE, format!("the system has no random numbers: {why}"))
+            };
             getrandom::fill(&mut random).map_err(failed)?;
             random
         }
@@ -153,7 +168,10 @@ fn successful_body(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
     let body = String::from_utf8_lossy(&answer.body);
     let quoted = truncate(body.trim(), 200);
     let detail = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
-    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{detail}", answer.status.as_u16())))
+    Err(Failure::new(
+        Code::EREMOTE,
+        format!("{url} answered with status {}{detail}", answer.status.as_u16()),
+    ))
 }
 
 fn get_request(url: &str) -> Request {
@@ -177,10 +195,12 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
         let (http, sender) = (Arc::clone(&http), sender.clone());
         async move { (at, fetch_item(&*http.backend, &sender, &url).await) }
     });
-    let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.max_concurrent.get());
+    let mut answers =
+        futures_util::stream::iter(answers).buffer_unordered(http.max_concurrent.get());
     while let Some((at, answer)) = answers.next().await {
         room = room.checked_sub(answer.len()).ok_or_else(|| {
-            let words = format!("the responses of {count} URLs exceed the run's memory limit; fetch fewer");
+            let words =
+                format!("the responses of {count} URLs exceed the run's memory limit; fetch fewer");
             Failure::new(Code::ENOMEM, words)
         })?;
         held.grow(answer.len())?;
@@ -216,11 +236,17 @@ async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> Strin
     Json::Object(item).to_string()
 }
 
-async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -> Result<Vec<u8>, Failure> {
+async fn post(
+    run: &mut Run,
+    url: String,
+    body: Vec<u8>,
+    content_type: String,
+) -> Result<Vec<u8>, Failure> {
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    let mut request = Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
+    let mut request =
+        Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
     successful_body(&url, send(run, "http.post", request).await?)
 }
@@ -255,8 +281,9 @@ fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
     if json.trim().is_empty() {
         return Ok(headers);
     }
-    let given: Map<String, Json> = serde_json::from_str(json)
-        .map_err(|e| Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {e}")))?;
+    let given: Map<String, Json> = serde_json::from_str(json).map_err(|e| {
+        Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {e}"))
+    })?;
     for (name, value) in given {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Failure::new(Code::EPARSE, format!("{name:?} is not a header name")))?;
@@ -269,7 +296,9 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(value).map_err(|_| {
         Failure::new(
             Code::EPARSE,
-            format!("the value of the header {name:?} has a character that is not allowed in headers"),
+            format!(
+                "the value of the header {name:?} has a character that is not allowed in headers"
+            ),
         )
     })
 }

@@ -62,7 +62,9 @@ impl Image {
         let next = |used: u32| (used < PER_RUN).then_some(used + 1);
         let counted = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         counted.map(|_| ()).map_err(|_| {
-            let words = format!("image budget exhausted ({PER_RUN} per run); plan images before you generate them");
+            let words = format!(
+                "image budget exhausted ({PER_RUN} per run); plan images before you generate them"
+            );
             Failure::new(Code::EBUDGET, words)
         })
     }
@@ -78,8 +80,13 @@ enum Kind {
 }
 
 /// File extensions of the formats.
-const EXTENSIONS: &[(&str, Kind)] =
-    &[("png", Kind::Png), ("jpg", Kind::Jpeg), ("jpeg", Kind::Jpeg), ("webp", Kind::WebP), ("gif", Kind::Gif)];
+const EXTENSIONS: &[(&str, Kind)] = &[
+    ("png", Kind::Png),
+    ("jpg", Kind::Jpeg),
+    ("jpeg", Kind::Jpeg),
+    ("webp", Kind::WebP),
+    ("gif", Kind::Gif),
+];
 
 impl Kind {
     fn of(bytes: &[u8]) -> Option<Kind> {
@@ -114,19 +121,25 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     match prompt.trim().len() {
         0 => return bound("the prompt is empty; describe the image".to_owned()),
         n if n > MAX_PROMPT => {
-            return bound(format!("the prompt has {n} bytes, more than {MAX_PROMPT}; write a shorter one"));
+            return bound(format!(
+                "the prompt has {n} bytes, more than {MAX_PROMPT}; write a shorter one"
+            ));
         }
         _ => {}
     }
     let Some(wanted) = Kind::of_path(&path) else {
-        return bound("an image's file name must end with `.png`, `.jpg`, `.jpeg`, `.webp` or `.gif`".to_owned());
+        return bound(
+            "an image's file name must end with `.png`, `.jpg`, `.jpeg`, `.webp` or `.gif`"
+                .to_owned(),
+        );
     };
     let files = fs::files(run, "image.make")?;
     files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
     let image = run.config::<Image>()?;
     image.count()?;
     let Some(generator) = &image.generator else {
-        let words = "no images endpoint is configured; the operator sets `image.base_url` in the user file, or `WATTLE_IMAGE_BASE_URL`";
+        let words = "no images endpoint is configured; the operator sets `image.base_url` in the \
+                     user file, or `WATTLE_IMAGE_BASE_URL`";
         return Err(Failure::new(Code::EACCESS, words));
     };
     let passage = Passage::of(run, IMAGE.name);
@@ -134,7 +147,9 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     let picture = generator.generate(prompt.trim().to_owned(), passage).await?;
     let remote = |words: String| Err(Failure::new(Code::EREMOTE, words));
     let Some(kind) = Kind::of(&picture) else {
-        return remote("the images endpoint returned something other than PNG, JPEG, WebP or GIF".to_owned());
+        return remote(
+            "the images endpoint returned something other than PNG, JPEG, WebP or GIF".to_owned(),
+        );
     };
     if picture.len() > MAX_IMAGE {
         return remote(format!("the image has {} bytes, more than {MAX_IMAGE}", picture.len()));

@@ -70,26 +70,40 @@ impl Config for Issues {
     const CAPABILITY: &'static str = "issue";
 }
 
-async fn file(run: &mut Run, title: String, need: String, tried: Option<String>) -> Result<String, Failure> {
-    let title = validate("title", &title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE, true)?;
+async fn file(
+    run: &mut Run,
+    title: String,
+    need: String,
+    tried: Option<String>,
+) -> Result<String, Failure> {
+    let title = validate(
+        "title",
+        &title.split_whitespace().collect::<Vec<_>>().join(" "),
+        MAX_TITLE,
+        true,
+    )?;
     let need = validate("need", &need, MAX_TEXT, true)?;
     let tried = validate("tried", &tried.unwrap_or_default(), MAX_TEXT, false)?;
     let issues = run.config::<Issues>()?;
     let count = |filed: u32| (filed < MAX_TICKETS).then_some(filed + 1);
     if issues.filed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_err() {
-        let words = format!("the run has filed {MAX_TICKETS} tickets, the maximum; continue without");
+        let words =
+            format!("the run has filed {MAX_TICKETS} tickets, the maximum; continue without");
         return Err(Failure::new(Code::EBUDGET, words));
     }
     let id = run.config::<RunHistoryGrant>().ok().map(|history| history.0.run_id().to_owned());
-    let reply =
-        format!("filed: {title}\nMention in your answer that this is missing, and continue with what you have.");
+    let reply = format!(
+        "filed: {title}\nMention in your answer that this is missing, and continue with what you \
+         have."
+    );
     issues.tracker.file(Ticket { ts: now_ms(run), run: id, title, need, tried }).await?;
     Ok(reply)
 }
 
 /// Validates and trims a text of a ticket.
 fn validate(name: &str, text: &str, max: usize, required: bool) -> Result<String, Failure> {
-    let wrong = |why: String| Err(Failure::new(Code::EBOUND, format!("`{name}` of the ticket {why}")));
+    let wrong =
+        |why: String| Err(Failure::new(Code::EBOUND, format!("`{name}` of the ticket {why}")));
     let text = text.trim();
     match text.chars().count() {
         0 if required => wrong("is empty".to_owned()),

@@ -102,8 +102,10 @@ fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let parsed = match same {
         Some(parsed) => parsed,
         None if doc.len() > MAX_DOCUMENT => {
-            let words =
-                format!("the document has {} bytes, more than 16 MiB; split it with `str.lines` first", doc.len());
+            let words = format!(
+                "the document has {} bytes, more than 16 MiB; split it with `str.lines` first",
+                doc.len()
+            );
             return Err(Failure::new(Code::ENOMEM, words));
         }
         None => {
@@ -149,7 +151,10 @@ fn len(run: &mut Run, doc: &str, path: &str) -> Result<i32, Failure> {
         Document::Text(text) => text.chars().count(),
         other => {
             let kind = other.a_kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, which has no length")));
+            return Err(Failure::new(
+                Code::EPARSE,
+                format!("the value at {path:?} is {kind}, which has no length"),
+            ));
         }
     };
     Ok(i32::try_from(n).unwrap_or(i32::MAX))
@@ -160,7 +165,10 @@ fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
         Document::Object(fields) => fields.keys().cloned().collect(),
         other => {
             let kind = other.a_kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, not an object")));
+            return Err(Failure::new(
+                Code::EPARSE,
+                format!("the value at {path:?} is {kind}, not an object"),
+            ));
         }
     };
     Arrays::make(run, keys)
@@ -181,7 +189,11 @@ fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
 }
 
 fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
-    crate::join_in_brackets('[', ']', Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
+    crate::join_in_brackets(
+        '[',
+        ']',
+        Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)),
+    )
 }
 
 fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
@@ -202,7 +214,10 @@ mod tests {
     use super::*;
 
     fn document() -> Document {
-        Document::read(r#"{"a": {"b": [{"c": "x"}, 2.50]}, "d e": true, "0": "zero", "-": 1, "n": null}"#).unwrap()
+        Document::read(
+            r#"{"a": {"b": [{"c": "x"}, 2.50]}, "d e": true, "0": "zero", "-": 1, "n": null}"#,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -262,15 +277,25 @@ mod tests {
             ("[1,2]", "[-1]", "3", "[1,3]"),
             (r#"{"a":null}"#, "a.b", "1", r#"{"a":{"b":1}}"#),
             ("1", "", "[]", "[]"),
-            ("{\"a\":123456789012345678901234567890}", "b", "1e5", "{\"a\":123456789012345678901234567890,\"b\":1e5}"),
+            (
+                "{\"a\":123456789012345678901234567890}",
+                "b",
+                "1e5",
+                "{\"a\":123456789012345678901234567890,\"b\":1e5}",
+            ),
         ] {
             let mut changed = Document::read(document).unwrap();
             Path::read(path).unwrap().put(&mut changed, Document::read_or_text(value)).unwrap();
             assert_eq!(changed.to_string(), expected, "{document} {path}");
         }
-        for (document, path) in
-            [("[1]", "[3]"), ("[1]", "[-2]"), ("[1]", "a"), ("1", "a"), ("\"x\"", "[0]"), ("{}", "a[1]")]
-        {
+        for (document, path) in [
+            ("[1]", "[3]"),
+            ("[1]", "[-2]"),
+            ("[1]", "a"),
+            ("1", "a"),
+            ("\"x\"", "[0]"),
+            ("{}", "a[1]"),
+        ] {
             let mut same = Document::read(document).unwrap();
             let refused = Path::read(path).unwrap().put(&mut same, Document::Null);
             assert_eq!(refused.map_err(|f| f.code), Err(Code::ENOENT), "{document} {path}");

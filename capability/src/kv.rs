@@ -146,7 +146,11 @@ impl Backend for InMemory {
 
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         let entries = self.lock();
-        let keys = entries.values.range(prefix.clone()..).map(|(k, _)| k).take_while(|k| k.starts_with(&prefix));
+        let keys = entries
+            .values
+            .range(prefix.clone()..)
+            .map(|(k, _)| k)
+            .take_while(|k| k.starts_with(&prefix));
         let keys = keys.cloned().collect();
         Box::pin(async { Ok(keys) })
     }
@@ -159,7 +163,10 @@ impl Entries {
         let new = change(old.cloned())?;
         let bytes = self.bytes - held + new.as_ref().map_or(0, |value| key.len() + value.len());
         if bytes > MAX_IN_MEMORY && bytes > self.bytes {
-            return Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first"));
+            return Err(Failure::new(
+                Code::EBUDGET,
+                "the state is full (64 MiB); delete keys first",
+            ));
         }
         self.bytes = bytes;
         match new {
@@ -181,7 +188,9 @@ impl InMemory {
 fn validate(name: &str) -> Result<String, Failure> {
     match name.len() {
         0 => Err(Failure::new(Code::EBOUND, "the key is empty")),
-        n if n > MAX_KEY => Err(Failure::new(Code::EBOUND, format!("the key has {n} bytes, more than {MAX_KEY}"))),
+        n if n > MAX_KEY => {
+            Err(Failure::new(Code::EBOUND, format!("the key has {n} bytes, more than {MAX_KEY}")))
+        }
         _ => Ok(name.to_owned()),
     }
 }
@@ -189,7 +198,8 @@ fn validate(name: &str) -> Result<String, Failure> {
 fn check_size(value: &[u8]) -> Result<(), Failure> {
     match value.len() {
         n if n > MAX_VALUE => {
-            let words = format!("the value has {n} bytes, more than {MAX_VALUE}; write it to a file");
+            let words =
+                format!("the value has {n} bytes, more than {MAX_VALUE}; write it to a file");
             Err(Failure::new(Code::EBUDGET, words))
         }
         _ => Ok(()),
@@ -233,23 +243,33 @@ async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     update_and_return(run, &kv, &k, move |old| {
         let old = match old {
             None => 0,
-            Some(text) => String::from_utf8_lossy(&text)
-                .trim()
-                .parse::<i32>()
-                .map_err(|_| Failure::new(Code::EPARSE, format!("the value of {name:?} is not an integer")))?,
+            Some(text) => String::from_utf8_lossy(&text).trim().parse::<i32>().map_err(|_| {
+                Failure::new(Code::EPARSE, format!("the value of {name:?} is not an integer"))
+            })?,
         };
-        let sum = old
-            .checked_add(n)
-            .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range")))?;
+        let sum = old.checked_add(n).ok_or_else(|| {
+            Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range"))
+        })?;
         Ok((Some(sum.to_string().into_bytes()), sum))
     })
     .await
 }
 
-async fn cas(run: &mut Run, k: String, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Result<bool, Failure> {
+async fn cas(
+    run: &mut Run,
+    k: String,
+    old: Option<Vec<u8>>,
+    new: Option<Vec<u8>>,
+) -> Result<bool, Failure> {
     new.as_deref().map_or(Ok(()), check_size)?;
     let kv = run.config::<Kv>()?;
-    update_and_return(run, &kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
+    update_and_return(
+        run,
+        &kv,
+        &k,
+        move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) },
+    )
+    .await
 }
 
 /// Updates a key, and returns the result of the change.

@@ -99,7 +99,11 @@ fn too_large() -> Failure {
 }
 
 /// Joins parts with commas, in brackets. Fails if the result is too large.
-fn join_in_brackets(open: char, close: char, parts: impl Iterator<Item = String>) -> Result<String, Failure> {
+fn join_in_brackets(
+    open: char,
+    close: char,
+    parts: impl Iterator<Item = String>,
+) -> Result<String, Failure> {
     let mut text = String::from(open);
     for part in parts {
         if text.len() > 1 {

@@ -68,7 +68,11 @@ pub fn markdown(capabilities: &[Capability]) -> String {
         for f in capability.functions {
             let Signature { params, results, errors, .. } = f.signature;
             _ = write!(text, "\n### {}\n\n    {}\n\n{}.\n", f.name, f.signature, f.about);
-            let facts = [("Arguments", types(params)), ("Returns", types(results)), ("Errors", codes(errors))];
+            let facts = [
+                ("Arguments", types(params)),
+                ("Returns", types(results)),
+                ("Errors", codes(errors)),
+            ];
             for (label, list) in facts.iter().filter(|(_, list)| !list.is_empty()) {
                 _ = write!(text, "\n{label}: {list}.\n");
             }
@@ -99,8 +103,9 @@ pub fn json(capabilities: &[Capability]) -> Json {
 /// type}], errors: [code], waits, example, gives: [result]}`.
 #[must_use]
 pub fn function_json(function: &Function) -> Json {
-    let list =
-        |params: &[Param]| -> Json { params.iter().map(|p| json!({"name": p.name, "type": p.ty.word()})).collect() };
+    let list = |params: &[Param]| -> Json {
+        params.iter().map(|p| json!({"name": p.name, "type": p.ty.word()})).collect()
+    };
     json!({
         "name": function.name,
         "signature": function.signature.to_string(),
@@ -120,7 +125,8 @@ pub fn function_json(function: &Function) -> Json {
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =
         signature.params.iter().map(|p| (p.name.to_owned(), value_schema(p.ty))).collect();
-    let required: Vec<&str> = signature.params.iter().filter(|p| !p.ty.is_optional()).map(|p| p.name).collect();
+    let required: Vec<&str> =
+        signature.params.iter().filter(|p| !p.ty.is_optional()).map(|p| p.name).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
@@ -149,6 +155,7 @@ fn types(params: &[Param]) -> String {
 /// Renders error codes with their meanings, such as `EBOUND (out of bounds), ENOMEM (out of
 /// memory)`.
 fn codes(codes: &[Code]) -> String {
-    let words = codes.iter().filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
+    let words =
+        codes.iter().filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
     words.collect::<Vec<_>>().join(", ")
 }

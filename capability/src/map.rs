@@ -81,7 +81,9 @@ impl Record for Handle {
     /// Records keys and values in turn: in a replay, the handle may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
-        RecordedValue::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
+        RecordedValue::Items(
+            entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect(),
+        )
     }
 }
 
@@ -113,8 +115,12 @@ struct Maps(Vec<Texts>);
 /// `EBOUND` if no map has the handle.
 pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
     let at = usize::try_from(h).ok().and_then(|h| h.checked_sub(1));
-    at.and_then(|at| run.state::<Maps>().0.get_mut(at))
-        .ok_or_else(|| Failure::new(Code::EBOUND, format!("no map has the handle {h}; handles come from `map.new`")))
+    at.and_then(|at| run.state::<Maps>().0.get_mut(at)).ok_or_else(|| {
+        Failure::new(
+            Code::EBOUND,
+            format!("no map has the handle {h}; handles come from `map.new`"),
+        )
+    })
 }
 
 /// Memory that an entry takes besides its bytes.
@@ -163,11 +169,13 @@ fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
         Some(text) => std::str::from_utf8(text)
             .ok()
             .and_then(|text| text.trim().parse::<i32>().ok())
-            .ok_or_else(|| Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer")))?,
+            .ok_or_else(|| {
+                Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer"))
+            })?,
     };
-    let sum = old
-        .checked_add(n)
-        .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range")))?;
+    let sum = old.checked_add(n).ok_or_else(|| {
+        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range"))
+    })?;
     set(run, h, key, sum.to_string().as_bytes())?;
     Ok(sum)
 }
@@ -205,7 +213,11 @@ fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
 
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     let text = |value: &[u8]| quoted(&String::from_utf8_lossy(value));
-    crate::join_in_brackets('{', '}', of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))))
+    crate::join_in_brackets(
+        '{',
+        '}',
+        of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))),
+    )
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
@@ -214,6 +226,9 @@ fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
             let texts = fields.into_iter().map(|(key, value)| (key, value.plain().into_bytes()));
             make(run, texts.collect())
         }
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an object", other.a_kind()))),
+        other => Err(Failure::new(
+            Code::EPARSE,
+            format!("the JSON is {}, not an object", other.a_kind()),
+        )),
     }
 }

@@ -23,9 +23,12 @@ pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
         return Some((reply, value));
     }
     // A value in a code fence may be of any type.
-    let fenced = reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')?.1.split_once("```"));
+    let fenced =
+        reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')?.1.split_once("```"));
     let fenced = fenced.map(|(inside, _)| inside.trim());
-    if let Some((inside, value)) = fenced.and_then(|inside| Some((inside, serde_json::from_str(inside).ok()?))) {
+    if let Some((inside, value)) =
+        fenced.and_then(|inside| Some((inside, serde_json::from_str(inside).ok()?)))
+    {
         return Some((inside, value));
     }
     reply.match_indices(['{', '[']).take(MAX_TRIES).find_map(|(at, _)| {

@@ -11,7 +11,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability, quote};
+use wattle_rt::{
+    Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability,
+    quote,
+};
 
 use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
@@ -51,7 +54,13 @@ pub trait Programs: Send + Sync {
     /// A program that cannot be run is a failure: `ENOENT` if it is unknown, `EPARSE` if it does
     /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it
     /// needs.
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome>;
+    fn run(
+        &self,
+        work: Work,
+        args: Vec<String>,
+        grants: Arc<Grants>,
+        place: Nested,
+    ) -> PortFuture<'_, Outcome>;
 
     /// Checks that a program exists and compiles, without running it.
     fn check(&self, work: Work) -> PortFuture<'_, ()>;
@@ -92,11 +101,17 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
         Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
     });
     let mut results = Vec::with_capacity(items.len());
-    for (at, result) in run_all(run, calls.collect(), OnFailure::StopLater).await?.into_iter().enumerate() {
+    for (at, result) in
+        run_all(run, calls.collect(), OnFailure::StopLater).await?.into_iter().enumerate()
+    {
         results.push(result.map_err(|failure| {
             let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
             Failure {
-                reason: format!("item {at} ({}): {}", quote(&String::from_utf8_lossy(item), 60), failure.reason),
+                reason: format!(
+                    "item {at} ({}): {}",
+                    quote(&String::from_utf8_lossy(item), 60),
+                    failure.reason
+                ),
                 ..failure
             }
         })?);
@@ -106,7 +121,8 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
 
 async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Failure> {
     let (calls, gate) = calls.open(run);
-    let calls: Vec<_> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| parse_call(call)).collect();
+    let calls: Vec<_> =
+        Arrays::of(run).get(Handle(calls))?.iter().map(|call| parse_call(call)).collect();
     let admitted = calls.into_iter().map(|call| {
         let (program, args) = call?;
         gate.admit(Target::Program, &program)?;
@@ -131,7 +147,8 @@ fn parse_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
             ),
         )
     };
-    let parts: Vec<serde_json::Value> = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
+    let parts: Vec<serde_json::Value> =
+        serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
     let mut parts = parts.iter().map(crate::json::plain);
     let program = parts.next().ok_or_else(|| wrong("it has no program"))?;
     Ok((program, parts.collect()))
@@ -195,6 +212,8 @@ pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
             let reported = if code.name().is_some() { code } else { Code::ETRFM };
             Err(Failure::new(reported, format!("the program returned {code}: {why}")))
         }
-        Exit::Trapped(trap) => Err(Failure::new(trap.kind.code(), format!("the program was stopped: {trap}"))),
+        Exit::Trapped(trap) => {
+            Err(Failure::new(trap.kind.code(), format!("the program was stopped: {trap}")))
+        }
     }
 }

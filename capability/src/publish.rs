@@ -41,7 +41,8 @@ impl Config for Publish {
 
 async fn publish(run: &mut Run) -> Result<String, Failure> {
     let Some(public) = run.config::<Publish>()?.0.clone() else {
-        let words = "no public folder is configured; the operator sets `publish.root` in the user file, or `WATTLE_PUBLISH_ROOT`";
+        let words = "no public folder is configured; the operator sets `publish.root` in the user \
+                     file, or `WATTLE_PUBLISH_ROOT`";
         return Err(Failure::new(Code::EACCESS, words));
     };
     let files = fs::files(run, "publish.run")?;
@@ -87,7 +88,10 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
         }
         public.write(&path, &data).map_err(|error| {
             let done = names.len();
-            Failure::new(error.code(), format!("{error}; {done} files were published before this one"))
+            Failure::new(
+                error.code(),
+                format!("{error}; {done} files were published before this one"),
+            )
         })?;
         bytes += data.len();
         names.push(path);
@@ -118,12 +122,16 @@ fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure>
 }
 
 fn report(names: &[String], bytes: usize, same: usize, others: usize) -> String {
-    let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    let files =
+        |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     let mut text = match names {
-        [] if same == 0 => "nothing to publish: there are no files below content/ or blog/".to_owned(),
+        [] if same == 0 => {
+            "nothing to publish: there are no files below content/ or blog/".to_owned()
+        }
         [] => "nothing new to publish".to_owned(),
         names => {
-            let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let shown =
+                names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = names.len().saturating_sub(MAX_NAMES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("published {} ({bytes} bytes): {shown}{more}", files(names.len()))
@@ -150,11 +158,19 @@ mod tests {
 
     #[test]
     fn new_files_are_copied_and_the_rest_stays() {
-        let run =
-            files(&[("content/a.md", "one"), ("content/x/b.md", "two"), ("blog/c.md", "3"), ("secret.txt", "no")]);
-        let public = files(&[("blog/c.md", "3"), ("blog/old.md", "old"), ("content/a.md", "before")]);
+        let run = files(&[
+            ("content/a.md", "one"),
+            ("content/x/b.md", "two"),
+            ("blog/c.md", "3"),
+            ("secret.txt", "no"),
+        ]);
+        let public =
+            files(&[("blog/c.md", "3"), ("blog/old.md", "old"), ("content/a.md", "before")]);
         let report = copy(&run, &public).unwrap();
-        assert_eq!(report, "published 2 files (6 bytes): content/a.md, content/x/b.md; 1 file unchanged");
+        assert_eq!(
+            report,
+            "published 2 files (6 bytes): content/a.md, content/x/b.md; 1 file unchanged"
+        );
         assert_eq!(public.read("content/a.md").unwrap(), "one");
         assert_eq!(public.read("blog/old.md").unwrap(), "old", "nothing is removed");
         assert!(public.read("secret.txt").is_err());
@@ -178,7 +194,8 @@ mod tests {
         let names: Vec<String> = (0..30).map(|n| format!("blog/{n}")).collect();
         let text = report(&names, 30, 0, 2);
         assert!(
-            text.starts_with("published 30 files (30 bytes): blog/0, blog/1, ") && text.contains("blog/19 and 10 more")
+            text.starts_with("published 30 files (30 bytes): blog/0, blog/1, ")
+                && text.contains("blog/19 and 10 more")
         );
         assert!(text.ends_with("; skipped 2 that are not plain files"), "{text}");
     }

@@ -33,11 +33,12 @@ impl Schema {
         if text.len() > MAX_TEXT {
             return Err(format!("it has {} bytes, more than {MAX_TEXT}", text.len()));
         }
-        let document: Json = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let document: Json =
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
         Cost { root: &document, nodes: 0, open: Vec::new() }.of(&document, 0)?;
-        let options = jsonschema::options()
-            .offline()
-            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN));
+        let options = jsonschema::options().offline().with_pattern_options(
+            PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN),
+        );
         let validator = options.build(&document).map_err(|error| error.to_string())?;
         Ok(Schema { validator })
     }
@@ -77,27 +78,37 @@ impl<'a> Cost<'a> {
         self.nodes += 1;
         if self.nodes > MAX_NODES || depth > MAX_DEPTH {
             return Err(format!(
-                "it is too large: at most {MAX_NODES} parts, nested at most {MAX_DEPTH} deep, with references expanded"
+                "it is too large: at most {MAX_NODES} parts, nested at most {MAX_DEPTH} deep, \
+                 with references expanded"
             ));
         }
         match part {
             Json::Array(items) => items.iter().try_for_each(|item| self.of(item, depth + 1)),
-            Json::Object(fields) => fields.iter().try_for_each(|(key, value)| match (key.as_str(), value) {
-                ("$dynamicRef" | "$recursiveRef" | "unevaluatedItems" | "unevaluatedProperties", _) => {
-                    Err(format!("the keyword `{key}` is not supported"))
-                }
-                ("$id", Json::String(_)) if depth > 0 => Err(nested_id()),
-                ("id", Json::String(_)) if depth > 0 && self.is_draft4() => Err(nested_id()),
-                ("$ref", Json::String(target)) => self.reference(target, depth),
-                _ => self.of(value, depth + 1),
-            }),
+            Json::Object(fields) => {
+                fields.iter().try_for_each(|(key, value)| match (key.as_str(), value) {
+                    (
+                        "$dynamicRef"
+                        | "$recursiveRef"
+                        | "unevaluatedItems"
+                        | "unevaluatedProperties",
+                        _,
+                    ) => Err(format!("the keyword `{key}` is not supported")),
+                    ("$id", Json::String(_)) if depth > 0 => Err(nested_id()),
+                    ("id", Json::String(_)) if depth > 0 && self.is_draft4() => Err(nested_id()),
+                    ("$ref", Json::String(target)) => self.reference(target, depth),
+                    _ => self.of(value, depth + 1),
+                })
+            }
             _ => Ok(()),
         }
     }
 
     /// Returns true if plain `id` means `$id`.
     fn is_draft4(&self) -> bool {
-        self.root.get("$schema").and_then(Json::as_str).is_some_and(|draft| draft.contains("draft-04"))
+        self.root
+            .get("$schema")
+            .and_then(Json::as_str)
+            .is_some_and(|draft| draft.contains("draft-04"))
     }
 
     fn reference(&mut self, target: &'a str, depth: usize) -> Result<(), String> {
@@ -105,10 +116,16 @@ impl<'a> Cost<'a> {
             return Err(format!("it refers to itself by `{target}`; write the levels out"));
         }
         let path = target.strip_prefix('#').filter(|path| path.is_empty() || path.starts_with('/'));
-        let path = path.ok_or_else(|| format!("the reference `{target}` leaves the schema; refer to `#/$defs/…`"))?;
+        let path = path.ok_or_else(|| {
+            format!("the reference `{target}` leaves the schema; refer to `#/$defs/…`")
+        })?;
         // Characters may be percent-encoded, as in a URL.
-        let path = percent_decoded(path).ok_or_else(|| format!("the reference `{target}` is invalid"))?;
-        let part = self.root.pointer(&path).ok_or_else(|| format!("the reference `{target}` refers to nothing"))?;
+        let path =
+            percent_decoded(path).ok_or_else(|| format!("the reference `{target}` is invalid"))?;
+        let part = self
+            .root
+            .pointer(&path)
+            .ok_or_else(|| format!("the reference `{target}` refers to nothing"))?;
         self.open.push(target);
         let walked = self.of(part, depth + 1);
         self.open.pop();
@@ -172,7 +189,10 @@ mod tests {
             ("7", "7"),
             (r##"{"$ref":"#"}"##, "refers to itself by `#`"),
             (r##"{"$ref":"#/a%2Fb","a/b":true}"##, "refers to nothing"),
-            (r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##, "refers to itself"),
+            (
+                r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+                "refers to itself",
+            ),
             (r##"{"properties":{"child":{"$ref":"#"}}}"##, "refers to itself"),
             (r##"{"$ref":"#/$defs/x"}"##, "refers to nothing"),
             (r##"{"$ref":"https://example.com/schema.json"}"##, "leaves the schema"),

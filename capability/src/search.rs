@@ -108,7 +108,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let length = query.chars().count();
     if length > MAX_QUERY {
         return Err(bad(format!(
-            "the query has {length} characters, more than {MAX_QUERY}; use only the words that matter"
+            "the query has {length} characters, more than {MAX_QUERY}; use only the words that \
+             matter"
         )));
     }
     let words = Query::read(&query).ok_or_else(|| bad("the query has no words".to_owned()))?;
@@ -122,7 +123,10 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let stop = walk::Stop::new(deadline);
     let _stops = stop.stop_on_drop();
     // If a rule denies the model or wants it approved, the search is by words only.
-    let embedder = search.embedder.as_ref().filter(|_| gate.admit(Target::Service(Service::Model), "").is_ok());
+    let embedder = search
+        .embedder
+        .as_ref()
+        .filter(|_| gate.admit(Target::Service(Service::Model), "").is_ok());
     let work = move || {
         let admits = |path: &str| gate.admit(Target::Read, path).is_ok();
         let files = SearchedFiles { all: &all, admitted: &admitted, admits: &admits };
@@ -135,34 +139,40 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     };
     let account = run.account().clone();
     let found = match tokio::task::spawn_blocking(move || account.work(work)).await {
-        Ok(found) => found.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?,
+        Ok(found) => {
+            found.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?
+        }
         Err(_) => return Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     };
     found.notes.iter().for_each(|note| run.log(&format!("search: {note}")));
     if found.timed_out && found.view.is_empty() {
-        let why = "there was no time to read the files; the index keeps what was read, so search again";
+        let why =
+            "there was no time to read the files; the index keeps what was read, so search again";
         return Err(Failure::new(Code::ETIME, why));
     }
 
     let ranked = match embedder {
         None => found.by_words.clone(),
-        Some(embedder) => match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
-            Ok(by_meaning) => rank::fuse(&found.by_words, &by_meaning),
-            Err(why) => {
-                run.log(&format!("search: by words only: {}", why.reason));
-                found.by_words.clone()
+        Some(embedder) => {
+            match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
+                Ok(by_meaning) => rank::fuse(&found.by_words, &by_meaning),
+                Err(why) => {
+                    run.log(&format!("search: by words only: {}", why.reason));
+                    found.by_words.clone()
+                }
             }
-        },
+        }
     };
     let index = Arc::clone(&search.index);
     let work = move || {
         let mut held = index.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_mut().map_or_else(|| Ok(Vec::new()), |index| verified(index, &readable, &ranked, max))
+        held.as_mut()
+            .map_or_else(|| Ok(Vec::new()), |index| verified(index, &readable, &ranked, max))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(top) => {
-            top.map(|top| render(&top)).map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))
-        }
+        Ok(top) => top
+            .map(|top| render(&top))
+            .map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}"))),
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     }
 }

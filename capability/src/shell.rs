@@ -65,14 +65,25 @@ impl Config for Sh {
     const CAPABILITY: &'static str = "shell";
 }
 
-async fn captured(run: &Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<Captured, Failure> {
+async fn captured(
+    run: &Run,
+    line: Unadmitted<String>,
+    stdin: Option<String>,
+) -> Result<Captured, Failure> {
     let (line, gate) = line.open(run);
     let shell = run.config::<Sh>()?;
     let files = fs::confined(run, gate)?;
-    shell.0.run(run.account(), files, line, stdin.unwrap_or_default().into_bytes(), run.deadline()).await
+    shell
+        .0
+        .run(run.account(), files, line, stdin.unwrap_or_default().into_bytes(), run.deadline())
+        .await
 }
 
-async fn run_line(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<Vec<u8>, Failure> {
+async fn run_line(
+    run: &mut Run,
+    line: Unadmitted<String>,
+    stdin: Option<String>,
+) -> Result<Vec<u8>, Failure> {
     let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
     if status == 0 {
         return Ok(stdout);
@@ -87,7 +98,11 @@ async fn run_line(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>
     ))
 }
 
-async fn result(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<String, Failure> {
+async fn result(
+    run: &mut Run,
+    line: Unadmitted<String>,
+    stdin: Option<String>,
+) -> Result<String, Failure> {
     let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
@@ -96,5 +111,7 @@ async fn result(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) 
 /// Returns the end of a standard error, which has the reason of a failure.
 fn tail(stderr: &str) -> &str {
     const MAX_BYTES: usize = 1_000;
-    stderr.get(stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_BYTES))..).unwrap_or_default()
+    stderr
+        .get(stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_BYTES))..)
+        .unwrap_or_default()
 }

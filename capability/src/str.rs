@@ -244,7 +244,10 @@ fn boundary_after(s: &[u8], at: usize) -> usize {
 fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure> {
     let bad = |why: &str| {
         let length = s.len();
-        Failure::new(Code::EBOUND, format!("cannot slice {start} to {end} of a string of {length} bytes: {why}"))
+        Failure::new(
+            Code::EBOUND,
+            format!("cannot slice {start} to {end} of a string of {length} bytes: {why}"),
+        )
     };
     let from = usize::try_from(start).map_err(|_| bad("the start is negative"))?;
     let to = usize::try_from(end).map_err(|_| bad("the end is negative"))?.min(s.len());
@@ -257,8 +260,9 @@ fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure>
     // An empty slice stays empty even inside a character.
     let to = if from == to { boundary_before(s, from) } else { boundary_after(s, to) };
     let piece = s.get(boundary_before(s, from)..to).unwrap_or_default();
-    String::from_utf8(piece.to_vec())
-        .map_err(|e| Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is not UTF-8: {e}")))
+    String::from_utf8(piece.to_vec()).map_err(|e| {
+        Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is not UTF-8: {e}"))
+    })
 }
 
 fn find(_: &mut Run, s: &[u8], needle: &[u8], from: i32) -> Result<i32, Failure> {
@@ -337,7 +341,8 @@ fn replace(_: &mut Run, s: &str, needle: &str, with: &str) -> Result<String, Fai
 }
 
 fn repeat(_: &mut Run, s: &str, n: i32) -> Result<String, Failure> {
-    let n = usize::try_from(n).map_err(|_| Failure::new(Code::EBOUND, format!("cannot repeat a string {n} times")))?;
+    let n = usize::try_from(n)
+        .map_err(|_| Failure::new(Code::EBOUND, format!("cannot repeat a string {n} times")))?;
     if s.len().saturating_mul(n) > MAX_TEXT {
         return Err(too_large());
     }
@@ -350,7 +355,8 @@ fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
 
 fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     s.trim().parse().map_err(|_| {
-        let why = format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
+        let why =
+            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
         Failure::new(Code::EPARSE, why)
     })
 }
@@ -362,14 +368,19 @@ fn from_float(_: &mut Run, x: f64, digits: i32) -> Result<String, Failure> {
 
 fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     crate::arr::number(s.as_bytes()).ok_or_else(|| {
-        Failure::new(Code::EPARSE, format!("{} is not a decimal number that fits a float", quote(s, QUOTED)))
+        Failure::new(
+            Code::EPARSE,
+            format!("{} is not a decimal number that fits a float", quote(s, QUOTED)),
+        )
     })
 }
 
 /// Checks a number of characters.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
-    counted.ok_or_else(|| Failure::new(Code::EBOUND, format!("{what} needs at least {min} characters, not {n}")))
+    counted.ok_or_else(|| {
+        Failure::new(Code::EBOUND, format!("{what} needs at least {min} characters, not {n}"))
+    })
 }
 
 fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
@@ -379,7 +390,8 @@ fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
 fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
     let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
     if overlap >= n {
-        let words = format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
+        let words =
+            format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
         return Err(Failure::new(Code::EBOUND, words));
     }
     pieces(run, s, n, overlap)
@@ -395,7 +407,8 @@ fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Fa
             if rest.is_empty() {
                 return None;
             }
-            let offset = |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
+            let offset =
+                |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
             let end = offset(n);
             let piece = rest.get(..end)?;
             let next = if end == rest.len() { end } else { offset(n - overlap) };
@@ -413,8 +426,16 @@ mod tests {
     fn boundaries_are_those_of_characters() {
         let text = "aäb𝄞c";
         for at in 0..text.len() + 3 {
-            assert_eq!(boundary_before(text.as_bytes(), at.min(text.len())), text.floor_char_boundary(at), "{at}");
-            assert_eq!(boundary_after(text.as_bytes(), at).min(text.len()), text.ceil_char_boundary(at), "{at}");
+            assert_eq!(
+                boundary_before(text.as_bytes(), at.min(text.len())),
+                text.floor_char_boundary(at),
+                "{at}"
+            );
+            assert_eq!(
+                boundary_after(text.as_bytes(), at).min(text.len()),
+                text.ceil_char_boundary(at),
+                "{at}"
+            );
         }
     }
 }

@@ -72,8 +72,9 @@ impl Fixed {
     /// # Errors
     /// If `now` is not a time.
     pub fn new(now: Option<&str>, random: &[u32]) -> Result<Fixed, String> {
-        let parse =
-            |text: &str| text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is not a timestamp: {e}"));
+        let parse = |text: &str| {
+            text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is not a timestamp: {e}"))
+        };
         let now = now.map(parse).transpose()?.map(jiff::Timestamp::as_millisecond);
         let random = random.iter().rev().copied().collect();
         Ok(Fixed { now, random: Arc::new(Mutex::new(random)) })
@@ -111,7 +112,10 @@ fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
 
 fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
     if result.trim().is_empty() {
-        return Err(Failure::new(Code::EBOUND, "the result is empty; state the outcome of the task"));
+        return Err(Failure::new(
+            Code::EBOUND,
+            "the result is empty; state the outcome of the task",
+        ));
     }
     run.answer(result)
 }
@@ -137,7 +141,10 @@ pub(crate) fn now_ms(run: &Run) -> i64 {
 
 fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
     let below = u32::try_from(below).ok().filter(|b| *b > 0).ok_or_else(|| {
-        Failure::new(Code::EBOUND, format!("the bound of a random number must be positive, not {below}"))
+        Failure::new(
+            Code::EBOUND,
+            format!("the bound of a random number must be positive, not {below}"),
+        )
     })?;
     let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
         Some(number) => number,
@@ -165,12 +172,16 @@ impl Dice {
                     .map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
                 Ok(seed.to_vec())
             };
-            let again = |kept| if let RecordedValue::Bytes(seed) = kept { Some(seed) } else { None };
+            let again =
+                |kept| if let RecordedValue::Bytes(seed) = kept { Some(seed) } else { None };
             let seed = run.recall("sys.random", fresh, again)?;
             let numbers = blake3::Hasher::new().update(&seed).finalize_xof();
             run.state::<Dice>().0 = Some(Seeded { numbers });
         }
-        run.state::<Dice>().0.as_mut().ok_or_else(|| Failure::new(Code::EREMOTE, "no random numbers"))
+        run.state::<Dice>()
+            .0
+            .as_mut()
+            .ok_or_else(|| Failure::new(Code::EREMOTE, "no random numbers"))
     }
 }
 

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability, quote, truncate};
+use wattle_rt::{
+    Code, Config, Failure, Gate, Run, Target, Unadmitted, capability, quote, truncate,
+};
 
 use crate::history::RunHistoryGrant;
 use crate::kv::{self, Kv, TENANT};
@@ -71,7 +73,10 @@ const COMMANDS: &[(&str, &str)] = &[
 async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, Failure> {
     let (command, gate) = command.open(run);
     let Some(words) = shlex::split(&command) else {
-        return Err(Failure::new(Code::EPARSE, "the command has an unclosed quote, or ends with `\\`"));
+        return Err(Failure::new(
+            Code::EPARSE,
+            "the command has an unclosed quote, or ends with `\\`",
+        ));
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // The name of the command line may come first, as in a terminal.
@@ -106,14 +111,18 @@ fn help() -> String {
 /// any.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
-    let mut known: Vec<&str> = COMMANDS.iter().map(|(usage, _)| *usage).filter(|usage| first(usage)).collect();
+    let mut known: Vec<&str> =
+        COMMANDS.iter().map(|(usage, _)| *usage).filter(|usage| first(usage)).collect();
     if known.is_empty() {
         known = COMMANDS.iter().map(|(usage, _)| *usage).collect();
     }
     let words = words.join(" ");
     let shown = truncate(&words, 60);
     let known: Vec<String> = known.iter().map(|usage| format!("`{usage}`")).collect();
-    Failure::new(Code::EPARSE, format!("unknown command `{shown}`; the commands are {}", known.join(", ")))
+    Failure::new(
+        Code::EPARSE,
+        format!("unknown command `{shown}`; the commands are {}", known.join(", ")),
+    )
 }
 
 /// Returns a variable's key, if the run's guard admits it.
@@ -159,7 +168,12 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
 }
 
 /// Runs a catalog program, and returns its results, one per line.
-async fn run_program(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Result<Vec<u8>, Failure> {
+async fn run_program(
+    run: &mut Run,
+    gate: &Gate,
+    name: &str,
+    args: &[&str],
+) -> Result<Vec<u8>, Failure> {
     gate.admit(Target::Program, name)?;
     let mut team = Team::new(run)?;
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -171,9 +185,9 @@ async fn run_program(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> R
 }
 
 fn trace(run: &Run) -> Result<String, Failure> {
-    let history = run
-        .config::<RunHistoryGrant>()
-        .map_err(|_| Failure::new(Code::ENOENT, "there is no trace: the program was not started by a run's step"))?;
+    let history = run.config::<RunHistoryGrant>().map_err(|_| {
+        Failure::new(Code::ENOENT, "there is no trace: the program was not started by a run's step")
+    })?;
     let steps = history.0.steps();
     Ok(if steps.is_empty() { "this is the first step".to_owned() } else { steps.join("\n") })
 }

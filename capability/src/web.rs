@@ -53,7 +53,8 @@ const PAGE_BYTES: usize = 5 << 20;
 const MAX_QUERY: usize = 400;
 
 /// The accepted content types, by preference.
-const ACCEPT: &str = "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
+const ACCEPT: &str =
+    "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
 
 /// Grants `web`; pages are fetched with the run's `http`.
 pub struct Web {
@@ -73,8 +74,9 @@ impl Config for Web {
 }
 
 async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failure> {
-    let offset = usize::try_from(offset)
-        .map_err(|_| Failure::new(Code::EBOUND, format!("the offset must be 0 or more, not {offset}")))?;
+    let offset = usize::try_from(offset).map_err(|_| {
+        Failure::new(Code::EBOUND, format!("the offset must be 0 or more, not {offset}"))
+    })?;
     let until = deadline(run);
     guest::prepare();
     let (response, base) = within(run, until, get(run, &url, until)).await?;
@@ -82,20 +84,27 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     guest::ready().await?;
     let until = deadline(run);
     let status = response.status.as_u16();
-    let content_type = response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let page = Page { url: &base, content_type: content_type.unwrap_or_default(), body: &response.body };
+    let content_type =
+        response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let page =
+        Page { url: &base, content_type: content_type.unwrap_or_default(), body: &response.body };
     let read = guest::text(run.account(), &page, until).await;
     // The text may show a secret that markup or an encoding hid in the page.
     let passage = Passage::of(run, WEB.name);
     let read = match read {
-        Ok(Text { text, plain }) => Ok(Text { text: passage.clean_text(&text, &[&url, &base]).await?, plain }),
+        Ok(Text { text, plain }) => {
+            Ok(Text { text: passage.clean_text(&text, &[&url, &base]).await?, plain })
+        }
         Err(why) => Err(why),
     };
     if status >= 400 {
         let text = read.map(|text| text.text).unwrap_or_default();
         let text = truncate(text.trim(), 300);
         let detail = if text.is_empty() { String::new() } else { format!(": {text}") };
-        return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{detail}")));
+        return Err(Failure::new(
+            Code::EREMOTE,
+            format!("{url} answered with status {status}{detail}"),
+        ));
     }
     match read {
         Ok(text) => piece(&text, offset, response.body.len()),
@@ -115,7 +124,8 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
     let end = offset + piece.chars().count();
     let more = if end < all { format!("; continue at offset {end}") } else { String::new() };
     let cut = if bytes > PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
-    let plain = if *plain { "; tags removed, because the page is too large to be parsed" } else { "" };
+    let plain =
+        if *plain { "; tags removed, because the page is too large to be parsed" } else { "" };
     Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
@@ -142,7 +152,8 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
     let query = query.split_whitespace().collect::<Vec<_>>().join(" ");
     let length = query.chars().count();
     if length == 0 || length > MAX_QUERY {
-        let why = format!("a query must have 1 to {MAX_QUERY} characters, and this one has {length}");
+        let why =
+            format!("a query must have 1 to {MAX_QUERY} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
     run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
@@ -163,9 +174,15 @@ fn deadline(run: &Run) -> Instant {
     latest.min(Instant::now() + TIMEOUT)
 }
 
-async fn within<T>(_: &Run, until: Instant, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn within<T>(
+    _: &Run,
+    until: Instant,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     match tokio::time::timeout_at(until.into(), work).await {
         Ok(done) => done,
-        Err(_) => Err(Failure::new(Code::ETIME, format!("no response within {} s", TIMEOUT.as_secs()))),
+        Err(_) => {
+            Err(Failure::new(Code::ETIME, format!("no response within {} s", TIMEOUT.as_secs())))
+        }
     }
 }

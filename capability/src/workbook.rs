@@ -51,9 +51,9 @@ async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Fail
     }
     let mut exports = Map::new();
     for (name, source) in &graph.exports {
-        let value = graph
-            .value(source, &outputs)
-            .map_err(|why| Failure::new(why.code, format!("the export `{name}` has no value: {}", why.reason)))?;
+        let value = graph.value(source, &outputs).map_err(|why| {
+            Failure::new(why.code, format!("the export `{name}` has no value: {}", why.reason))
+        })?;
         exports.insert(name.clone(), Json::String(value));
     }
     Ok(Json::Object(exports).to_string())
@@ -83,7 +83,10 @@ async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
 
 /// Runs each component as soon as its inputs are ready. After the first failure no more are
 /// started; the running ones finish.
-async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usize, Failure>), Failure> {
+async fn run_all(
+    run: &mut Run,
+    graph: &Graph,
+) -> Result<(Outputs, BTreeMap<usize, Failure>), Failure> {
     let mut team = Team::new(run)?;
     let mut outputs: Outputs = vec![None; graph.components.len()];
     let mut failures = BTreeMap::new();
@@ -115,9 +118,14 @@ async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usiz
 /// Reports the failed components with their reasons, and the ones that were not run.
 fn describe(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
     let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
-    let each = failures.iter().map(|(at, failure)| format!("component `{}` failed: {}", name(*at), failure.reason));
+    let each = failures
+        .iter()
+        .map(|(at, failure)| format!("component `{}` failed: {}", name(*at), failure.reason));
     let mut lines: Vec<String> = each.collect();
-    let left = outputs.iter().enumerate().filter(|(at, output)| output.is_none() && !failures.contains_key(at));
+    let left = outputs
+        .iter()
+        .enumerate()
+        .filter(|(at, output)| output.is_none() && !failures.contains_key(at));
     let left: Vec<String> = left.map(|(at, _)| format!("`{}`", name(at))).collect();
     if !left.is_empty() {
         lines.push(format!("not run: {}", left.join(", ")));

@@ -15,7 +15,8 @@ fn no_sequence_of_calls_is_harmful() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // Waiting is harmless, but takes the test's time.
     let calls = tokio.block_on(calls::Calls::new(&["sys.sleep"]));
-    let mut runner = TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });
     let run = runner.run(&proptest::collection::vec(any::<u8>(), 0..200), |bytes| {
         tokio.block_on(calls.perform(&bytes));
         Ok(())

@@ -1,6 +1,11 @@
 //! Soundness of authority: generated programs reach at run time only what their authority lists.
 
-#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -19,7 +24,8 @@ struct Web(Mutex<Vec<String>>);
 impl Backend for Web {
     fn send(&self, request: Outgoing) -> PortFuture<'_, Incoming> {
         self.0.lock().unwrap().push(request.request().url.clone());
-        let response = Response { status: StatusCode::OK, headers: Default::default(), body: "answer".into() };
+        let response =
+            Response { status: StatusCode::OK, headers: Default::default(), body: "answer".into() };
         Box::pin(async move { Ok(request.answer(response)) })
     }
 }
@@ -37,7 +43,8 @@ impl Writer<'_> {
     }
 
     fn condition(&mut self) -> &'static str {
-        ["(call $sys.argc)", "(i32.const 0)", "(local.get $n)", "(i32.eqz (local.get $n))"][usize::from(self.choose(4))]
+        ["(call $sys.argc)", "(i32.const 0)", "(local.get $n)", "(i32.eqz (local.get $n))"]
+            [usize::from(self.choose(4))]
     }
 
     fn text(&mut self, depth: u8) -> String {
@@ -46,7 +53,8 @@ impl Writer<'_> {
             2 | 3 => format!("(local.get $x{})", self.choose(3)),
             4 => "(global.get $g)".to_owned(),
             5 => {
-                let (condition, one, other) = (self.condition(), self.text(depth - 1), self.text(depth - 1));
+                let (condition, one, other) =
+                    (self.condition(), self.text(depth - 1), self.text(depth - 1));
                 format!("(select {one} {other} {condition})")
             }
             6 => format!("(i32.add {} (i32.const {}))", self.text(depth - 1), self.choose(8) * 4),
@@ -95,7 +103,10 @@ impl Writer<'_> {
                 let at = 1_024 + u32::from(self.choose(64));
                 match self.choose(3) {
                     0 => writeln!(self.out, "(i32.store8 (local.get $x0) (i32.const 1))"),
-                    1 => writeln!(self.out, "(i32.store8 (call $sys.alloc (i32.const 8)) (i32.const 1))"),
+                    1 => writeln!(
+                        self.out,
+                        "(i32.store8 (call $sys.alloc (i32.const 8)) (i32.const 1))"
+                    ),
                     _ => writeln!(self.out, "(i32.store8 (i32.const {at}) (i32.const 2))"),
                 }
                 .unwrap();
@@ -110,13 +121,17 @@ impl Writer<'_> {
             }
             10 | 11 => {
                 let label = self.label();
-                writeln!(self.out, "(local $c{label} i32) (local.set $c{label} (i32.const 0)) (loop $l{label}")
-                    .unwrap();
+                writeln!(
+                    self.out,
+                    "(local $c{label} i32) (local.set $c{label} (i32.const 0)) (loop $l{label}"
+                )
+                .unwrap();
                 self.statements(depth - 1);
                 writeln!(
                     self.out,
-                    "(local.set $c{label} (i32.add (local.get $c{label}) (i32.const 1))) (local.set $n (local.get $c{label}))\n\
-                     (br_if $l{label} (i32.lt_u (local.get $c{label}) (i32.const 3))))"
+                    "(local.set $c{label} (i32.add (local.get $c{label}) (i32.const 1))) \
+                     (local.set $n (local.get $c{label}))\n(br_if $l{label} (i32.lt_u (local.get \
+                     $c{label}) (i32.const 3))))"
                 )
                 .unwrap();
             }
@@ -130,14 +145,13 @@ fn program(choices: &[u8]) -> String {
     let mut writer = Writer { choices: choices.iter(), labels: 0, out: String::new() };
     writer.statements(2);
     format!(
-        "(global $g (mut i32) (i32.const 0))\n\
-         (func $join (param $a i32) (param $b i32) (result i32) (local $p i32) (local $e i32)\n\
-           (call $str.cat (local.get $a) (local.get $b)) (local.set $e) (local.set $p) (local.get $p))\n\
-         (func $pick (param $a i32) (param $b i32) (result i32)\n\
-           (if (call $sys.argc) (then (return (local.get $b)))) (local.get $a))\n\
-         (func $fetch (param $u i32) (drop (drop (call $http.get (local.get $u)))))\n\
-         (local $n i32) (local $x0 i32) (local $x1 i32) (local $x2 i32) (local $e i32)\n\
-         (call $sys.argv (i32.const 0)) (local.set $e) (local.set $x2)\n{}(i32.const 0)\n",
+        "(global $g (mut i32) (i32.const 0))\n(func $join (param $a i32) (param $b i32) (result \
+         i32) (local $p i32) (local $e i32)\n(call $str.cat (local.get $a) (local.get $b)) \
+         (local.set $e) (local.set $p) (local.get $p))\n(func $pick (param $a i32) (param $b i32) \
+         (result i32)\n(if (call $sys.argc) (then (return (local.get $b)))) (local.get \
+         $a))\n(func $fetch (param $u i32) (drop (drop (call $http.get (local.get $u)))))\n(local \
+         $n i32) (local $x0 i32) (local $x1 i32) (local $x2 i32) (local $e i32)\n(call $sys.argv \
+         (i32.const 0)) (local.set $e) (local.set $x2)\n{}(i32.const 0)\n",
         writer.out
     )
 }
@@ -146,15 +160,21 @@ fn program(choices: &[u8]) -> String {
 fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
-        Argument::OneOf(texts) => texts.iter().filter_map(|said| said.with(args)).any(|said| fits(said.parts(), text)),
+        Argument::OneOf(texts) => {
+            texts.iter().filter_map(|said| said.with(args)).any(|said| fits(said.parts(), text))
+        }
     }
 }
 
 fn fits(parts: &[Part], text: &str) -> bool {
     match parts {
         [] => text.is_empty(),
-        [Part::Literal(literal), rest @ ..] => text.strip_prefix(literal.as_str()).is_some_and(|text| fits(rest, text)),
-        [_, rest @ ..] => (0..=text.len()).filter_map(|at| text.get(at..)).any(|text| fits(rest, text)),
+        [Part::Literal(literal), rest @ ..] => {
+            text.strip_prefix(literal.as_str()).is_some_and(|text| fits(rest, text))
+        }
+        [_, rest @ ..] => {
+            (0..=text.len()).filter_map(|at| text.get(at..)).any(|text| fits(rest, text))
+        }
     }
 }
 
@@ -189,7 +209,8 @@ proptest! {
     }
 }
 
-/// Covers growing texts, nested loops and thousands of locals: the analysis gives up, and everything is unknown.
+/// Covers growing texts, nested loops and thousands of locals: the analysis gives up, and
+/// everything is unknown.
 #[tokio::test]
 async fn an_analysis_that_takes_too_long_knows_nothing() {
     let runtime = Runtime::new(ALL, Limits { instances: 1, ..Limits::default() }).unwrap();
@@ -203,15 +224,22 @@ async fn an_analysis_that_takes_too_long_knows_nothing() {
     many.push_str("(drop (drop (call $http.get \"https://a.example/\")))\n(i32.const 0)");
     let mut deep = "(local $u i32)\n".to_owned();
     deep.push_str(&"(loop $l\n".repeat(200));
-    deep.push_str("(call $str.cat (local.get $u) (local.get $u)) (drop) (local.set $u) (drop (drop (call $http.get (local.get $u))))\n");
+    deep.push_str(
+        "(call $str.cat (local.get $u) (local.get $u)) (drop) (local.set $u) (drop (drop (call \
+         $http.get (local.get $u))))\n",
+    );
     deep.push_str(&"(br_if $l (call $sys.argc)))\n".repeat(200));
     deep.push_str("(i32.const 0)");
     for source in [many, deep] {
         let started = Instant::now();
         let program = runtime.prepare(&source).await.unwrap();
-        let gets: Vec<_> = program.authority().uses().iter().filter(|one| one.function.module == "http").collect();
+        let gets: Vec<_> =
+            program.authority().uses().iter().filter(|one| one.function.module == "http").collect();
         assert_eq!(gets.len(), 1);
-        assert_eq!(gets.iter().flat_map(|one| &one.arguments).collect::<Vec<_>>(), [&Argument::Unknown]);
+        assert_eq!(
+            gets.iter().flat_map(|one| &one.arguments).collect::<Vec<_>>(),
+            [&Argument::Unknown]
+        );
         assert!(started.elapsed().as_secs() < 60);
     }
 }

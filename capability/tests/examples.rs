@@ -54,8 +54,9 @@ fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
     let top = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     for (guest, kept) in [("jq", "json/jq.source"), ("pages", "web/pages.source")] {
         let sources = format!("{top}/shell/toolbox/{guest}/src");
-        let sources =
-            std::fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let sources = std::fs::read_dir(sources)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut files: Vec<String> = sources.map(|name| format!("src/{name}")).collect();
         files.sort();
         let mut hash = Sha256::new();

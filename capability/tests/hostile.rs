@@ -11,7 +11,12 @@ use wattle_rt::{Exit, Limits, Outcome, Trap, TrapKind, Ty};
 use world::World;
 
 fn small() -> World {
-    World::with(Limits { memory: 4 << 20, time: Duration::from_secs(1), instances: 4, ..Limits::default() })
+    World::with(Limits {
+        memory: 4 << 20,
+        time: Duration::from_secs(1),
+        instances: 4,
+        ..Limits::default()
+    })
 }
 
 async fn unharmed(world: &World) {
@@ -33,39 +38,55 @@ async fn a_trap_reports_reason_and_position() {
         ("(i32.const 0)\ndrop\n(loop $l (br $l))\n(i32.const 0)", TrapKind::Time, 3),
         ("(func $f (call $f))\n(call $f)\n(i32.const 0)", TrapKind::Stack, 1),
         (
-            "(func $f (param i32) (result i32)\n (call $g (local.get 0)))\n(func $g (param i32) (result i32)\n (call $f (local.get 0)))\n(call $f (i32.const 1))",
+            "(func $f (param i32) (result i32)\n (call $g (local.get 0)))\n(func $g (param i32) \
+             (result i32)\n (call $f (local.get 0)))\n(call $f (i32.const 1))",
             TrapKind::Stack,
             0,
         ),
         ("(i32.load (i32.const -4))\ndrop\n(i32.const 0)", TrapKind::Memory, 1),
         (
-            "(i32.const 1)\n(drop)\n(i32.store (i32.const 0x7fffffff)\n  (i32.const 1))\n(i32.const 0)",
+            "(i32.const 1)\n(drop)\n(i32.store (i32.const 0x7fffffff)\n  (i32.const \
+             1))\n(i32.const 0)",
             TrapKind::Memory,
             3,
         ),
-        ("(memory.fill (i32.const 0) (i32.const 1) (i32.const -1)) (i32.const 0)", TrapKind::Memory, 1),
+        (
+            "(memory.fill (i32.const 0) (i32.const 1) (i32.const -1)) (i32.const 0)",
+            TrapKind::Memory,
+            1,
+        ),
         ("(local $z i32)\n(i32.div_s (i32.const 1) (local.get $z))", TrapKind::Arithmetic, 2),
         ("\n(i32.div_s (i32.const -2147483648) (i32.const -1))", TrapKind::Arithmetic, 2),
         ("(i32.trunc_f64_s (f64.const nan))", TrapKind::Arithmetic, 1),
         ("(i32.const 1)\n(drop)\nunreachable", TrapKind::Unreachable, 3),
         (
-            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) (i32.const 1))",
+            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) \
+             (i32.const 1))",
             TrapKind::Call,
             3,
         ),
         (
-            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) (i32.const 9))",
+            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) \
+             (i32.const 9))",
             TrapKind::Memory,
             3,
         ),
         ("(call $sys.sleep\n (i32.const 60000))\n(i32.const 0)", TrapKind::Time, 1),
-        ("(local $e i32)\n(call $http.get \"http://host/hang\") (drop) (drop) (i32.const 0)", TrapKind::Time, 2),
+        (
+            "(local $e i32)\n(call $http.get \"http://host/hang\") (drop) (drop) (i32.const 0)",
+            TrapKind::Time,
+            2,
+        ),
         (
             "(loop $l\n (call $sys.resv \"again and again\")\n (br $l))\n(i32.const 0)",
             TrapKind::Host(wattle_rt::Code::ENOMEM),
             2,
         ),
-        ("(loop $l\n (drop (call $arr.new))\n (br $l))\n(i32.const 0)", TrapKind::Host(wattle_rt::Code::ENOMEM), 2),
+        (
+            "(loop $l\n (drop (call $arr.new))\n (br $l))\n(i32.const 0)",
+            TrapKind::Host(wattle_rt::Code::ENOMEM),
+            2,
+        ),
     ] {
         let outcome = world.run(text, &[]).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
         let trap = trap(&outcome);
@@ -97,12 +118,16 @@ async fn memory_is_limited_and_exhaustion_is_reported() {
     assert_eq!(outcome.exit, Exit::Returned(wattle_rt::Code::ENOMEM));
     assert!(outcome.memory_bytes <= 4 << 20);
     let alloc = "(drop (call $sys.alloc (i32.const 0x7fffffff))) (i32.const 0)";
-    assert_eq!(trap(&world.run(alloc, &[]).await.unwrap()).kind, TrapKind::Host(wattle_rt::Code::ENOMEM));
+    assert_eq!(
+        trap(&world.run(alloc, &[]).await.unwrap()).kind,
+        TrapKind::Host(wattle_rt::Code::ENOMEM)
+    );
     unharmed(&world).await;
 }
 
 /// Operands of every kind: hostile ones, and a few ordinary ones.
-const NUMBERS: [i32; 12] = [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::MIN, -65_536, 0x1000_0000];
+const NUMBERS: [i32; 12] =
+    [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::MIN, -65_536, 0x1000_0000];
 
 #[tokio::test]
 async fn no_operand_of_any_function_is_harmful() {
@@ -114,7 +139,8 @@ async fn no_operand_of_any_function_is_harmful() {
         let results: Vec<&str> = signature.pushes().map(|_| "(drop)").collect();
         for n in NUMBERS {
             for honest in 0..=signature.params.len() {
-                // One operand is hostile and the others are a text or a small number, or all are hostile.
+                // One operand is hostile and the others are a text or a small number, or all are
+                // hostile.
                 let operands: Vec<String> = signature
                     .params
                     .iter()
@@ -122,7 +148,9 @@ async fn no_operand_of_any_function_is_harmful() {
                     .map(|(i, p)| match p.ty {
                         Ty::Long => format!("(i64.const {n})"),
                         Ty::Float => format!("(f64.const {n})"),
-                        Ty::Str | Ty::OptStr | Ty::Bytes if i != honest && honest < signature.params.len() => {
+                        Ty::Str | Ty::OptStr | Ty::Bytes
+                            if i != honest && honest < signature.params.len() =>
+                        {
                             "\"a.txt\"".to_owned()
                         }
                         _ => format!("(i32.const {n})"),
@@ -133,12 +161,20 @@ async fn no_operand_of_any_function_is_harmful() {
                 if name == "sys.sleep" && n > 16 {
                     continue;
                 }
-                let text = format!("(call ${name} {}) {} (i32.const 0)", operands.join(" "), results.join(" "));
-                let outcome = world.run(&text, &[]).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
+                let text = format!(
+                    "(call ${name} {}) {} (i32.const 0)",
+                    operands.join(" "),
+                    results.join(" ")
+                );
+                let outcome =
+                    world.run(&text, &[]).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
                 match outcome.exit {
                     Exit::Returned(code) => assert!(code.is_success()),
                     Exit::Trapped(trap) => {
-                        assert!(matches!(trap.kind, TrapKind::Host(_)) && !signature.fallible(), "{text}\n{trap}")
+                        assert!(
+                            matches!(trap.kind, TrapKind::Host(_)) && !signature.fallible(),
+                            "{text}\n{trap}"
+                        )
                     }
                 }
             }
@@ -152,23 +188,34 @@ async fn invalid_lengths_in_memory_are_harmless() {
     let world = small();
     for length in [u32::MAX, 0x7fff_ffff, 0x8000_0000, 1 << 20, 130_049] {
         let text = format!(
-            "(i32.store (i32.const 1024) (i32.const {})) (resv (call $str.from_int (call $str.len (i32.const 1024)))) (i32.const 0)",
+            "(i32.store (i32.const 1024) (i32.const {})) (resv (call $str.from_int (call $str.len \
+             (i32.const 1024)))) (i32.const 0)",
             length.cast_signed()
         );
         let outcome = world.run(&text, &[]).await.unwrap();
         assert_eq!(trap(&outcome).kind, TrapKind::Host(wattle_rt::Code::EBOUND), "{length}");
     }
-    let not_utf8 = "(i32.store (i32.const 1024) (i32.const 2)) (i32.store8 (i32.const 1028) (i32.const 0xff)) (call $str.trim (i32.const 1024)) (return)";
-    assert_eq!(world.run(not_utf8, &[]).await.unwrap().exit, Exit::Returned(wattle_rt::Code::EPARSE));
+    let not_utf8 = "(i32.store (i32.const 1024) (i32.const 2)) (i32.store8 (i32.const 1028) \
+                    (i32.const 0xff)) (call $str.trim (i32.const 1024)) (return)";
+    assert_eq!(
+        world.run(not_utf8, &[]).await.unwrap().exit,
+        Exit::Returned(wattle_rt::Code::EPARSE)
+    );
 }
 
 #[tokio::test]
 async fn giant_texts_end_in_a_clear_error_or_run() {
     let world = small();
-    let deep = format!("{}(i32.const 0){}", "(block (result i32) ".repeat(20_000), ")".repeat(20_000));
-    let locals: String = (0..10_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
-    let too_many: String = (0..60_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
-    let literal = format!("(resv (call $str.from_int (call $str.len \"{}\"))) (i32.const 0)", "x".repeat(1_000_000));
+    let deep =
+        format!("{}(i32.const 0){}", "(block (result i32) ".repeat(20_000), ")".repeat(20_000));
+    let locals: String =
+        (0..10_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
+    let too_many: String =
+        (0..60_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
+    let literal = format!(
+        "(resv (call $str.from_int (call $str.len \"{}\"))) (i32.const 0)",
+        "x".repeat(1_000_000)
+    );
     let wide = "(drop (i32.const 1))".repeat(50_000) + "(i32.const 0)";
     let huge = " ".repeat(20 << 20);
     let parens = "(".repeat(1 << 20);
@@ -201,9 +248,9 @@ async fn more_runs_than_instances_wait_for_each_other() {
     let runs: Vec<_> = (0..32)
         .map(|_| {
             let world = std::sync::Arc::clone(&world);
-            tokio::spawn(
-                async move { world.run("(call $sys.sleep (i32.const 5)) (resv \"ok\") (i32.const 0)", &[]).await },
-            )
+            tokio::spawn(async move {
+                world.run("(call $sys.sleep (i32.const 5)) (resv \"ok\") (i32.const 0)", &[]).await
+            })
         })
         .collect();
     for run in runs {
@@ -239,17 +286,22 @@ async fn endless_filters_and_patterns_end_at_the_deadline() {
         "[limit(1e12; repeat(0))] | length",
         "until(false; .)",
     ] {
-        let text = format!("(out \"before\")\n(catch $v $e (json.query \"null\" \"{filter}\"))\n(fail $e)");
+        let text = format!(
+            "(out \"before\")\n(catch $v $e (json.query \"null\" \"{filter}\"))\n(fail $e)"
+        );
         let outcome = world.run(&text, &[]).await.unwrap();
         let ended = match &outcome.exit {
             Exit::Trapped(trap) => trap.kind == TrapKind::Time,
-            Exit::Returned(code) => [wattle_rt::Code::ETIME, wattle_rt::Code::ENOMEM].contains(code),
+            Exit::Returned(code) => {
+                [wattle_rt::Code::ETIME, wattle_rt::Code::ENOMEM].contains(code)
+            }
         };
         assert!(ended, "{filter}: {:?}", outcome.exit);
         unharmed(&world).await;
     }
     // Each match is found in linear time, but all together take quadratic time.
-    let square = "(let $s (str.repeat? \"A\" 1000000))\n(catch $v $e (str.find_all $s \".*[^A-Z]|[A-Z]\"))\n(fail $e)";
+    let square = "(let $s (str.repeat? \"A\" 1000000))\n(catch $v $e (str.find_all $s \
+                  \".*[^A-Z]|[A-Z]\"))\n(fail $e)";
     let outcome = world.run(square, &[]).await.unwrap();
     assert!(!outcome.success(), "{:?}", outcome.exit);
     unharmed(&world).await;
@@ -266,10 +318,14 @@ async fn an_expensive_pattern_is_refused_or_quick() {
         r"(?i)\\pL{1,60}\\d",
     ] {
         let text = format!(
-            "(let $s (str.repeat? \"0110100110010110 xxaä\" 20000))\n(catch $v $e (str.match $s \"{pattern}\"))\n(ret (str.from_int $e))"
+            "(let $s (str.repeat? \"0110100110010110 xxaä\" 20000))\n(catch $v $e (str.match $s \
+             \"{pattern}\"))\n(ret (str.from_int $e))"
         );
         let outcome = world.run(&text, &[]).await.unwrap();
-        assert!(["0", "1", "7"].contains(&outcome.texts().join(" ").as_str()), "{pattern}: {outcome:?}");
+        assert!(
+            ["0", "1", "7"].contains(&outcome.texts().join(" ").as_str()),
+            "{pattern}: {outcome:?}"
+        );
     }
 }
 

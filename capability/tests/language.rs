@@ -22,13 +22,20 @@ async fn the_examples_of_the_language_manual_are_true() {
         let (args, after) = after.split_once('\n').unwrap();
         let (source, after) = after.split_once("\n```\n").unwrap();
         // The two blocks after an example are its expansion and its output.
-        let after = after.strip_prefix("```wat\n").unwrap_or_else(|| panic!("no expansion follows:\n{source}"));
+        let after = after
+            .strip_prefix("```wat\n")
+            .unwrap_or_else(|| panic!("no expansion follows:\n{source}"));
         let (_, after) = after.split_once("```\n```text\n").unwrap();
         let (_, after) = after.split_once("```\n").unwrap();
-        let module = assemble(source, &signatures).unwrap_or_else(|e| panic!("{source}\n{e}")).module;
+        let module =
+            assemble(source, &signatures).unwrap_or_else(|e| panic!("{source}\n{e}")).module;
         let put_out = run(source, args).await;
-        write!(found, "{before}```wattle{args}\n{source}\n```\n```wat\n{}```\n```text\n{put_out}```\n", body(&module))
-            .unwrap();
+        write!(
+            found,
+            "{before}```wattle{args}\n{source}\n```\n```wat\n{}```\n```text\n{put_out}```\n",
+            body(&module)
+        )
+        .unwrap();
         rest = after;
         examples += 1;
     }
@@ -45,7 +52,8 @@ async fn the_examples_of_the_language_manual_are_true() {
 async fn run(source: &str, args: &str) -> String {
     let args: Vec<String> = args.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let outcome = world::World::new().run(source, &args).await.unwrap_or_else(|e| panic!("{source}\n{e}"));
+    let outcome =
+        world::World::new().run(source, &args).await.unwrap_or_else(|e| panic!("{source}\n{e}"));
     let ending = match outcome.exit {
         wattle_rt::Exit::Returned(wattle_rt::Code(0)) => None,
         ref other => Some(format!("{other:?}")),
@@ -61,16 +69,22 @@ fn body(module: &str) -> String {
         let lines = function.trim_end().trim_end_matches("\n)").lines();
         match function.starts_with("$run ") {
             true => {
-                let body: Vec<&str> = lines.skip(1).filter(|line| !line.starts_with("    (local $")).collect();
+                let body: Vec<&str> =
+                    lines.skip(1).filter(|line| !line.starts_with("    (local $")).collect();
                 // The last parenthesis is the function's.
                 let body = body.join("\n");
                 let body = body.strip_suffix(')').unwrap_or(&body);
-                body.lines().for_each(|line| writeln!(text, "{}", line.strip_prefix("    ").unwrap_or(line)).unwrap());
+                body.lines().for_each(|line| {
+                    writeln!(text, "{}", line.strip_prefix("    ").unwrap_or(line)).unwrap()
+                });
             }
             false => writeln!(
                 text,
                 "(func {}",
-                lines.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
+                lines
+                    .map(|line| line.strip_prefix("  ").unwrap_or(line))
+                    .collect::<Vec<_>>()
+                    .join("\n")
             )
             .unwrap(),
         }

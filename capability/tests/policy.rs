@@ -11,7 +11,12 @@
 //!
 //! `UPDATE=1` updates the decisions.
 
-#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::fmt::Write;
 
@@ -28,7 +33,11 @@ async fn policies_decide_as_expected() {
     for wattle_cases::Case { title, input: rules, expected } in wattle_cases::split(&text).1 {
         let (source, _) = wattle_cases::split_line(expected);
         let program = runtime.prepare(source).await.unwrap_or_else(|why| panic!("{title}: {why}"));
-        let args = source.lines().next().and_then(|line| line.strip_prefix(";; args:")).unwrap_or_default();
+        let args = source
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(";; args:"))
+            .unwrap_or_default();
         let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
         let decision = policy(rules).decide(program.authority(), &args);
         write!(found, "=== {title}\n{rules}---\n{source}---\n").unwrap();
@@ -49,9 +58,14 @@ async fn policies_decide_as_expected() {
 fn policy(rules: &str) -> Policy {
     let mut parties = rules.split("also\n").map(|rules| {
         let of = |verdict: Verdict| -> Vec<Rule> {
-            let lines =
-                rules.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name == verdict.name());
-            lines.flat_map(|(_, rules)| rules.split(' ')).map(|rule| rule.parse().unwrap()).collect()
+            let lines = rules
+                .lines()
+                .filter_map(|line| line.split_once(' '))
+                .filter(|(name, _)| *name == verdict.name());
+            lines
+                .flat_map(|(_, rules)| rules.split(' '))
+                .map(|rule| rule.parse().unwrap())
+                .collect()
         };
         Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))
     });

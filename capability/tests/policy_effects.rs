@@ -47,7 +47,8 @@ async fn attempt(
 ) -> Came {
     let log = Log::default();
     let network = || Arc::new(world::Web) as Arc<dyn http::Backend>;
-    let state = |prefix| log.of(Arc::new(InMemory::default()) as Arc<dyn kv::Backend>, Target::Key, prefix);
+    let state =
+        |prefix| log.of(Arc::new(InMemory::default()) as Arc<dyn kv::Backend>, Target::Key, prefix);
     let service = Target::Service;
     let (files, public) = (Arc::new(files), Arc::new(Files::overlay(None, 1 << 20)));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
@@ -64,8 +65,16 @@ async fn attempt(
         .with(Kv { session: state(""), tenant: state("tenant:") })
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
-        .with(Issues::new(log.of(Arc::clone(&world.desk) as Arc<dyn IssueTracker>, service(Service::Tickets), "")))
-        .with(Git(log.of(Arc::new(world::Pushed) as Arc<dyn Repository>, service(Service::Remote), "")))
+        .with(Issues::new(log.of(
+            Arc::clone(&world.desk) as Arc<dyn IssueTracker>,
+            service(Service::Tickets),
+            "",
+        )))
+        .with(Git(log.of(
+            Arc::new(world::Pushed) as Arc<dyn Repository>,
+            service(Service::Remote),
+            "",
+        )))
         .with(Publish(Some(Arc::clone(&public))))
         .with(Image::new(Some(log.of(
             Arc::new(world::OnePicture) as Arc<dyn ImageGenerator>,
@@ -102,12 +111,15 @@ async fn attempt(
 /// Returns the targets of the example's call of its function, by its authority.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
-    let own = uses.filter(|one| format!("{}.{}", one.function.module, one.function.name) == function.name);
+    let own = uses
+        .filter(|one| format!("{}.{}", one.function.module, one.function.name) == function.name);
     let mut named = Vec::new();
     for reach in own.flat_map(|one| one.reaches()) {
         match reach {
             Reach::Named(target, Argument::OneOf(texts)) => {
-                named.extend(texts.iter().filter_map(|text| Some((target, text.whole()?.to_owned()))));
+                named.extend(
+                    texts.iter().filter_map(|text| Some((target, text.whole()?.to_owned()))),
+                );
             }
             Reach::Always(touch) => named.push((touch.target, touch.text.to_owned())),
             Reach::Named(..) | Reach::Any(_) => {}
@@ -134,7 +146,10 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
         let named = named(&program, function);
         if program.authority().uses().iter().all(|one| !one.function.reaches_out()) {
             if !open.done.is_empty() {
-                wrong.push(format!("{}: touches {:?}, and no row says so", function.name, open.done));
+                wrong.push(format!(
+                    "{}: touches {:?}, and no row says so",
+                    function.name, open.done
+                ));
             }
             continue;
         }
@@ -144,17 +159,27 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
             for (how, guard) in watch::guards(&rule) {
                 runs += 1;
                 let files = watch::canaries(open.files.iter().cloned());
-                let Came { done, as_said, .. } = attempt(&world, &program, function, files, Some(guard)).await;
-                for (target, text) in done.iter().filter(|(target, text)| forbids(&rule, *target, text)) {
-                    wrong.push(format!("{} under `{how} {rule}` touches {target:?} {text:?}", function.name));
+                let Came { done, as_said, .. } =
+                    attempt(&world, &program, function, files, Some(guard)).await;
+                for (target, text) in
+                    done.iter().filter(|(target, text)| forbids(&rule, *target, text))
+                {
+                    wrong.push(format!(
+                        "{} under `{how} {rule}` touches {target:?} {text:?}",
+                        function.name
+                    ));
                 }
-                // A rule on the name of a function without effects applies before the program starts.
+                // A rule on the name of a function without effects applies before the program
+                // starts.
                 let is_decided_before = named.is_empty() && how.ends_with("call");
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
                 let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
                 let silent = function.output.is_empty() || !function.signature.reaches_out();
                 if as_said && !silent && (by_name || by_touch) {
-                    wrong.push(format!("{} under `{how} {rule}` puts out what it would without", function.name));
+                    wrong.push(format!(
+                        "{} under `{how} {rule}` puts out what it would without",
+                        function.name
+                    ));
                 }
             }
         }
@@ -173,11 +198,15 @@ async fn a_row_declares_what_its_example_touches() {
         for (target, text) in named(&program, function) {
             // Reads leave no trace in a world without canaries.
             let reads = matches!(target, Target::Read | Target::ReadTree | Target::Tree);
-            let is_seen =
-                |(seen, _): &(Target, String)| *seen == target || matches!((seen, target), (Target::Keys, Target::Key));
+            let is_seen = |(seen, _): &(Target, String)| {
+                *seen == target || matches!((seen, target), (Target::Keys, Target::Key))
+            };
             let moved_back = target == Target::Write && open.done.is_empty();
             if !reads && !moved_back && !open.done.iter().any(is_seen) && text != ".git" {
-                wrong.push(format!("{}: says {target:?} {text:?}, and touches {:?}", function.name, open.done));
+                wrong.push(format!(
+                    "{}: says {target:?} {text:?}, and touches {:?}",
+                    function.name, open.done
+                ));
             }
         }
     }

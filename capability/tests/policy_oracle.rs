@@ -46,13 +46,15 @@ const URLS: &[&str] = &[
     "https://b.org/",
     "https://example/",
 ];
-const PATHS: &[&str] = &["/", "/notes", "/notes/today", "/notes/today/a.txt", "/notesx", "/other/a"];
+const PATHS: &[&str] =
+    &["/", "/notes", "/notes/today", "/notes/today/a.txt", "/notesx", "/other/a"];
 const KEYS: &[&str] = &["", "user", "user.", "user.a", "user.b", "tenant:", "tenant:a", "other"];
 const NAMES: &[&str] = &["file_read", "x", "", "ada"];
 
 fn rule() -> impl Strategy<Value = String> {
     let words: Vec<String> = ALL.iter().map(|capability| capability.name.to_owned()).collect();
-    let functions: Vec<String> = ALL.iter().flat_map(|c| c.functions).map(|f| f.name.to_owned()).collect();
+    let functions: Vec<String> =
+        ALL.iter().flat_map(|c| c.functions).map(|f| f.name.to_owned()).collect();
     prop_oneof![
         prop::sample::select(PLACES).prop_map(str::to_owned),
         prop::sample::select(words),
@@ -70,7 +72,8 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
         (prop::sample::select(targets), prop::sample::select(texts))
     };
     use Target::{Agent, Key, Keys, Program, Read, ReadTree, Tree, Url, Write};
-    let services = [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
+    let services =
+        [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
     prop_oneof![
         of(vec![Url, Target::Service(Service::Engine)], URLS),
         of(vec![Read, ReadTree, Write, Tree], PATHS),
@@ -82,7 +85,11 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
 
 fn policy(rules: &[(String, Verdict)]) -> Policy {
     let of = |wanted| -> Vec<Rule> {
-        rules.iter().filter(|(_, verdict)| *verdict == wanted).map(|(rule, _)| rule.parse().unwrap()).collect()
+        rules
+            .iter()
+            .filter(|(_, verdict)| *verdict == wanted)
+            .map(|(rule, _)| rule.parse().unwrap())
+            .collect()
     };
     Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))
 }

@@ -1,7 +1,12 @@
 //! A policy in force: a refused program runs nothing, and targets that are unknown before the run
 //! are decided at the call.
 
-#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,9 +47,13 @@ impl wattle_rt::Config for Probe {
 struct Web(Mutex<Vec<String>>);
 
 impl Backend for Web {
-    fn send(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
+    fn send(
+        &self,
+        request: Outgoing,
+    ) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         self.0.lock().unwrap().push(request.request().url.clone());
-        let response = Response { status: StatusCode::OK, headers: Default::default(), body: "ok".into() };
+        let response =
+            Response { status: StatusCode::OK, headers: Default::default(), body: "ok".into() };
         Box::pin(async move { Ok(request.answer(response)) })
     }
 }
@@ -57,8 +66,14 @@ struct Person {
 }
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, request: Questions<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        let words = request.questions.iter().map(|(question, line)| format!("{question} | {}", line.as_ref().unwrap()));
+    fn ask<'a>(
+        &'a self,
+        request: Questions<'a>,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let words = request
+            .questions
+            .iter()
+            .map(|(question, line)| format!("{question} | {}", line.as_ref().unwrap()));
         self.asked.lock().unwrap().push(words.collect::<Vec<_>>().join("\n"));
         let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::No);
         Box::pin(async move { answer })
@@ -85,7 +100,8 @@ impl World {
 
     fn asking(policy: Policy, answers: &[Answer]) -> World {
         let all: Vec<_> = ALL.iter().copied().chain([PROBE]).collect();
-        let (probe, web, person) = (Probe::default(), Arc::new(Web::default()), Arc::new(Person::default()));
+        let (probe, web, person) =
+            (Probe::default(), Arc::new(Web::default()), Arc::new(Person::default()));
         *person.answers.lock().unwrap() = answers.iter().rev().copied().collect();
         let asker = (!answers.is_empty()).then(|| Arc::<Person>::clone(&person) as Arc<dyn Asker>);
         let files = Arc::new(Files::overlay(None, 1 << 20));
@@ -93,7 +109,10 @@ impl World {
             .with(probe.clone())
             .with(Http::new(Arc::<Web>::clone(&web)))
             .with(Fs(Arc::clone(&files)))
-            .with(Kv { session: Arc::new(InMemory::default()), tenant: Arc::new(InMemory::default()) })
+            .with(Kv {
+                session: Arc::new(InMemory::default()),
+                tenant: Arc::new(InMemory::default()),
+            })
             .guarded(Arc::new(Preflight::new(policy, asker)));
         let runtime = Runtime::new(&all, Limits { instances: 4, ..Limits::default() }).unwrap();
         World { runtime, probe, web, files, person, grants: Arc::new(grants) }
@@ -114,12 +133,14 @@ impl World {
     }
 }
 
-const FETCH: &str = "(call $probe.hit)\n(argv 0 $u)\n(local $b i32) (local $e i32)\n\
-                     (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
+const FETCH: &str = "(call $probe.hit)\n(argv 0 $u)\n(local $b i32) (local $e i32)\n(call \
+                     $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv \
+                     $b)\n(i32.const 0)";
 /// A program whose host comes from the state, so that it is unknown before the run.
-const FOLLOW: &str = "(call $probe.hit)\n(argv 0 $u)\n(check (call $kv.set \"next\" (local.get $u)))\n(local $b i32) (local $e i32)\n\
-                      (call $kv.get \"next\") (drop) (local.set $u)\n\
-                      (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
+const FOLLOW: &str = "(call $probe.hit)\n(argv 0 $u)\n(check (call $kv.set \"next\" (local.get \
+                      $u)))\n(local $b i32) (local $e i32)\n(call $kv.get \"next\") (drop) \
+                      (local.set $u)\n(call $http.get (local.get $u)) (local.set $e) (local.set \
+                      $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
 
 #[tokio::test]
 async fn a_refused_program_calls_no_host_function() {
@@ -127,8 +148,9 @@ async fn a_refused_program_calls_no_host_function() {
     let why = world.run(FETCH, &["https://evil.example/x"]).await.unwrap_err();
     assert_eq!(
         why,
-        "`http.get` may not reach https://evil.example/x (denied by the rule `host:evil.example`) (line 4: (call $http.get \
-         (local.get $u)) (local.set $e) (local.set $b)); take `host:evil.example` out of the setting `deny` to permit it"
+        "`http.get` may not reach https://evil.example/x (denied by the rule `host:evil.example`) \
+         (line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)); take \
+         `host:evil.example` out of the setting `deny` to permit it"
     );
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (0, 0));
 
@@ -154,7 +176,8 @@ async fn without_anybody_to_ask_a_question_is_a_refusal() {
     let world = World::new(&[], &["http"], &[]);
     let why = world.run(FETCH, &["https://a.example/"]).await.unwrap_err();
     assert!(
-        why.contains("nobody was there to approve it") && why.contains("`--allow host:a.example` would permit it"),
+        why.contains("nobody was there to approve it")
+            && why.contains("`--allow host:a.example` would permit it"),
         "{why}"
     );
     assert_eq!(world.hits(), 0);
@@ -166,13 +189,24 @@ async fn approvals_are_for_once_or_for_the_session() {
     let answers = [Answer::Yes, Answer::No, Answer::Always];
     let world = World::asking(policy(), &answers);
     world.run(FETCH, &["https://a.example/1"]).await.unwrap();
-    assert!(world.run(FETCH, &["https://a.example/2"]).await.unwrap_err().contains("the user denied it"));
+    assert!(
+        world
+            .run(FETCH, &["https://a.example/2"])
+            .await
+            .unwrap_err()
+            .contains("the user denied it")
+    );
     world.run(FETCH, &["https://a.example/3"]).await.unwrap();
     world.run(FETCH, &["https://a.example/4"]).await.unwrap();
-    assert_eq!(world.person.asked.lock().unwrap().len(), 3, "always was said before the fourth run");
+    assert_eq!(
+        world.person.asked.lock().unwrap().len(),
+        3,
+        "always was said before the fourth run"
+    );
     assert_eq!(
         world.person.asked.lock().unwrap()[0],
-        "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)"
+        "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) \
+         (local.set $e) (local.set $b)"
     );
     // Another host is another question, and nobody answers it.
     assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
@@ -197,7 +231,9 @@ async fn paths_are_decided_by_their_targets() {
     std::os::unix::fs::symlink("secret", dir.path().join("open")).unwrap();
     let world = World::new(&[], &[], &["path:secret"]);
     let base = Files::open_base(dir.path()).unwrap();
-    let grants = Arc::new(world.grants.as_ref().clone().with(Fs(Arc::new(Files::overlay(Some(base), 1 << 20)))));
+    let grants = Arc::new(
+        world.grants.as_ref().clone().with(Fs(Arc::new(Files::overlay(Some(base), 1 << 20)))),
+    );
     for source in [
         "(local $e i32) (call $fs.read \"open/token\") (local.set $e) (drop) (local.get $e)",
         "(call $fs.write \"open/token\" \"mine\")",

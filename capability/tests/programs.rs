@@ -47,7 +47,10 @@ async fn a_text_is_summarized() {
 (resv $sum_ptr)
 (i32.const 0)
 "#;
-    assert_eq!(results(&World::new(), text, &["a text"]).await, ["Summarize in one sentence. a text"]);
+    assert_eq!(
+        results(&World::new(), text, &["a text"]).await,
+        ["Summarize in one sentence. a text"]
+    );
 }
 
 #[tokio::test]
@@ -75,7 +78,8 @@ async fn failures_have_code_reason_and_position() {
             "write blocked: path escapes your working dir",
         ),
         (
-            "(local $e i32)\n(call $kv.get \"nothing\")\n(local.set $e)\n(drop)\n(check $e)\n(i32.const 0)",
+            "(local $e i32)\n(call $kv.get \"nothing\")\n(local.set $e)\n(drop)\n(check \
+             $e)\n(i32.const 0)",
             &[],
             Code::ENOENT,
             "kv.get",
@@ -116,7 +120,8 @@ async fn a_programs_own_code_has_no_failed_call() {
     assert_eq!(outcome.failure, None);
     assert_eq!(outcome.texts(), ["so far"]);
     // A handled failure does not explain another code.
-    let outcome = world.run("(call $kv.get \"k\") (drop) (drop) (i32.const 42)", &[]).await.unwrap();
+    let outcome =
+        world.run("(call $kv.get \"k\") (drop) (drop) (i32.const 42)", &[]).await.unwrap();
     assert_eq!(outcome.failure, None);
 }
 
@@ -125,17 +130,22 @@ fn call(function: &str, operands: &str, shape: &str) -> String {
     let call = format!("(call ${function} {operands})");
     match shape {
         "text" => format!(
-            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"
+            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (resv \
+             $p) (i32.const 0)"
         ),
         "array" => format!(
-            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (call $arr.to_json (local.get $p)) (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"
+            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (call \
+             $arr.to_json (local.get $p)) (local.set $e) (local.set $p) (check $e) (resv $p) \
+             (i32.const 0)"
         ),
         "int" => format!("(resv (call $str.from_int {call})) (i32.const 0)"),
         "int, err" => format!(
-            "(local $e i32) (local $n i32) {call} (local.set $e) (local.set $n) (check $e) (resv (call $str.from_int (local.get $n))) (i32.const 0)"
+            "(local $e i32) (local $n i32) {call} (local.set $e) (local.set $n) (check $e) (resv \
+             (call $str.from_int (local.get $n))) (i32.const 0)"
         ),
         "float, err" => format!(
-            "(local $e i32) (local $x f64) {call} (local.set $e) (local.set $x) (check $e) (resv (call $str.from_float (local.get $x) (i32.const 3))) (i32.const 0)"
+            "(local $e i32) (local $x f64) {call} (local.set $e) (local.set $x) (check $e) (resv \
+             (call $str.from_float (local.get $x) (i32.const 3))) (i32.const 0)"
         ),
         "pointer" => format!("(resv {call}) (i32.const 0)"),
         other => panic!("{other}"),
@@ -169,10 +179,10 @@ async fn functions_return_the_declared_results() {
         let text = call(function, operands, shape);
         match (world.run(&text, &[]).await, expected) {
             (Ok(outcome), Ok(expected)) if outcome.success() && outcome.texts() == [*expected] => {}
-            (Ok(outcome), Err(code)) if outcome.exit == Exit::Returned(*code) && outcome.failure.is_some() => {}
-            (found, expected) => {
-                wrong.push(format!("{function} {operands}\n  found {found:?}\n  expected {expected:?}"))
-            }
+            (Ok(outcome), Err(code))
+                if outcome.exit == Exit::Returned(*code) && outcome.failure.is_some() => {}
+            (found, expected) => wrong
+                .push(format!("{function} {operands}\n  found {found:?}\n  expected {expected:?}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -228,7 +238,8 @@ async fn programs_that_differ_in_a_literal_share_nothing() {
 #[tokio::test]
 async fn concurrent_first_uses_compile_once_and_share_no_state() {
     let world = std::sync::Arc::new(World::new());
-    let text = "(argv 0 $a) (local $m i32) (local.set $m (call $map.new)) (resv $a) (resv (call $str.from_int (local.get $m))) (i32.const 0)";
+    let text = "(argv 0 $a) (local $m i32) (local.set $m (call $map.new)) (resv $a) (resv (call \
+                $str.from_int (local.get $m))) (i32.const 0)";
     let runs = (0..64).map(|n| {
         let world = std::sync::Arc::clone(&world);
         tokio::spawn(async move { (n, results(&world, text, &[&n.to_string()]).await) })
@@ -249,6 +260,7 @@ async fn a_capability_that_is_not_granted_is_refused_before_anything_runs() {
         .await
         .unwrap();
     let grants = wattle_capability::pure_grants();
-    let refused = world.runtime.run(&program, &std::sync::Arc::new(grants), Vec::new()).await.unwrap_err();
+    let refused =
+        world.runtime.run(&program, &std::sync::Arc::new(grants), Vec::new()).await.unwrap_err();
     assert_eq!(refused.to_string(), "the program needs `http`, not granted to this run");
 }

@@ -6,16 +6,27 @@ use wattle_rt::CallEffect;
 
 /// Functions that reach out or wait, and are computed again in a replay: they have no effects
 /// themselves, or only through the programs that they start.
-const COMPUTED: &[&str] =
-    &["json.query", "str.match", "str.find_all", "str.replace_re", "par.map", "par.run", "workbook.run"];
+const COMPUTED: &[&str] = &[
+    "json.query",
+    "str.match",
+    "str.find_all",
+    "str.replace_re",
+    "par.map",
+    "par.run",
+    "workbook.run",
+];
 
 /// All other functions, by effect.
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
-        "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read fs.list fs.stat vfs.read search.query web.fetch web.search",
+        "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read \
+         fs.list fs.stat vfs.read search.query web.fetch web.search",
     ),
-    (CallEffect::Repeatable, "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract"),
+    (
+        CallEffect::Repeatable,
+        "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract",
+    ),
     (CallEffect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
     (CallEffect::Writes, "fs.write fs.mkdir vfs.write"),
     (CallEffect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
@@ -30,14 +41,32 @@ fn expected(name: &str) -> CallEffect {
 fn every_function_that_reaches_out_declares_its_effect() {
     let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();
     for function in &functions {
-        assert_eq!(function.effect, expected(function.name), "{}: `#[effect(…)]`, and this table", function.name);
-        if (function.signature.reaches_out() || function.waits) && !COMPUTED.contains(&function.name) {
-            assert_ne!(function.effect, CallEffect::None, "{} reaches out, or waits", function.name);
+        assert_eq!(
+            function.effect,
+            expected(function.name),
+            "{}: `#[effect(…)]`, and this table",
+            function.name
+        );
+        if (function.signature.reaches_out() || function.waits)
+            && !COMPUTED.contains(&function.name)
+        {
+            assert_ne!(
+                function.effect,
+                CallEffect::None,
+                "{} reaches out, or waits",
+                function.name
+            );
         }
         // A synchronous function gets its result at once, so nothing can be recorded before it.
-        assert!(function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads), "{}", function.name);
+        assert!(
+            function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads),
+            "{}",
+            function.name
+        );
     }
-    for name in EFFECTS.iter().flat_map(|(_, names)| names.split(' ')).chain(COMPUTED.iter().copied()) {
+    for name in
+        EFFECTS.iter().flat_map(|(_, names)| names.split(' ')).chain(COMPUTED.iter().copied())
+    {
         assert!(functions.iter().any(|function| function.name == name), "no function {name}");
     }
 }

@@ -23,7 +23,9 @@ fn read(line: &str) -> (String, Result<String, (Code, &str)>) {
     };
     // The expression ends at the last closing parenthesis before ` = ` or ` ! `.
     let at = rest.rmatch_indices(") = ").chain(rest.rmatch_indices(") ! ")).map(|(at, _)| at).min();
-    let at = at.or_else(|| rest.ends_with(") =").then(|| rest.len() - 3)).unwrap_or_else(|| panic!("{line}"));
+    let at = at
+        .or_else(|| rest.ends_with(") =").then(|| rest.len() - 3))
+        .unwrap_or_else(|| panic!("{line}"));
     let (expression, expected) = rest.split_at(at + 1);
     let program = match kind {
         "int" => format!("(ret (str.from_int {expression}))"),
@@ -36,7 +38,9 @@ fn read(line: &str) -> (String, Result<String, (Code, &str)>) {
             let (code, words) = words.split_once(' ').unwrap_or((words, ""));
             Err((Code::from_name(code).unwrap_or_else(|| panic!("{line}")), words))
         }
-        Some((_, text)) if text.starts_with('"') && kind != "arr" && !line.starts_with("(str.json_encode") => {
+        Some((_, text))
+            if text.starts_with('"') && kind != "arr" && !line.starts_with("(str.json_encode") =>
+        {
             Ok(serde_json::from_str(text).unwrap_or_else(|_| panic!("{line}")))
         }
         Some((_, text)) => Ok(text.to_owned()),
@@ -50,7 +54,10 @@ fn holds(outcome: &Outcome, expected: &Result<String, (Code, &str)>) -> bool {
         Ok(text) => outcome.success() && outcome.texts().join("\n") == *text,
         Err((code, words)) => {
             outcome.exit == Exit::Returned(*code)
-                && outcome.failure.as_ref().is_some_and(|failed| failed.failure.reason.contains(words))
+                && outcome
+                    .failure
+                    .as_ref()
+                    .is_some_and(|failed| failed.failure.reason.contains(words))
         }
     }
 }

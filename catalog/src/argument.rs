@@ -1,4 +1,5 @@
-//! The check of a call's arguments: defaults are filled in, and each text is checked against its type.
+//! The check of a call's arguments: defaults are filled in, and each text is checked against its
+//! type.
 
 use std::fmt;
 
@@ -22,12 +23,13 @@ enum Kind {
 }
 
 impl Entry {
-    /// Returns the arguments that the program gets: each given one is checked against its type, and the
-    /// missing optional ones are filled in. An empty text for an optional argument stands for its
-    /// default, unless the type is `string`.
+    /// Returns the arguments that the program gets: each given one is checked against its type, and
+    /// the missing optional ones are filled in. An empty text for an optional argument stands for
+    /// its default, unless the type is `string`.
     ///
     /// # Errors
-    /// If a required argument is missing, an argument does not match its type, or there are too many.
+    /// If a required argument is missing, an argument does not match its type, or there are too
+    /// many.
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
         check(self.name(), &self.meta().args, given)
     }
@@ -44,8 +46,13 @@ fn usage(program: &Name, args: &[Arg]) -> String {
     format!("{program}({})", args.join(", "))
 }
 
-pub(crate) fn check(program: &Name, args: &[Arg], given: &[String]) -> Result<Vec<String>, ArgumentError> {
-    let error = |kind| ArgumentError { program: program.clone(), usage: usage(program, args), kind };
+pub(crate) fn check(
+    program: &Name,
+    args: &[Arg],
+    given: &[String],
+) -> Result<Vec<String>, ArgumentError> {
+    let error =
+        |kind| ArgumentError { program: program.clone(), usage: usage(program, args), kind };
     if given.len() > args.len() {
         return Err(error(Kind::TooMany { takes: args.len(), given: given.len() }));
     }
@@ -55,16 +62,19 @@ pub(crate) fn check(program: &Name, args: &[Arg], given: &[String]) -> Result<Ve
 
 fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     let (name, type_hint) = (|| arg.name.clone(), arg.type_hint);
-    let given = given.filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty());
+    let given = given
+        .filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty());
     match (given, &arg.default) {
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => Err(Kind::Missing { arg: name(), type_hint }),
-        (Some(text), default) => type_hint.accept(text).map(Into::into).ok_or_else(|| Kind::Invalid {
-            arg: name(),
-            type_hint,
-            required: default.is_none(),
-            given: excerpt(text),
-        }),
+        (Some(text), default) => {
+            type_hint.accept(text).map(Into::into).ok_or_else(|| Kind::Invalid {
+                arg: name(),
+                type_hint,
+                required: default.is_none(),
+                given: excerpt(text),
+            })
+        }
     }
 }
 
@@ -93,13 +103,15 @@ pub(crate) fn with_article(type_hint: TypeHint) -> String {
 }
 
 impl ArgumentError {
-    /// Returns the hint, without a leading `hint:`. It says what is expected, what was found, and how
-    /// the program is called.
+    /// Returns the hint, without a leading `hint:`. It says what is expected, what was found, and
+    /// how the program is called.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;
         match &self.kind {
-            Kind::Missing { type_hint, .. } => format!("expected {}; usage: {usage}", expected(*type_hint)),
+            Kind::Missing { type_hint, .. } => {
+                format!("expected {}; usage: {usage}", expected(*type_hint))
+            }
             Kind::Invalid { type_hint, given, .. } => {
                 format!("expected {}, found {given}; usage: {usage}", expected(*type_hint))
             }
@@ -116,7 +128,9 @@ impl fmt::Display for ArgumentError {
             Kind::Invalid { arg, type_hint, required: true, .. } => {
                 write!(f, "required arg `{arg}` missing or not {}", with_article(*type_hint))
             }
-            Kind::Invalid { arg, type_hint, .. } => write!(f, "optional arg `{arg}` not {}", with_article(*type_hint)),
+            Kind::Invalid { arg, type_hint, .. } => {
+                write!(f, "optional arg `{arg}` not {}", with_article(*type_hint))
+            }
             Kind::TooMany { takes, given } => {
                 let takes = match takes {
                     0 => "no arguments".to_owned(),

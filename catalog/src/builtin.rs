@@ -85,7 +85,10 @@ const FILES: &[(&str, &str)] = files! {
 
 /// Reads the built-in programs.
 pub(crate) fn programs() -> Vec<Result<Arc<Entry>, Problem>> {
-    FILES.iter().map(|(file, text)| Entry::parse(text, Origin::BuiltIn(file)).map(Arc::new)).collect()
+    FILES
+        .iter()
+        .map(|(file, text)| Entry::parse(text, Origin::BuiltIn(file)).map(Arc::new))
+        .collect()
 }
 
 #[cfg(test)]
@@ -95,7 +98,9 @@ mod tests {
     #[test]
     fn every_file_is_listed() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
-        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
         names.sort();
         assert_eq!(FILES.iter().map(|(file, _)| *file).collect::<Vec<_>>(), names);

@@ -11,8 +11,8 @@ use crate::{Entry, Folders, Index, Name, builtin, nearest};
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// All programs by name, and the problems of the files that are left out. A catalog never changes: a
-/// reload creates a new one. It is cheap to clone.
+/// All programs by name, and the problems of the files that are left out. A catalog never changes:
+/// a reload creates a new one. It is cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
@@ -29,8 +29,8 @@ impl Catalog {
     }
 
     /// Loads the built-in programs and the programs of the folders: all `.wat` files directly in a
-    /// folder. A program replaces one with the same name in an earlier folder, and a built-in one if its
-    /// front matter has `replaces`.
+    /// folder. A program replaces one with the same name in an earlier folder, and a built-in one
+    /// if its front matter has `replaces`.
     ///
     /// This never fails. Files and folders that cannot be used are left out, and
     /// [`problems`](Catalog::problems) lists them.
@@ -44,7 +44,9 @@ impl Catalog {
         let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let mut problems = Vec::new();
         let mut built_in: BTreeSet<Name> = BTreeSet::new();
-        for (at, layer) in std::iter::once(builtin::programs()).chain(folders.iter().map(Folder::contents)).enumerate()
+        for (at, layer) in std::iter::once(builtin::programs())
+            .chain(folders.iter().map(Folder::contents))
+            .enumerate()
         {
             let mut named: BTreeMap<Name, Vec<Arc<Entry>>> = BTreeMap::new();
             for program in layer {
@@ -59,8 +61,11 @@ impl Catalog {
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
                     (Some(only), true) => drop(entries.insert(name, only)),
-                    // None of several programs is preferred, so the one of an earlier layer is kept.
-                    (Some(last), false) => problems.extend(same.iter().map(|other| duplicate(&last, other))),
+                    // None of several programs is preferred, so the one of an earlier layer is
+                    // kept.
+                    (Some(last), false) => {
+                        problems.extend(same.iter().map(|other| duplicate(&last, other)))
+                    }
                     (None, _) => {}
                 }
             }
@@ -89,12 +94,14 @@ impl Catalog {
         close.into_iter().take(MAX_SUGGESTIONS).map(|(_, known)| known).collect()
     }
 
-    /// Searches for programs by words, and returns them by relevance, most relevant first. Matches in
-    /// the name weigh most, followed by tags, description, arguments and results. The words may be a
-    /// whole message.
+    /// Searches for programs by words, and returns them by relevance, most relevant first. Matches
+    /// in the name weigh most, followed by tags, description, arguments and results. The words may
+    /// be a whole message.
     #[must_use]
     pub fn search(&self, words: &str) -> Vec<&Arc<Entry>> {
-        let index = self.index.get_or_init(|| Index::new(self.iter().map(|entry| (Arc::clone(entry), entry.fields()))));
+        let index = self.index.get_or_init(|| {
+            Index::new(self.iter().map(|entry| (Arc::clone(entry), entry.fields())))
+        });
         index.rank(words).into_iter().map(|(entry, _)| entry).collect()
     }
 
@@ -121,7 +128,8 @@ impl Catalog {
         self.entries.is_empty()
     }
 
-    /// Returns the problems of the files and folders that were left out, in the order of the folders.
+    /// Returns the problems of the files and folders that were left out, in the order of the
+    /// folders.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -140,6 +148,7 @@ fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
 }
 
 fn duplicate(entry: &Entry, other: &Entry) -> Problem {
-    let fault = Fault::Duplicate { name: entry.name().to_string(), other: other.origin().to_string() };
+    let fault =
+        Fault::Duplicate { name: entry.name().to_string(), other: other.origin().to_string() };
     Problem::new(entry.origin().to_string(), None, fault)
 }

@@ -53,21 +53,25 @@ impl Entry {
     /// Reads a program from the text of a file.
     ///
     /// # Errors
-    /// If the front matter is missing, is not TOML or breaks a rule. The problem names the origin and the
-    /// line.
+    /// If the front matter is missing, is not TOML or breaks a rule. The problem names the origin
+    /// and the line.
     pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
         // A byte order mark would become a part of the program.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match front::read(text) {
-            Ok(front) => {
-                Ok(Entry { name: front.name, meta: front.meta, body: front.body, source: text.into(), origin })
-            }
+            Ok(front) => Ok(Entry {
+                name: front.name,
+                meta: front.meta,
+                body: front.body,
+                source: text.into(),
+                origin,
+            }),
             Err((line, fault)) => Err(Problem::new(origin.to_string(), Some(line), fault)),
         }
     }
 
-    /// Returns true if a text has front matter, valid or not: its first line that is neither empty nor
-    /// a plain comment starts with `;;;`.
+    /// Returns true if a text has front matter, valid or not: its first line that is neither empty
+    /// nor a plain comment starts with `;;;`.
     #[must_use]
     pub fn has_front_matter(text: &str) -> bool {
         front::is_there(text)
@@ -93,8 +97,8 @@ impl Entry {
         &self.meta
     }
 
-    /// Returns the whole text of the file. For the runtime, front matter is a comment, so positions in
-    /// diagnostics are positions in the file.
+    /// Returns the whole text of the file. For the runtime, front matter is a comment, so positions
+    /// in diagnostics are positions in the file.
     #[must_use]
     pub fn source(&self) -> &Arc<str> {
         &self.source
@@ -117,7 +121,10 @@ impl Entry {
     pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;
         let tags = meta.tags.iter().map(|tag| (3.0, tag.as_str()));
-        let args = meta.args.iter().flat_map(|arg| [(1.0, arg.name.as_str()), (0.5, arg.description.as_str())]);
+        let args = meta
+            .args
+            .iter()
+            .flat_map(|arg| [(1.0, arg.name.as_str()), (0.5, arg.description.as_str())]);
         let returns = meta.returns.iter().map(|returns| (0.5, returns.as_str()));
         [(4.0, self.name.as_str()), (2.0, meta.description.as_str())]
             .into_iter()
@@ -131,18 +138,20 @@ impl Entry {
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();
-        let fault = Fault::Program { message: diagnostic.message.clone(), hint: diagnostic.hint.clone() };
+        let fault =
+            Fault::Program { message: diagnostic.message.clone(), hint: diagnostic.hint.clone() };
         Problem::new(self.origin.to_string(), line, fault)
     }
 
-    /// Checks `uses` against the host functions that the compiled program imports. `sys` need not be
-    /// listed. Without `uses` in the front matter, nothing is checked.
+    /// Checks `uses` against the host functions that the compiled program imports. `sys` need not
+    /// be listed. Without `uses` in the front matter, nothing is checked.
     ///
     /// # Errors
     /// If the body calls a capability that `uses` does not list, or the reverse.
     pub fn check_uses(&self, imports: &[Signature]) -> Result<(), Problem> {
         let Some(declared) = &self.meta.uses else { return Ok(()) };
-        let called: Vec<&str> = imports.iter().map(|import| import.module).filter(|module| *module != "sys").collect();
+        let called: Vec<&str> =
+            imports.iter().map(|import| import.module).filter(|module| *module != "sys").collect();
         let problem = |fault| Err(Problem::new(self.origin.to_string(), None, fault));
         if let Some(undeclared) = called.iter().find(|c| !declared.iter().any(|d| d == *c)) {
             return problem(Fault::Undeclared((*undeclared).to_owned()));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use wattle_rt::Code;
 
-/// An `[[example]]`: a call of the program on fixtures, with its expected result. It is run as a test
-/// and shown in the manual.
+/// An `[[example]]`: a call of the program on fixtures, with its expected result. It is run as a
+/// test and shown in the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
     /// The line of the file in which the example starts.
@@ -26,13 +26,13 @@ pub struct Fixtures {
     pub files: BTreeMap<String, String>,
     /// The session's state by key.
     pub kv: BTreeMap<String, String>,
-    /// The responses to HTTP requests. A request without a response fails. Several responses for the
-    /// same method and URL are used in order, and the last one is repeated.
+    /// The responses to HTTP requests. A request without a response fails. Several responses for
+    /// the same method and URL are used in order, and the last one is repeated.
     pub http: Vec<HttpAnswer>,
     /// The time of the clock, in RFC 3339. Without it, the clock shows the real time.
     pub now: Option<String>,
-    /// The numbers that the random generator returns in order, reduced to the range asked for. The last
-    /// one is repeated. Without them, random numbers are unpredictable.
+    /// The numbers that the random generator returns in order, reduced to the range asked for. The
+    /// last one is repeated. Without them, random numbers are unpredictable.
     pub random: Vec<u32>,
     /// The model's answers to programs. A call without an answer fails.
     pub ai: Vec<AiAnswer>,

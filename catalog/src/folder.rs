@@ -62,8 +62,8 @@ impl Folder {
         Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
     }
 
-    /// Scans the folder again, and reads the changed files. Also returns true if there were any. If the
-    /// new version of a file is invalid, the previous version is kept.
+    /// Scans the folder again, and reads the changed files. Also returns true if there were any. If
+    /// the new version of a file is invalid, the previous version is kept.
     pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
         let path = self.path.clone();
         let paths = match list(&path) {
@@ -131,7 +131,9 @@ fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_
 
 /// Returns the paths of a folder's programs, sorted.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     paths.retain(|path| is_program(path));
     paths.sort();
     Ok(paths)

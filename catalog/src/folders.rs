@@ -6,7 +6,8 @@ use crate::folder::Folder;
 use crate::problem::Problem;
 use crate::{Catalog, Entry};
 
-/// A catalog and the folders from which it was read. This never changes: a rescan creates a new value.
+/// A catalog and the folders from which it was read. This never changes: a rescan creates a new
+/// value.
 ///
 /// If the new version of a file is invalid, its previous version is kept for as long as the process
 /// runs, and the catalog's [`problems`](Catalog::problems) say so.
@@ -33,10 +34,13 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Reads the built-in programs and the programs of the folders, as [`Catalog::load`] does. A program
-    /// of a folder that `check` refuses is left out.
+    /// Reads the built-in programs and the programs of the folders, as [`Catalog::load`] does. A
+    /// program of a folder that `check` refuses is left out.
     #[must_use]
-    pub fn open<P: AsRef<Path>>(folders: &[P], check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Folders {
+    pub fn open<P: AsRef<Path>>(
+        folders: &[P],
+        check: &dyn Fn(&Entry) -> Result<(), Problem>,
+    ) -> Folders {
         Folders::of(folders.iter().map(|folder| Folder::read(folder.as_ref(), check)).collect())
     }
 
@@ -51,8 +55,8 @@ impl Folders {
         &self.catalog
     }
 
-    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed, which
-    /// costs only the listing of the folders.
+    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed,
+    /// which costs only the listing of the folders.
     #[must_use]
     pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
         let mut any_changed = false;
@@ -65,8 +69,8 @@ impl Folders {
         any_changed.then(|| Folders::of(folders))
     }
 
-    /// Returns the folders without the files that the problems are about, for checks that run after the
-    /// scan.
+    /// Returns the folders without the files that the problems are about, for checks that run after
+    /// the scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())

@@ -28,21 +28,25 @@ pub(crate) struct Front {
 /// Reads the front matter of a file.
 pub(crate) fn read(text: &str) -> Result<Front, LineFault> {
     let block = block(text)?;
-    let raw = RawProgram::deserialize(toml::Deserializer::parse(&block.toml).map_err(|e| block.fault(&e))?)
-        .map_err(|e| block.fault(&e))?;
+    let raw = RawProgram::deserialize(
+        toml::Deserializer::parse(&block.toml).map_err(|e| block.fault(&e))?,
+    )
+    .map_err(|e| block.fault(&e))?;
     let (name, meta) = check(raw, &block)?;
     let body = text.get(block.end..).unwrap_or_default();
-    if body.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with(";;")) {
+    if body.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with(";;"))
+    {
         return Err((block.first, Fault::NoBody));
     }
     Ok(Front { name, meta, body: block.end })
 }
 
-/// Returns true if a text has front matter: its first line that is neither empty nor a plain comment
-/// starts with `;;;`.
+/// Returns true if a text has front matter: its first line that is neither empty nor a plain
+/// comment starts with `;;;`.
 pub(crate) fn is_there(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
-    let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
+    let is_comment =
+        |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
     lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }
 
@@ -56,8 +60,11 @@ pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
 }
 
 fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
-    let name: Name =
-        raw.name.get_ref().parse().map_err(|_| (block.line_of(&raw.name), Fault::Name(raw.name.get_ref().clone())))?;
+    let name: Name = raw
+        .name
+        .get_ref()
+        .parse()
+        .map_err(|_| (block.line_of(&raw.name), Fault::Name(raw.name.get_ref().clone())))?;
     if raw.description.get_ref().trim().is_empty() {
         return Err((block.line_of(&raw.description), Fault::Empty("description")));
     }
@@ -70,8 +77,11 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
     if let Some(time) = raw.timeout_ms.as_ref().filter(|time| *time.get_ref() == 0) {
         return Err((block.line_of(time), Fault::ZeroTimeout));
     }
-    if let Some(replaced) = raw.replaces.as_ref().filter(|replaced| *replaced.get_ref() != name.as_str()) {
-        let fault = Fault::ReplacesOther { name: name.to_string(), replaced: replaced.get_ref().clone() };
+    if let Some(replaced) =
+        raw.replaces.as_ref().filter(|replaced| *replaced.get_ref() != name.as_str())
+    {
+        let fault =
+            Fault::ReplacesOther { name: name.to_string(), replaced: replaced.get_ref().clone() };
         return Err((block.line_of(replaced), fault));
     }
     let meta = Meta {
@@ -114,13 +124,22 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
             None => None,
             Some(value) => {
                 let line = block.line_of(&value);
-                Some(default(&name, raw.type_hint, value.into_inner()).map_err(|fault| (line, fault))?)
+                Some(
+                    default(&name, raw.type_hint, value.into_inner())
+                        .map_err(|fault| (line, fault))?,
+                )
             }
         };
-        if let (None, Some(optional)) = (&default, args.last().filter(|arg| arg.default.is_some())) {
+        if let (None, Some(optional)) = (&default, args.last().filter(|arg| arg.default.is_some()))
+        {
             return Err((line, Fault::ArgOrder { arg: name, optional: optional.name.clone() }));
         }
-        args.push(Arg { name, type_hint: raw.type_hint, description: raw.description.into_inner(), default });
+        args.push(Arg {
+            name,
+            type_hint: raw.type_hint,
+            description: raw.description.into_inner(),
+            default,
+        });
     }
     Ok(args)
 }
@@ -128,7 +147,8 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
 fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
     let given = value.to_string();
     let fits = match (&value, hint) {
-        (Scalar::Text(_), _) | (_, TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => {
+        (Scalar::Text(_), _)
+        | (_, TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => {
             hint.accept(&given)
         }
         (_, TypeHint::String | TypeHint::Path | TypeHint::Url) => None,

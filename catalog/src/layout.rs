@@ -72,10 +72,10 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Formats the text of a program's file: the front matter with its keys in order, an empty line, and
-/// the body as [`wattle_rt::format`] formats it. A text without front matter is a body. The meaning of
-/// the file does not change. Comments are kept, and a comment between lines of front matter becomes a
-/// TOML comment.
+/// Formats the text of a program's file: the front matter with its keys in order, an empty line,
+/// and the body as [`wattle_rt::format`] formats it. A text without front matter is a body. The
+/// meaning of the file does not change. Comments are kept, and a comment between lines of front
+/// matter becomes a TOML comment.
 ///
 /// ```
 /// use wattle_catalog::{Origin, format};
@@ -94,7 +94,9 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
         Entry::parse(text, origin).map_err(FormatError::FrontMatter)?;
     }
     let formatted = wattle_rt::format(text).map_err(FormatError::Program)?;
-    let Some((above, toml, body)) = front::split(text).filter(|_| has_front) else { return Ok(formatted) };
+    let Some((above, toml, body)) = front::split(text).filter(|_| has_front) else {
+        return Ok(formatted);
+    };
     let body = wattle_rt::format(body).map_err(FormatError::Program)?;
     // The front matter was parsed above, so it is valid TOML.
     let Ok(mut document) = toml.parse::<DocumentMut>() else { return Ok(formatted) };

@@ -19,13 +19,19 @@ impl Entry {
         let meta = self.meta();
         let mut page = format!("{}\n  {}\n", self.usage(), meta.description.trim());
         for arg in &meta.args {
-            let default = arg.default.as_ref().map(|default| format!(" (default {default:?})")).unwrap_or_default();
+            let default = arg
+                .default
+                .as_ref()
+                .map(|default| format!(" (default {default:?})"))
+                .unwrap_or_default();
             _ = writeln!(page, "  {}: {}{default}", arg.name, arg.description);
         }
         if let Some(returns) = &meta.returns {
             _ = writeln!(page, "  returns {returns}");
         }
-        for (word, list) in [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)] {
+        for (word, list) in
+            [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)]
+        {
             if !list.is_empty() {
                 _ = writeln!(page, "  {word} {}", list.join(", "));
             }
@@ -63,10 +69,15 @@ fn call(entry: &Entry, example: &Example) -> String {
     if !expected.code.is_success() {
         _ = write!(line, " exits with {}", expected.code);
     }
-    let quoted = |texts: &[String]| texts.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(", ");
+    let quoted =
+        |texts: &[String]| texts.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(", ");
     match &expected.results {
-        Results::Exactly(results) if !results.is_empty() => _ = write!(line, " returns {}", quoted(results)),
-        Results::Containing(parts) => _ = write!(line, " returns a text that contains {}", quoted(parts)),
+        Results::Exactly(results) if !results.is_empty() => {
+            _ = write!(line, " returns {}", quoted(results))
+        }
+        Results::Containing(parts) => {
+            _ = write!(line, " returns a text that contains {}", quoted(parts))
+        }
         Results::Exactly(_) | Results::Any => {}
     }
     for (path, content) in &expected.files {
@@ -76,8 +87,10 @@ fn call(entry: &Entry, example: &Example) -> String {
         _ = write!(line, ", sets {key} to {}", excerpt(value));
     }
     let fixtures = &example.fixtures;
-    let files = fixtures.files.iter().map(|(path, content)| format!("{path} is {}", excerpt(content)));
-    let state = fixtures.kv.iter().map(|(key, value)| format!("the key {key} is {}", excerpt(value)));
+    let files =
+        fixtures.files.iter().map(|(path, content)| format!("{path} is {}", excerpt(content)));
+    let state =
+        fixtures.kv.iter().map(|(key, value)| format!("the key {key} is {}", excerpt(value)));
     let answers = fixtures.http.iter().map(|answer| {
         let body = excerpt(&answer.body);
         format!("{} {} answers {} {body}", answer.method, answer.url, answer.status)
@@ -90,14 +103,28 @@ fn call(entry: &Entry, example: &Example) -> String {
     });
     let lines = fixtures.shell.iter().map(|answer| {
         let ShellAnswer { line, stdout, stderr, status } = answer;
-        let stderr =
-            if stderr.is_empty() { String::new() } else { format!(", prints {} to standard error", excerpt(stderr)) };
-        format!("the line {} prints {}{stderr} and ends with {status}", excerpt(line), excerpt(stdout))
+        let stderr = if stderr.is_empty() {
+            String::new()
+        } else {
+            format!(", prints {} to standard error", excerpt(stderr))
+        };
+        format!(
+            "the line {} prints {}{stderr} and ends with {status}",
+            excerpt(line),
+            excerpt(stdout)
+        )
     });
     let now = fixtures.now.iter().map(|now| format!("it is {now}"));
-    let random = (!fixtures.random.is_empty()).then(|| format!("random numbers come from {:?}", fixtures.random));
-    let world: Vec<String> =
-        files.chain(state).chain(answers).chain(replies).chain(lines).chain(now).chain(random).collect();
+    let random = (!fixtures.random.is_empty())
+        .then(|| format!("random numbers come from {:?}", fixtures.random));
+    let world: Vec<String> = files
+        .chain(state)
+        .chain(answers)
+        .chain(replies)
+        .chain(lines)
+        .chain(now)
+        .chain(random)
+        .collect();
     if !world.is_empty() {
         _ = write!(line, " if {}", world.join(", "));
     }

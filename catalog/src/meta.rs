@@ -17,13 +17,13 @@ pub struct Meta {
     pub args: Vec<Arg>,
     /// A description of the results.
     pub returns: Option<String>,
-    /// The capabilities that the body uses besides `sys`; `None` if the front matter does not list them.
-    /// [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
+    /// The capabilities that the body uses besides `sys`; `None` if the front matter does not list
+    /// them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
     pub uses: Option<Vec<String>>,
     /// The version that the author gave the program.
     pub version: Option<String>,
-    /// The name of the built-in program that this one replaces, which is its own name. Without it, a
-    /// program with the name of a built-in one is left out.
+    /// The name of the built-in program that this one replaces, which is its own name. Without it,
+    /// a program with the name of a built-in one is left out.
     pub replaces: Option<String>,
     /// Search words.
     pub tags: Vec<String>,
@@ -101,9 +101,15 @@ impl TypeHint {
         match self {
             TypeHint::String => Some(text.into()),
             TypeHint::Int => bare.parse::<i64>().ok().map(|n| n.to_string().into()),
-            TypeHint::Float => bare.parse::<f64>().ok().filter(|x| x.is_finite()).map(|_| bare.into()),
-            TypeHint::Bool => ["true", "false"].into_iter().find(|b| bare.eq_ignore_ascii_case(b)).map(Into::into),
-            TypeHint::Json => serde_json::from_str::<serde::de::IgnoredAny>(text).ok().map(|_| text.into()),
+            TypeHint::Float => {
+                bare.parse::<f64>().ok().filter(|x| x.is_finite()).map(|_| bare.into())
+            }
+            TypeHint::Bool => {
+                ["true", "false"].into_iter().find(|b| bare.eq_ignore_ascii_case(b)).map(Into::into)
+            }
+            TypeHint::Json => {
+                serde_json::from_str::<serde::de::IgnoredAny>(text).ok().map(|_| text.into())
+            }
             TypeHint::Path => (!text.is_empty() && !text.contains('\0')).then(|| text.into()),
             TypeHint::Url => is_web(bare).then(|| bare.into()),
         }

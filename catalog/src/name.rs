@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The name of a program: a lowercase letter, followed by lowercase letters, digits, `_` and `.`, at
-/// most 64 characters.
+/// The name of a program: a lowercase letter, followed by lowercase letters, digits, `_` and `.`,
+/// at most 64 characters.
 ///
 /// ```
 /// use wattle_catalog::Name;
@@ -22,7 +22,8 @@ pub struct Name(Arc<str>);
 /// The error for a text that is not a valid program name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a name starts with a lowercase letter and contains only lowercase letters, digits, `_` and `.`, at most 64 characters"
+    "a name starts with a lowercase letter and contains only lowercase letters, digits, `_` and \
+     `.`, at most 64 characters"
 )]
 pub struct InvalidName;
 
@@ -30,7 +31,8 @@ impl FromStr for Name {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Name, InvalidName> {
-        let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
+        let is_allowed =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
         let is_valid = text.len() <= MAX_NAME
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(is_allowed);

@@ -5,8 +5,8 @@ use strsim::osa_distance;
 /// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, however distant, and the first of several. A word that is a prefix
-/// of the other counts as close.
+/// Returns the closest known word, however distant, and the first of several. A word that is a
+/// prefix of the other counts as close.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
@@ -43,7 +43,8 @@ fn local_part(name: &str) -> &str {
     name.rsplit(['.', ':', '/']).next().unwrap_or(name)
 }
 
-/// Returns the words of a name in lower case. An uppercase letter after a lowercase one starts a word.
+/// Returns the words of a name in lower case. An uppercase letter after a lowercase one starts a
+/// word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -95,9 +96,12 @@ mod tests {
     #[test]
     fn a_key_always_has_a_nearest() {
         let known = ["name", "type_hint", "description", "default"];
-        for (word, expected) in
-            [("desc", "description"), ("type", "type_hint"), ("nmae", "name"), ("defualt", "default")]
-        {
+        for (word, expected) in [
+            ("desc", "description"),
+            ("type", "type_hint"),
+            ("nmae", "name"),
+            ("defualt", "default"),
+        ] {
             assert_eq!(key(word, &known), Some(expected), "{word}");
         }
         assert_eq!(key("x", &[]), None);

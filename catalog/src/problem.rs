@@ -7,8 +7,8 @@ use wattle_rt::Code;
 use crate::folder::MAX_FILE;
 use crate::{ArgumentError, TypeHint, nearest};
 
-/// A problem with a file or folder of the catalog. The file is left out, or its previous version stays
-/// in use. The rest of the catalog works.
+/// A problem with a file or folder of the catalog. The file is left out, or its previous version
+/// stays in use. The rest of the catalog works.
 ///
 /// It is shown as ``failed to load `tools/x.wat`, line 3: unknown key `desc` ``, followed by a line
 /// with a hint if there is one.
@@ -171,28 +171,36 @@ impl Fault {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Fault::Link => "copy the file there, or add the folder that it points to".to_owned(),
-            Fault::TooLarge => "read large data from a file or from `kv` when the program runs".to_owned(),
+            Fault::TooLarge => {
+                "read large data from a file or from `kv` when the program runs".to_owned()
+            }
             Fault::NotUtf8(_) => "save the file as UTF-8".to_owned(),
-            Fault::Duplicate { .. } => {
-                "both files are left out; rename one of the programs, or move it to a folder that is added later"
-                    .to_owned()
-            }
+            Fault::Duplicate { .. } => "both files are left out; rename one of the programs, or \
+                                        move it to a folder that is added later"
+                .to_owned(),
             Fault::Shadows { name } => {
-                format!("rename the program, or add `replaces = \"{name}\"` to use it in place of the built-in one")
+                format!(
+                    "rename the program, or add `replaces = \"{name}\"` to use it in place of the \
+                     built-in one"
+                )
             }
-            Fault::ReplacesNothing(_) => "remove the key `replaces`, or correct its name and the program's".to_owned(),
+            Fault::ReplacesNothing(_) => {
+                "remove the key `replaces`, or correct its name and the program's".to_owned()
+            }
             Fault::ReplacesOther { name, .. } => {
-                format!("a program replaces the built-in one of its own name: `replaces = \"{name}\"`")
+                format!(
+                    "a program replaces the built-in one of its own name: `replaces = \"{name}\"`"
+                )
             }
             Fault::NoFrontMatter { later: Some(line) } => {
                 format!("it starts at line {line}, after the body; move it to the top")
             }
-            Fault::NoFrontMatter { later: None } => {
-                "start the file with TOML in lines that start with `;;;`, at least `name` and `description`".to_owned()
-            }
-            Fault::Toml(_) => {
-                "every line before the body that starts with `;;;` is TOML; start a comment with `;;`".to_owned()
-            }
+            Fault::NoFrontMatter { later: None } => "start the file with TOML in lines that start \
+                                                     with `;;;`, at least `name` and `description`"
+                .to_owned(),
+            Fault::Toml(_) => "every line before the body that starts with `;;;` is TOML; start a \
+                               comment with `;;`"
+                .to_owned(),
             Fault::UnknownKey { key, known, top } => unknown_key(key, known, *top)?,
             Fault::UnknownHint { hint, known } => {
                 let names: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -201,27 +209,36 @@ impl Fault {
             }
             Fault::NoBody => "write the program after the lines that start with `;;;`".to_owned(),
             Fault::Name(_) => crate::name::InvalidName.to_string(),
-            Fault::Uses(_) => "write the part before the dot of a host function's name, such as \"http\"".to_owned(),
-            Fault::ZeroTimeout => "set a number of milliseconds above 0, or remove the key".to_owned(),
-            Fault::ArgName(_) => {
-                "use a lowercase letter followed by lowercase letters, digits and `_`, at most 64 characters".to_owned()
+            Fault::Uses(_) => "write the part before the dot of a host function's name, such as \
+                               \"http\""
+                .to_owned(),
+            Fault::ZeroTimeout => {
+                "set a number of milliseconds above 0, or remove the key".to_owned()
             }
-            Fault::ArgOrder { arg, .. } => format!("give `{arg}` a default, or move it before the optional arguments"),
+            Fault::ArgName(_) => "use a lowercase letter followed by lowercase letters, digits \
+                                  and `_`, at most 64 characters"
+                .to_owned(),
+            Fault::ArgOrder { arg, .. } => {
+                format!("give `{arg}` a default, or move it before the optional arguments")
+            }
             Fault::Default { hint: TypeHint::String, .. } => "write it in quotes".to_owned(),
             Fault::ExampleArgs(error) => error.hint(),
-            Fault::ResultsAndContains => {
-                "`results` lists the whole results, `contains` lists texts that occur in them; keep one of the two"
-                    .to_owned()
+            Fault::ResultsAndContains => "`results` lists the whole results, `contains` lists \
+                                          texts that occur in them; keep one of the two"
+                .to_owned(),
+            Fault::ExpectsNothing => {
+                "add `results`, `contains`, `code`, `files_after` or `kv_after`".to_owned()
             }
-            Fault::ExpectsNothing => "add `results`, `contains`, `code`, `files_after` or `kv_after`".to_owned(),
             Fault::ExampleCode(_) => {
                 let names: Vec<&str> = Code::ALL.iter().filter_map(|c| c.name()).collect();
                 format!("use a number or one of {}", names.join(", "))
             }
-            Fault::ExamplePath(_) => {
-                "write it relative to the top of the run's files, such as \"notes/a.txt\"".to_owned()
+            Fault::ExamplePath(_) => "write it relative to the top of the run's files, such as \
+                                      \"notes/a.txt\""
+                .to_owned(),
+            Fault::ExampleNow => {
+                "write it as TOML does, such as now = 2026-03-01T12:00:00Z".to_owned()
             }
-            Fault::ExampleNow => "write it as TOML does, such as now = 2026-03-01T12:00:00Z".to_owned(),
             Fault::ExampleStatus(_) => "a status is between 100 and 599".to_owned(),
             Fault::Program { hint, .. } => hint.clone()?,
             Fault::Undeclared(name) => format!("add \"{name}\" to `uses`"),
@@ -231,8 +248,10 @@ impl Fault {
     }
 }
 
-/// The keys of the whole program. After the header of a table, TOML counts them as keys of the table.
-const TOP: [&str; 8] = ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];
+/// The keys of the whole program. After the header of a table, TOML counts them as keys of the
+/// table.
+const TOP: [&str; 8] =
+    ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];
 
 fn unknown_key(key: &str, known: &[String], top: bool) -> Option<String> {
     if !top && TOP.contains(&key) {

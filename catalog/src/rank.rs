@@ -18,9 +18,10 @@ const MAX_WORDS: usize = 200;
 
 /// Words that say nothing about the subject of a text.
 const STOP_WORDS: &[&str] = &[
-    "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give", "how", "i", "if", "in",
-    "is", "it", "its", "me", "my", "of", "on", "or", "please", "so", "that", "the", "then", "there", "this", "to",
-    "want", "what", "when", "where", "which", "with", "you",
+    "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give",
+    "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "please", "so",
+    "that", "the", "then", "there", "this", "to", "want", "what", "when", "where", "which", "with",
+    "you",
 ];
 
 /// A field of a text: the weight of its words, and the words.
@@ -73,9 +74,9 @@ impl<K> Index<K> {
         Index { texts, known, mean }
     }
 
-    /// Returns the texts by relevance to the question, most relevant first, each with its score. Texts
-    /// without any of its words are left out. Case, plurals and endings are ignored. A word that is in
-    /// no text matches words that start with it or differ by one edit.
+    /// Returns the texts by relevance to the question, most relevant first, each with its score.
+    /// Texts without any of its words are left out. Case, plurals and endings are ignored. A word
+    /// that is in no text matches words that start with it or differ by one edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
@@ -90,7 +91,8 @@ impl<K> Index<K> {
         }
         let mut found: Vec<(usize, &K, f64)> = Vec::new();
         for (at, text) in self.texts.iter().enumerate() {
-            let score: f64 = wanted.iter().map(|(word, weight)| weight * self.score(text, word)).sum();
+            let score: f64 =
+                wanted.iter().map(|(word, weight)| weight * self.score(text, word)).sum();
             if score > 0.0 {
                 found.push((at, &text.key, score));
             }
@@ -102,7 +104,8 @@ impl<K> Index<K> {
     /// Returns the score of a word for a text.
     fn score(&self, text: &Text<K>, word: &str) -> f64 {
         let Some(count) = text.counts.get(word) else { return 0.0 };
-        let (all, having) = (self.texts.len() as f64, self.known.get(word).copied().unwrap_or(0) as f64);
+        let (all, having) =
+            (self.texts.len() as f64, self.known.get(word).copied().unwrap_or(0) as f64);
         let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
         let length = 1.0 - LENGTH + LENGTH * text.length / self.mean;
         rarity * count * (SATURATION + 1.0) / (count + SATURATION * length)
@@ -113,7 +116,8 @@ impl<K> Index<K> {
         let (word, length) = (word.to_owned(), word.chars().count());
         self.known.keys().map(String::as_str).filter(move |known| {
             let is_prefix = length >= 3 && known.starts_with(&word);
-            let may_be_typo = (4..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
+            let may_be_typo =
+                (4..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
             is_prefix || (may_be_typo && osa_distance(&word, known) == 1)
         })
     }
@@ -121,7 +125,10 @@ impl<K> Index<K> {
 
 /// Returns the words of a text without stop words and endings.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).flat_map(camel_case_parts).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .flat_map(camel_case_parts)
+        .filter(|word| !word.is_empty());
     words.map(str::to_lowercase).filter(|word| !STOP_WORDS.contains(&word.as_str())).map(stem)
 }
 
@@ -139,8 +146,8 @@ fn camel_case_parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Removes English endings from a word: `fetching`, `fetched` and `fetches` become `fetch`, `files` and
-/// `file` become `fil`.
+/// Removes English endings from a word: `fetching`, `fetched` and `fetches` become `fetch`, `files`
+/// and `file` become `fil`.
 fn stem(word: String) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word;
@@ -152,10 +159,17 @@ fn stem(word: String) -> String {
         stem.push('y');
     } else if ["ches", "shes", "sses", "xes", "zes"].iter().any(|ending| stem.ends_with(ending)) {
         stem.truncate(stem.len() - 2);
-    } else if stem.ends_with('s') && !stem.ends_with("ss") && !stem.ends_with("us") && !stem.ends_with("is") {
+    } else if stem.ends_with('s')
+        && !stem.ends_with("ss")
+        && !stem.ends_with("us")
+        && !stem.ends_with("is")
+    {
         stem.truncate(stem.len() - 1);
     }
-    let ending = ["ing", "ed"].iter().find_map(|ending| stem.strip_suffix(ending)).filter(|rest| vowel(rest));
+    let ending = ["ing", "ed"]
+        .iter()
+        .find_map(|ending| stem.strip_suffix(ending))
+        .filter(|rest| vowel(rest));
     if let Some(rest) = ending.map(str::len) {
         stem.truncate(rest);
         let mut last = stem.bytes().rev();
@@ -208,7 +222,9 @@ mod tests {
             ("name", vec![(4.0, "words")]),
             ("none", vec![]),
         ]);
-        let keys = |question: &str| index.rank(question).into_iter().map(|(key, _)| *key).collect::<Vec<_>>();
+        let keys = |question: &str| {
+            index.rank(question).into_iter().map(|(key, _)| *key).collect::<Vec<_>>()
+        };
         assert_eq!(keys("word"), ["name", "b", "a", "long"]);
         assert_eq!(keys("wrods"), keys("word"), "a typo");
         assert_eq!(keys("cou"), ["b", "a", "long"], "a prefix");

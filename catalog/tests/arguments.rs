@@ -49,7 +49,8 @@ fn entry() -> Entry {
 ;;; default = "out.txt"
 0
 "#;
-    Entry::parse(text, Origin::File(PathBuf::from("x.wat"))).unwrap_or_else(|problem| panic!("{problem}"))
+    Entry::parse(text, Origin::File(PathBuf::from("x.wat")))
+        .unwrap_or_else(|problem| panic!("{problem}"))
 }
 
 fn given(texts: &[&str]) -> Vec<String> {
@@ -62,7 +63,10 @@ const URL: &str = "http://a.b/";
 fn valid_arguments_are_normalized_and_completed() {
     for (args, expected) in [
         (&[URL, ""][..], [URL, "", "7", "all", "false", "0.5", "{}", "out.txt"]),
-        (&[" https://a.b/c ", " x "], ["https://a.b/c", " x ", "7", "all", "false", "0.5", "{}", "out.txt"]),
+        (
+            &[" https://a.b/c ", " x "],
+            ["https://a.b/c", " x ", "7", "all", "false", "0.5", "{}", "out.txt"],
+        ),
         (
             &[URL, "x", " +8", "", "TRUE", "-1e3 ", "[1, 2]", "a b"],
             [URL, "x", "8", "", "true", "-1e3", "[1, 2]", "a b"],
@@ -76,7 +80,8 @@ fn valid_arguments_are_normalized_and_completed() {
 
 #[test]
 fn invalid_arguments_are_errors() {
-    let usage = "usage: x(from: url, note: string, n: int = 7, mode: string = \"all\", deep: bool = false, ratio: float = 0.5, doc: json = {}, to: path = \"out.txt\")";
+    let usage = "usage: x(from: url, note: string, n: int = 7, mode: string = \"all\", deep: bool \
+                 = false, ratio: float = 0.5, doc: json = {}, to: path = \"out.txt\")";
     for (args, message, hint) in [
         (
             &[][..],
@@ -99,7 +104,11 @@ fn invalid_arguments_are_errors() {
             "expected an absolute URL that starts with http:// or https://, found \"file:///a\"; ",
         ),
         (&[URL], "x error: required arg `note` missing or not a string", "expected a text; "),
-        (&[URL, "", "7.5"], "x error: optional arg `n` not an int", "expected an integer such as 42, found \"7.5\"; "),
+        (
+            &[URL, "", "7.5"],
+            "x error: optional arg `n` not an int",
+            "expected an integer such as 42, found \"7.5\"; ",
+        ),
         (
             &[URL, "", "99999999999999999999"],
             "x error: optional arg `n` not an int",
@@ -127,7 +136,11 @@ fn invalid_arguments_are_errors() {
         ),
     ] {
         let error = entry().arguments(&given(args)).unwrap_err();
-        assert_eq!((error.to_string(), error.hint()), (message.to_owned(), format!("{hint}{usage}")), "{args:?}");
+        assert_eq!(
+            (error.to_string(), error.hint()),
+            (message.to_owned(), format!("{hint}{usage}")),
+            "{args:?}"
+        );
     }
     let error = entry().arguments(&vec![URL.to_owned(); 9]).unwrap_err();
     assert_eq!(error.to_string(), format!("x error: takes 8 arguments, 9 given; {usage}"));
@@ -146,5 +159,8 @@ fn an_error_shows_the_usage() {
     let catalog = Catalog::built_in();
     let http_get: &Arc<Entry> = catalog.get("http_get").unwrap();
     let error = http_get.arguments(&given(&[URL, "x", "y"])).unwrap_err();
-    assert_eq!(error.to_string(), "http_get error: takes 1 argument, 3 given; usage: http_get(url: url)");
+    assert_eq!(
+        error.to_string(),
+        "http_get error: takes 1 argument, 3 given; usage: http_get(url: url)"
+    );
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wattle_catalog::{
-    AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, ShellAnswer, TypeHint,
+    AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results,
+    ShellAnswer, TypeHint,
 };
 use wattle_rt::{Code, Signature};
 
@@ -22,7 +23,8 @@ fn every_problem_has_its_message() {
     let (head, cases) = wattle_cases::split(&data);
     let mut found = head.to_owned();
     for case in &cases {
-        let problem = parse(case.input).map_or_else(|problem| problem.to_string(), |_| "no problem".to_owned());
+        let problem = parse(case.input)
+            .map_or_else(|problem| problem.to_string(), |_| "no problem".to_owned());
         write!(found, "=== {}\n{}---\n{problem}\n\n", case.title, case.input).unwrap();
     }
     wattle_cases::compare(path, &(found.trim_end().to_owned() + "\n"));
@@ -100,7 +102,8 @@ fn every_key_is_read() {
     assert_eq!(meta.tags, ["a", "b"]);
     assert!(meta.exclusive && meta.silent);
     assert_eq!(meta.timeout, Some(Duration::from_millis(1500)));
-    let args: Vec<_> = meta.args.iter().map(|a| (a.name.as_str(), a.type_hint, a.default.as_deref())).collect();
+    let args: Vec<_> =
+        meta.args.iter().map(|a| (a.name.as_str(), a.type_hint, a.default.as_deref())).collect();
     assert_eq!(
         args,
         [
@@ -113,7 +116,8 @@ fn every_key_is_read() {
     );
     assert_eq!(
         entry.usage(),
-        "text.full(from: url, plain: string = \"\", count: int = 10, ratio: float = 1.0, deep: bool = true)"
+        "text.full(from: url, plain: string = \"\", count: int = 10, ratio: float = 1.0, deep: \
+         bool = true)"
     );
     let text = |t: &str| t.to_owned();
     let one = |k: &str, v: &str| [(text(k), text(v))].into_iter().collect();
@@ -132,8 +136,15 @@ fn every_key_is_read() {
             }],
             now: Some(text("2026-03-01T12:00:00Z")),
             random: vec![4, 2],
-            ai: vec![AiAnswer::Next(text("yes")), AiAnswer::When { when: text("tea"), reply: text("no") }],
-            shell: vec![ShellAnswer { line: text("ls"), stdout: text("a\n"), ..ShellAnswer::default() }],
+            ai: vec![
+                AiAnswer::Next(text("yes")),
+                AiAnswer::When { when: text("tea"), reply: text("no") },
+            ],
+            shell: vec![ShellAnswer {
+                line: text("ls"),
+                stdout: text("a\n"),
+                ..ShellAnswer::default()
+            }],
         },
         expected: Expected {
             code: Code::SUCCESS,
@@ -161,24 +172,38 @@ fn line_ends_and_a_byte_order_mark_are_ignored() {
     let entry = parse(text).unwrap();
     assert_eq!(entry.meta().description, "d");
     assert_eq!(entry.body(), "(i32.const 0)\r\n");
-    assert_eq!(parse(";;; name = \"x\"\r\n\r\n;;; descr = \"d\"\r\n0").unwrap_err().line(), Some(3));
+    assert_eq!(
+        parse(";;; name = \"x\"\r\n\r\n;;; descr = \"d\"\r\n0").unwrap_err().line(),
+        Some(3)
+    );
 }
 
 #[test]
 fn uses_are_checked_against_the_body() {
-    let entry = |uses: &str| parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap();
-    let import = |module| Signature { module, name: "f", params: &[], results: &[], errors: &[], touches: &[] };
+    let entry = |uses: &str| {
+        parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap()
+    };
+    let import = |module| Signature {
+        module,
+        name: "f",
+        params: &[],
+        results: &[],
+        errors: &[],
+        touches: &[],
+    };
     let said = entry(";;; uses = [\"http\"]");
     assert_eq!(said.check_uses(&[import("sys"), import("http"), import("http")]), Ok(()));
     assert_eq!(entry("").check_uses(&[import("http")]), Ok(()));
     assert_eq!(entry(";;; uses = [\"sys\"]").check_uses(&[]), Ok(()));
     assert_eq!(
         said.check_uses(&[import("http"), import("kv")]).unwrap_err().to_string(),
-        "failed to load `x.wat`: the body calls `kv`, which `uses` does not name\nhint: add \"kv\" to `uses`"
+        "failed to load `x.wat`: the body calls `kv`, which `uses` does not name\nhint: add \
+         \"kv\" to `uses`"
     );
     assert_eq!(
         said.check_uses(&[import("sys")]).unwrap_err().to_string(),
-        "failed to load `x.wat`: `uses` names `http`, which the body does not call\nhint: remove \"http\" from `uses`"
+        "failed to load `x.wat`: `uses` names `http`, which the body does not call\nhint: remove \
+         \"http\" from `uses`"
     );
 }
 
@@ -192,7 +217,10 @@ fn hostile_front_matter_is_a_problem() {
         ";;; ".repeat(200_000),
         ";;; \u{0}".to_owned(),
         format!(";;; {} = 1", "k".repeat(900_000)),
-        format!(";;; name = \"x\"\n;;; description = \"d\"\n;;; exclusive = \"{}\"", "k".repeat(900_000)),
+        format!(
+            ";;; name = \"x\"\n;;; description = \"d\"\n;;; exclusive = \"{}\"",
+            "k".repeat(900_000)
+        ),
         format!(
             ";;; name = \"x\"\n;;; description = \"d\"\n{}",
             ";;; [[args]]\n;;; name = \"a\"\n;;; description = \"d\"\n".repeat(20_000)

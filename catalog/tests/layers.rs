@@ -8,12 +8,19 @@ use std::path::Path;
 use wattle_catalog::{Catalog, Name};
 
 fn write(folder: &Path, file: &str, name: &str, description: &str) {
-    fs::write(folder.join(file), format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n0\n")).unwrap();
+    fs::write(
+        folder.join(file),
+        format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n0\n"),
+    )
+    .unwrap();
 }
 
 /// Writes a program that replaces a built-in one.
 fn replacing(folder: &Path, file: &str, name: &str, description: &str) {
-    let front = format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n;;; replaces = \"{name}\"\n0\n");
+    let front = format!(
+        ";;; name = \"{name}\"\n;;; description = \"{description}\"\n;;; replaces = \
+         \"{name}\"\n0\n"
+    );
     fs::write(folder.join(file), front).unwrap();
 }
 
@@ -60,15 +67,24 @@ fn two_programs_of_one_name_in_a_folder_are_left_out() {
         replacing(folder.path(), file, "http_get", "mine");
     }
     let catalog = Catalog::load(&[folder.path()]);
-    let hint = "hint: both files are left out; rename one of the programs, or move it to a folder that is added later";
+    let hint = "hint: both files are left out; rename one of the programs, or move it to a folder \
+                that is added later";
     assert_eq!(
         problems(&catalog, folder.path()),
         [
-            format!("failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/a.wat`\n{hint}"),
-            format!("failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/b.wat`\n{hint}"),
+            format!(
+                "failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/a.wat`\n{hint}"
+            ),
+            format!(
+                "failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/b.wat`\n{hint}"
+            ),
         ]
     );
-    assert_eq!(catalog.get("http_get").unwrap().origin().path(), None, "the built-in program stays");
+    assert_eq!(
+        catalog.get("http_get").unwrap().origin().path(),
+        None,
+        "the built-in program stays"
+    );
 }
 
 #[test]
@@ -98,12 +114,16 @@ fn unreadable_files_are_left_out() {
     assert_eq!(
         problems(&catalog, folder.path()),
         [
-            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: did you mean `description`? the keys here are name, description, args, returns, uses, version, replaces, tags, exclusive, silent, timeout_ms, example",
+            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: did you mean \
+             `description`? the keys here are name, description, args, returns, uses, version, \
+             replaces, tags, exclusive, silent, timeout_ms, example",
             "failed to load `DIR/bytes.wat`: not UTF-8 at byte 15\nhint: save the file as UTF-8",
             "failed to load `DIR/folder.wat`: not a regular file",
-            "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from a file or from `kv` when the program runs",
+            "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from \
+             a file or from `kv` when the program runs",
             #[cfg(unix)]
-            "failed to load `DIR/link.wat`: a link, and the catalog reads only regular files\nhint: copy the file there, or add the folder that it points to",
+            "failed to load `DIR/link.wat`: a link, and the catalog reads only regular \
+             files\nhint: copy the file there, or add the folder that it points to",
             "failed to load `DIR/missing`: cannot be read: not found",
             "failed to load `DIR/notes.txt`: cannot be read: not a folder",
         ]
@@ -145,15 +165,22 @@ fn a_program_replaces_a_built_in_one_only_if_it_says_so() {
     assert_eq!(
         told,
         [
-            "failed to load `DIR/a.wat`: `file_read` is the name of a built-in program, and the front matter has no `replaces`\n\
-             hint: rename the program, or add `replaces = \"file_read\"` to use it in place of the built-in one",
-            "failed to load `DIR/c.wat`: `replaces` names `nothing_built_in`, and no built-in program has that name\n\
-             hint: remove the key `replaces`, or correct its name and the program's",
-            "failed to load `DIR/d.wat`, line 3: `replaces` names \"file_write\", and the program is called `mine`\n\
-             hint: a program replaces the built-in one of its own name: `replaces = \"mine\"`",
+            "failed to load `DIR/a.wat`: `file_read` is the name of a built-in program, and the \
+             front matter has no `replaces`\nhint: rename the program, or add `replaces = \
+             \"file_read\"` to use it in place of the built-in one",
+            "failed to load `DIR/c.wat`: `replaces` names `nothing_built_in`, and no built-in \
+             program has that name\nhint: remove the key `replaces`, or correct its name and the \
+             program's",
+            "failed to load `DIR/d.wat`, line 3: `replaces` names \"file_write\", and the program \
+             is called `mine`\nhint: a program replaces the built-in one of its own name: \
+             `replaces = \"mine\"`",
         ]
     );
-    assert_eq!(catalog.get("file_read").unwrap().origin().path(), None, "the built-in program stays");
+    assert_eq!(
+        catalog.get("file_read").unwrap().origin().path(),
+        None,
+        "the built-in program stays"
+    );
     let replaced = catalog.get("http_get").unwrap();
     assert_eq!(replaced.meta().replaces.as_deref(), Some("http_get"));
     assert!(replaced.manual().contains("  replaces the built-in program of that name\n"));

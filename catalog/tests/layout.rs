@@ -1,5 +1,5 @@
-//! The layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file, `---` and
-//! its layout. `UPDATE=1` updates the layouts.
+//! The layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file, `---`
+//! and its layout. `UPDATE=1` updates the layouts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -15,7 +15,8 @@ fn origin() -> Origin {
 /// Returns the front matter, without the lines of examples.
 fn meta(text: &str) -> Meta {
     let mut meta = Entry::parse(text, origin()).unwrap().meta().clone();
-    meta.examples = meta.examples.into_iter().map(|example| Example { line: 0, ..example }).collect();
+    meta.examples =
+        meta.examples.into_iter().map(|example| Example { line: 0, ..example }).collect();
     meta
 }
 
@@ -25,7 +26,11 @@ fn checked(text: &str) -> String {
         Ok(formatted) => formatted,
         Err(error) => return error.to_string(),
     };
-    assert_eq!(format(&formatted, origin()).unwrap(), formatted, "formatting twice differs for\n{text}");
+    assert_eq!(
+        format(&formatted, origin()).unwrap(),
+        formatted,
+        "formatting twice differs for\n{text}"
+    );
     if text.trim_start_matches('\u{feff}').trim_start().starts_with(";;") {
         assert_eq!(meta(text), meta(&formatted), "{formatted}");
     }

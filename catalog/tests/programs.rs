@@ -25,7 +25,8 @@ impl Inference for Model {
         self.asked.lock().unwrap().push((question.text.chars().count(), question.instruction));
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
-            let text = answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer"))?;
+            let text = answer
+                .ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer"))?;
             Ok(Reply { text, tokens: 0 })
         })
     }
@@ -48,7 +49,9 @@ impl World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
         let pure = pure_grants();
-        let grants = pure.with(Fs(Arc::clone(&files))).with(Ai::new(Arc::clone(&model) as Arc<_>, Budget::default()));
+        let grants = pure
+            .with(Fs(Arc::clone(&files)))
+            .with(Ai::new(Arc::clone(&model) as Arc<_>, Budget::default()));
         World { files, model, grants: Arc::new(grants) }
     }
 }
@@ -69,7 +72,8 @@ async fn call(runtime: &Runtime, name: &str, world: &World, args: &[&str]) -> Ou
     let catalog = &*BUILT_IN;
     let entry = catalog.get(name).unwrap();
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let args = entry.arguments(&args).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint()));
+    let args =
+        entry.arguments(&args).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint()));
     runtime.run(&program(runtime, entry).await, &world.grants, args).await.unwrap()
 }
 
@@ -119,7 +123,12 @@ async fn large_files_fit_into_memory() {
 
     let outcome = call(&runtime, "file_grep", &world, &["large.txt", "PAGE", "true", "1"]).await;
     let first = line.trim_end();
-    assert_eq!(outcome.texts(), [format!("1:{first}\n(more matches: {})", lines - 1)], "{:?}", outcome.exit);
+    assert_eq!(
+        outcome.texts(),
+        [format!("1:{first}\n(more matches: {})", lines - 1)],
+        "{:?}",
+        outcome.exit
+    );
 
     let outcome = call(&runtime, "file_lines", &world, &["large.txt", "-1"]).await;
     assert_eq!(outcome.texts(), [first], "{:?}", outcome.exit);
@@ -128,12 +137,24 @@ async fn large_files_fit_into_memory() {
     assert_eq!(outcome.texts(), ["https://example.org/page"], "{:?}", outcome.exit);
 
     let outcome = call(&runtime, "file_replace", &world, &["large.txt", "sixty-four", "64"]).await;
-    assert_eq!(outcome.texts(), [format!("replaced: {lines}")], "{:?} {:?}", outcome.exit, outcome.failure);
+    assert_eq!(
+        outcome.texts(),
+        [format!("replaced: {lines}")],
+        "{:?} {:?}",
+        outcome.exit,
+        outcome.failure
+    );
 
     let rows = format!("name,price\n{}", "\"an \"\"ink\"\"\",2\n".repeat(300_000));
     world.files.write("large.csv", rows.as_bytes()).unwrap();
     let outcome = call(&runtime, "csv_column", &world, &["large.csv", "price"]).await;
-    assert_eq!(outcome.texts()[0].matches("\"2\"").count(), 300_000, "{:?} {:?}", outcome.exit, outcome.failure);
+    assert_eq!(
+        outcome.texts()[0].matches("\"2\"").count(),
+        300_000,
+        "{:?} {:?}",
+        outcome.exit,
+        outcome.failure
+    );
 }
 
 #[tokio::test]
@@ -208,13 +229,17 @@ async fn programs_agree_with_reference_implementations() {
         let lines: Vec<&str> = text.lines().collect();
 
         let counted = call(&runtime, "text_count", &world, &[&text]).await.texts();
-        let (words, characters, bytes) = (text.split_ascii_whitespace().count(), text.chars().count(), text.len());
-        let expected =
-            format!("{{\"lines\":{},\"words\":{words},\"characters\":{characters},\"bytes\":{bytes}}}", lines.len());
+        let (words, characters, bytes) =
+            (text.split_ascii_whitespace().count(), text.chars().count(), text.len());
+        let expected = format!(
+            "{{\"lines\":{},\"words\":{words},\"characters\":{characters},\"bytes\":{bytes}}}",
+            lines.len()
+        );
         assert_eq!(counted, [expected], "{text:?}");
 
         for first in 1..=lines.len() {
-            let expected = lines[first - 1..].iter().take(2).copied().collect::<Vec<_>>().join("\n");
+            let expected =
+                lines[first - 1..].iter().take(2).copied().collect::<Vec<_>>().join("\n");
             let back = format!("-{}", lines.len() + 1 - first);
             for from in [&first.to_string(), &back] {
                 let read = call(&runtime, "file_lines", &world, &["t", from, "2"]).await.texts();
@@ -222,7 +247,8 @@ async fn programs_agree_with_reference_implementations() {
             }
         }
 
-        for (ignore_case, part) in [("false", "a"), ("true", "A"), ("false", "é"), ("false", "a b")] {
+        for (ignore_case, part) in [("false", "a"), ("true", "A"), ("false", "é"), ("false", "a b")]
+        {
             let matches = |line: &str| match ignore_case {
                 "true" => line.to_lowercase().contains(&part.to_lowercase()),
                 _ => line.contains(part),
@@ -234,15 +260,17 @@ async fn programs_agree_with_reference_implementations() {
                 .filter(|(_, line)| matches(line))
                 .map(|(number, line)| format!("{number}:{line}"))
                 .collect();
-            let expected = if found.is_empty() { "no line matches".to_owned() } else { found.join("\n") };
-            let grepped = call(&runtime, "file_grep", &world, &["t", part, ignore_case]).await.texts();
+            let expected =
+                if found.is_empty() { "no line matches".to_owned() } else { found.join("\n") };
+            let grepped =
+                call(&runtime, "file_grep", &world, &["t", part, ignore_case]).await.texts();
             assert_eq!(grepped, [expected], "{text:?} for {part:?}");
         }
     }
 }
 
-/// Reads one of two columns by the definition of CSV. Returns `None` if a quote is not closed or a row
-/// has a third field.
+/// Reads one of two columns by the definition of CSV. Returns `None` if a quote is not closed or a
+/// row has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
     let mut quoted = false;
@@ -262,11 +290,14 @@ fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
         }
         fresh = !quoted && matches!(c, ',' | '\n' | '\r');
     }
-    let rows = rows.into_iter().skip(1).filter(|row| row.len() > 1 || row[0].1 || !row[0].0.is_empty());
+    let rows =
+        rows.into_iter().skip(1).filter(|row| row.len() > 1 || row[0].1 || !row[0].0.is_empty());
     let rows: Vec<_> = rows.collect();
     let fits = !quoted && rows.iter().all(|row| row.len() <= 2);
     fits.then(|| {
-        rows.into_iter().map(|row| row.get(wanted).map_or_else(String::new, |field| field.0.clone())).collect()
+        rows.into_iter()
+            .map(|row| row.get(wanted).map_or_else(String::new, |field| field.0.clone()))
+            .collect()
     })
 }
 
@@ -280,7 +311,9 @@ async fn csv_column_agrees_with_the_format() {
         for (name, wanted) in [("k", 0), ("v", 1)] {
             let outcome = call(&runtime, "csv_column", &world, &["t.csv", name]).await;
             match column(&text, wanted) {
-                Some(values) => assert_eq!(outcome.texts(), [serde_json::json!(values).to_string()], "{text:?}"),
+                Some(values) => {
+                    assert_eq!(outcome.texts(), [serde_json::json!(values).to_string()], "{text:?}")
+                }
                 None => assert_eq!(outcome.exit, Exit::Returned(Code::EPARSE), "{text:?}"),
             }
         }

@@ -83,7 +83,8 @@ fn a_broken_version_is_ignored_until_it_is_fixed() {
     assert_eq!(described(kept.catalog(), "mine").as_deref(), Some("good"));
     assert_eq!(
         problems(kept.catalog(), dir.path()),
-        ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the previous version stays in use"]
+        ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the previous \
+          version stays in use"]
     );
     assert!(kept.catalog().problems().iter().all(Problem::has_previous));
     assert!(kept.rescan(&any).is_none(), "it is reported once");
@@ -98,7 +99,9 @@ fn a_broken_version_is_ignored_until_it_is_fixed() {
     assert_eq!(described(refused.catalog(), "mine").as_deref(), Some("good"));
     let told = problems(refused.catalog(), dir.path());
     assert!(
-        told.first().is_some_and(|told| told.contains("the program does not compile") && told.contains("stays in use")),
+        told.first()
+            .is_some_and(|told| told.contains("the program does not compile")
+                && told.contains("stays in use")),
         "{told:?}"
     );
 
@@ -114,7 +117,10 @@ fn a_new_broken_file_is_left_out() {
     let before = Folders::open(&[dir.path()], &any);
     fs::write(dir.path().join("http_get.wat"), "no front matter").unwrap();
     let after = before.rescan(&any).unwrap();
-    assert!(after.catalog().get("http_get").unwrap().origin().path().is_none(), "the built-in program stays");
+    assert!(
+        after.catalog().get("http_get").unwrap().origin().path().is_none(),
+        "the built-in program stays"
+    );
     assert!(after.catalog().problems().iter().all(|problem| !problem.has_previous()));
 }
 

@@ -1,4 +1,5 @@
-//! Searches in the built-in programs, by words that a person who does not know their names would use.
+//! Searches in the built-in programs, by words that a person who does not know their names would
+//! use.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -19,7 +20,8 @@ fn the_intended_program_is_ranked_first() {
         ("delete a file", "file_delete"),
         ("links on a page", "web_links"),
     ] {
-        let found: Vec<&str> = catalog.search(words).iter().map(|entry| entry.name().as_str()).collect();
+        let found: Vec<&str> =
+            catalog.search(words).iter().map(|entry| entry.name().as_str()).collect();
         assert_eq!(found.first(), Some(&expected), "{words}: {found:?}");
     }
     assert!(catalog.search("zymurgy").is_empty());
@@ -29,7 +31,10 @@ fn the_intended_program_is_ranked_first() {
 #[test]
 fn a_long_message_is_a_valid_question() {
     let catalog = Catalog::built_in();
-    let message = format!("Please download https://example.org/data.csv. {}", "Thank you! 🌿 ".repeat(50_000));
+    let message = format!(
+        "Please download https://example.org/data.csv. {}",
+        "Thank you! 🌿 ".repeat(50_000)
+    );
     let found = catalog.search(&message);
     assert!(found.iter().take(5).any(|entry| entry.name().as_str() == "http_download"));
     assert_eq!(found.len(), catalog.search(&message).len());

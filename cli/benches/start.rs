@@ -1,5 +1,5 @@
-//! From the start of the process to its first effect: a program from a file, its result on standard output. The floor beside it is a
-//! process that does nothing.
+//! From the start of the process to its first effect: a program from a file, its result on standard
+//! output. The floor beside it is a process that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
@@ -15,7 +15,8 @@ fn start(c: &mut Criterion) {
     group.bench_function("wattle exec", |b| {
         b.iter(|| {
             let mut wattle = Command::new(env!("CARGO_BIN_EXE_wattle"));
-            let output = wattle.arg("exec").arg(&program).current_dir(folder.path()).output().unwrap();
+            let output =
+                wattle.arg("exec").arg(&program).current_dir(folder.path()).output().unwrap();
             assert_eq!(output.stdout, b"hello\n");
         });
     });

@@ -27,10 +27,16 @@ pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
 }
 
 impl Asker for Terminal {
-    fn ask<'a>(&'a self, request: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            output::note(&paint(WARN, "the program would like to do what you want to be asked about:"));
+            output::note(&paint(
+                WARN,
+                "the program would like to do what you want to be asked about:",
+            ));
             for (question, line) in request.questions {
                 output::note(&format!("  {}", visible(&question.to_string())));
                 if let Some(line) = line {

@@ -69,18 +69,25 @@ pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
     let Err(error) = files.apply() else { return Ok(()) };
     let mut text = error.to_string();
     match keep(files, &error) {
-        Ok(Some(folder)) => text += &format!("\nthe run's version of each file is kept below {}", folder.display()),
+        Ok(Some(folder)) => {
+            text += &format!("\nthe run's version of each file is kept below {}", folder.display())
+        }
         Ok(None) => {}
-        Err(cause) => text += &format!("\nthe run's version of these files could not be kept: {cause}"),
+        Err(cause) => {
+            text += &format!("\nthe run's version of these files could not be kept: {cause}")
+        }
     }
     Err(Fault::new(Exit::Failed, text))
 }
 
 /// Writes the run's version of the failed files to a new folder; `None` if there are none.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
-    let written = |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
+    let written =
+        |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
     let mut undone = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
-    let Some(data) = Places::of_user().store.filter(|_| undone.peek().is_some()) else { return Ok(None) };
+    let Some(data) = Places::of_user().store.filter(|_| undone.peek().is_some()) else {
+        return Ok(None);
+    };
     let top = data.with_file_name("undone");
     make_private(&top)?;
     let folder = top.join(wattle_agent::journal::new_id());
@@ -101,7 +108,10 @@ fn list(changes: &[Change], fate: Fate) {
         Fate::Drop(why) => why,
     };
     output::note(&format!("{} {}", paint(NAME, &count), paint(DIM, &format!("({what})"))));
-    changes.iter().take(LISTED).for_each(|change| output::note(&format!("  {}", output::visible(&change.to_string()))));
+    changes
+        .iter()
+        .take(LISTED)
+        .for_each(|change| output::note(&format!("  {}", output::visible(&change.to_string()))));
     if let Some(more) = changes.len().checked_sub(LISTED).filter(|more| *more > 0) {
         output::note(&format!("  … {more} more"));
     }

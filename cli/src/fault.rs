@@ -86,7 +86,9 @@ impl Fault {
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Fault {
         match self {
-            Fault::Told { exit, message, .. } => Fault::Told { exit, message, hint: Some(hint.into()) },
+            Fault::Told { exit, message, .. } => {
+                Fault::Told { exit, message, hint: Some(hint.into()) }
+            }
             Fault::ReaderGone => Fault::ReaderGone,
         }
     }

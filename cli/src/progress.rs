@@ -63,7 +63,13 @@ impl Progress {
             }
             Event::Retry { step, attempt, error } => {
                 self.heading(&mut lines, *step);
-                block(&mut lines, WARN, "repair", &format!("attempt {attempt}: {error}"), self.bound(8));
+                block(
+                    &mut lines,
+                    WARN,
+                    "repair",
+                    &format!("attempt {attempt}: {error}"),
+                    self.bound(8),
+                );
             }
             Event::Response { steps, usage, stop, .. } => {
                 let ended = match stop {
@@ -93,7 +99,13 @@ impl Progress {
                 block(&mut lines, style, "guard", &what, self.bound(3));
             }
             Event::Parked { call, question } => {
-                block(&mut lines, WARN, "waits", &format!("call {call}: {question}"), self.bound(8));
+                block(
+                    &mut lines,
+                    WARN,
+                    "waits",
+                    &format!("call {call}: {question}"),
+                    self.bound(8),
+                );
             }
             // The thought and the call already show the text of an answer, and the command itself
             // reports the error.
@@ -114,8 +126,12 @@ impl Progress {
         let args = quoted(args);
         let what = match body {
             None => format!("{}({args})", visible(label)),
-            Some(body) if args.is_empty() => format!("a program of {}", counted(body.lines().count(), "line")),
-            Some(body) => format!("a program of {} with {args}", counted(body.lines().count(), "line")),
+            Some(body) if args.is_empty() => {
+                format!("a program of {}", counted(body.lines().count(), "line"))
+            }
+            Some(body) => {
+                format!("a program of {} with {args}", counted(body.lines().count(), "line"))
+            }
         };
         let _ = writeln!(lines, "  {} {}", tag(NAME, "run"), truncate(&what, WIDTH));
         rows(lines, body.unwrap_or_default(), self.bound(12));
@@ -151,7 +167,12 @@ fn tag(style: Style, word: &str) -> String {
 fn block(lines: &mut String, style: Style, word: &str, text: &str, bound: usize) {
     let text = visible(text.trim());
     let mut rows = text.lines();
-    let _ = writeln!(lines, "  {} {}", tag(style, word), truncate(rows.next().unwrap_or_default(), WIDTH));
+    let _ = writeln!(
+        lines,
+        "  {} {}",
+        tag(style, word),
+        truncate(rows.next().unwrap_or_default(), WIDTH)
+    );
     let rest = rows.clone().count();
     rows.take(bound.saturating_sub(1)).for_each(|row| {
         let _ = writeln!(lines, "          {}", truncate(row, WIDTH));
@@ -171,6 +192,10 @@ fn rows(lines: &mut String, text: &str, bound: usize) {
 
 fn more(lines: &mut String, count: usize) {
     if count > 0 {
-        let _ = writeln!(lines, "          {}", paint(DIM, &format!("… {} more", counted(count, "line"))));
+        let _ = writeln!(
+            lines,
+            "          {}",
+            paint(DIM, &format!("… {} more", counted(count, "line")))
+        );
     }
 }

@@ -23,8 +23,8 @@ const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// Default maximum number of steps of a message.
 const STEPS: u32 = 10;
 
-/// Serves until an interrupt or a termination signal, then waits for the current runs to end. A second
-/// signal ends the process at once.
+/// Serves until an interrupt or a termination signal, then waits for the current runs to end. A
+/// second signal ends the process at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     walls::raise(&config, &Needs { trusted: may_exec()?, listens: true, ..Needs::default() })?;
@@ -64,7 +64,9 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         ..ServerSettings::new(listen, token)
     };
     let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
-    let server = Server::bind(settings, app).await.map_err(|error| Fault::failed(error.to_string()).hint(hint))?;
+    let server = Server::bind(settings, app)
+        .await
+        .map_err(|error| Fault::failed(error.to_string()).hint(hint))?;
     output::note(&format!("listening on http://{}", server.local_addr()));
 
     let stop = CancellationToken::new();
@@ -85,45 +87,59 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
 
 /// Returns true if requests may ask for trusted runs. Only the operator's environment can allow it.
 fn may_exec() -> Result<bool, Fault> {
-    let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else { return Ok(false) };
-    bool::from_text(&text).map_err(|why| Fault::configuration(format!("the variable `{EXEC_VARIABLE}`: {why}")))
+    let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else {
+        return Ok(false);
+    };
+    bool::from_text(&text)
+        .map_err(|why| Fault::configuration(format!("the variable `{EXEC_VARIABLE}`: {why}")))
 }
 
 /// Resolves an address such as `127.0.0.1:8787` or `localhost:8787`.
 async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
     let wrong = |why: &str| {
-        Fault::usage(format!("cannot listen on `{text}`: {why}")).hint("give an address and a port: `127.0.0.1:8787`")
+        Fault::usage(format!("cannot listen on `{text}`: {why}"))
+            .hint("give an address and a port: `127.0.0.1:8787`")
     };
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let mut found = tokio::net::lookup_host(text).await.map_err(|error| wrong(&error.to_string()))?;
+    let mut found =
+        tokio::net::lookup_host(text).await.map_err(|error| wrong(&error.to_string()))?;
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
 /// Returns the operator's token. Without one, a server that only this machine can reach generates a
 /// token at the first start and keeps it.
 fn token(listen: SocketAddr) -> Result<Token, Fault> {
-    let wrong = |error: TokenError| Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"));
-    let own = variable(TOKEN_VARIABLE).filter(|text| !text.is_empty()).map(|text| Token::new(&text).map_err(wrong));
+    let wrong = |error: TokenError| {
+        Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"))
+    };
+    let own = variable(TOKEN_VARIABLE)
+        .filter(|text| !text.is_empty())
+        .map(|text| Token::new(&text).map_err(wrong));
     match own {
         Some(token) => token.inspect(|_| {
             if !listen.ip().is_loopback() {
-                output::warn("the connection is not encrypted: let others connect through a proxy that adds TLS");
+                output::warn(
+                    "the connection is not encrypted: let others connect through a proxy that \
+                     adds TLS",
+                );
             }
         }),
         None if listen.ip().is_loopback() => kept(),
-        None => {
-            Err(Fault::configuration(format!("a server that other machines can reach needs your own token: {listen}"))
-                .hint(format!("set `{TOKEN_VARIABLE}`, or listen on 127.0.0.1")))
-        }
+        None => Err(Fault::configuration(format!(
+            "a server that other machines can reach needs your own token: {listen}"
+        ))
+        .hint(format!("set `{TOKEN_VARIABLE}`, or listen on 127.0.0.1"))),
     }
 }
 
 /// Returns the token of earlier starts, or a new one, which is printed.
 fn kept() -> Result<Token, Fault> {
-    let path =
-        etcetera::base_strategy::Xdg::new().ok().and_then(|xdg| xdg.state_dir()).map(|dir| dir.join("wattle/token"));
+    let path = etcetera::base_strategy::Xdg::new()
+        .ok()
+        .and_then(|xdg| xdg.state_dir())
+        .map(|dir| dir.join("wattle/token"));
     let Some(path) = path else {
         let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
         output::note(&format!("token: {} {}", token.reveal(), paint(DIM, "(for this start only)")));
@@ -143,7 +159,11 @@ fn kept() -> Result<Token, Fault> {
     }
     let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
     write_private(&path, token.reveal()).map_err(|error| failed("write", &error.to_string()))?;
-    output::note(&format!("token: {} {}", token.reveal(), paint(DIM, &format!("(kept in {})", path.display()))));
+    output::note(&format!(
+        "token: {} {}",
+        token.reveal(),
+        paint(DIM, &format!("(kept in {})", path.display()))
+    ));
     Ok(token)
 }
 

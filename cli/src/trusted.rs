@@ -7,7 +7,9 @@ use wattle_agent::LazySecrets;
 use wattle_agent::Trusted;
 use wattle_agent::capability::egress::{Egress, Url};
 use wattle_agent::capability::files::Files;
-use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git};
+use wattle_agent::capability::git::{
+    Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git,
+};
 use wattle_agent::capability::image::{Endpoint, ImageGenerator};
 use wattle_agent::capability::secrets::{FirstOf, Listed, Secret, Secrets};
 
@@ -23,7 +25,12 @@ pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 ///
 /// # Errors
 /// If a setting cannot be used: the public folder does not exist, or a key is not set.
-pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Egress) -> Result<Trusted, Fault> {
+pub(crate) fn trusted(
+    config: &Config,
+    workdir: &Path,
+    tenant: &str,
+    egress: &Egress,
+) -> Result<Trusted, Fault> {
     Ok(Trusted {
         repository: repository(config, workdir, tenant)?,
         public: public(config)?,
@@ -32,7 +39,9 @@ pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Eg
 }
 
 fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn Repository>, Fault> {
-    let Some(remote) = config.git_remote.value.clone() else { return Ok(Arc::new(NoRepository::no_remote())) };
+    let Some(remote) = config.git_remote.value.clone() else {
+        return Ok(Arc::new(NoRepository::no_remote()));
+    };
     let token = key(config.git_token_env.value.as_deref(), "git.token_env")?;
     let file = |path: &Option<PathBuf>, setting: &str| {
         let absolute = path.as_deref().map(std::path::absolute).transpose();
@@ -48,7 +57,9 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
     let author = Author::of(tenant, config.git_author_email.value.as_deref());
     let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     let Some(git) = find_git(&path) else {
-        return Ok(Arc::new(NoRepository("there is no `git` on this machine; the operator installs it".to_owned())));
+        return Ok(Arc::new(NoRepository(
+            "there is no `git` on this machine; the operator installs it".to_owned(),
+        )));
     };
     Ok(match Broker::new(git, workdir, to, author) {
         Ok(broker) => Arc::new(broker.excluding(&crate::setup::host_files(config))),
@@ -58,12 +69,16 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
 
 fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     let Some(root) = &config.publish_root.value else { return Ok(None) };
-    let base = Files::open_base(root)
-        .map_err(|error| Fault::configuration(format!("`publish.root`: {error}")).hint("make the folder first"))?;
+    let base = Files::open_base(root).map_err(|error| {
+        Fault::configuration(format!("`publish.root`: {error}")).hint("make the folder first")
+    })?;
     Ok(Some(Arc::new(Files::write_through(base))))
 }
 
-fn image_generator(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
+fn image_generator(
+    config: &Config,
+    egress: &Egress,
+) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
     let Some(base) = &config.image_base_url.value else { return Ok(None) };
     let wrong = |why: String| Fault::configuration(format!("`image.base_url`: {why}"));
     let url = Url::parse(base.trim()).map_err(|why| wrong(why.to_string()))?;
@@ -76,12 +91,14 @@ fn image_generator(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn Im
 fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
-        return Err(Fault::configuration(format!("the variable `{name}`, which `{setting}` names, is not set")));
+        return Err(Fault::configuration(format!(
+            "the variable `{name}`, which `{setting}` names, is not set"
+        )));
     };
     let secret = Secret::new("key", &value, Vec::new());
-    secret
-        .map(Some)
-        .map_err(|why| Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}")))
+    secret.map(Some).map_err(|why| {
+        Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}"))
+    })
 }
 
 /// Returns the secrets that requests may refer to: those of the settings, then those of the store,
@@ -97,7 +114,9 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
             return Ok((name.clone(), Err(why)));
         };
         let secret = Secret::new(name, &value, hosts.clone()).map_err(|why| {
-            Fault::configuration(format!("the variable `{from}`, which holds the secret `{name}`: {why}"))
+            Fault::configuration(format!(
+                "the variable `{from}`, which holds the secret `{name}`: {why}"
+            ))
         })?;
         Ok((name.clone(), Ok(secret)))
     };

@@ -48,7 +48,13 @@ impl std::error::Error for EvalError {}
 
 impl EvalError {
     pub(crate) fn load(path: &Path, message: impl Into<String>) -> Self {
-        EvalError { action: "load", path: path.to_owned(), line: None, message: message.into(), hint: None }
+        EvalError {
+            action: "load",
+            path: path.to_owned(),
+            line: None,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub(crate) fn write(path: &Path, message: impl Into<String>) -> Self {
@@ -65,11 +71,16 @@ impl EvalError {
 
     /// Converts an error of the TOML parser.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or(text).matches('\n').count());
+        let line = error
+            .span()
+            .map(|span| 1 + text.get(..span.start).unwrap_or(text).matches('\n').count());
         let message = error.message();
         let error = if let Some((key, known)) = unknown_key(message) {
             let hint = match nearest(&key, &known) {
-                Some(nearest) => format!("the nearest known key is `{nearest}`; known keys are {}", known.join(", ")),
+                Some(nearest) => format!(
+                    "the nearest known key is `{nearest}`; known keys are {}",
+                    known.join(", ")
+                ),
                 None => format!("known keys are {}", known.join(", ")),
             };
             EvalError::load(path, format!("unknown key `{key}`")).hint(hint)
@@ -85,8 +96,9 @@ impl EvalError {
     }
 
     pub(crate) fn no_tasks(path: &Path) -> Self {
-        EvalError::load(path, "the folder contains no task")
-            .hint("a task is a file `NAME.toml` in the folder, or in a subfolder, which is its kind")
+        EvalError::load(path, "the folder contains no task").hint(
+            "a task is a file `NAME.toml` in the folder, or in a subfolder, which is its kind",
+        )
     }
 }
 

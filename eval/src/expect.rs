@@ -95,10 +95,17 @@ impl TryFrom<toml::Value> for Value {
             toml::Value::Integer(n) => n.into(),
             toml::Value::Float(x) => x.into(),
             toml::Value::Boolean(b) => b.into(),
-            toml::Value::Datetime(_) => return Err("JSON has no dates; write the date in quotes".to_owned()),
-            toml::Value::Array(items) => Json::Array(items.into_iter().map(nested).collect::<Result<_, _>>()?),
+            toml::Value::Datetime(_) => {
+                return Err("JSON has no dates; write the date in quotes".to_owned());
+            }
+            toml::Value::Array(items) => {
+                Json::Array(items.into_iter().map(nested).collect::<Result<_, _>>()?)
+            }
             toml::Value::Table(entries) => Json::Object(
-                entries.into_iter().map(|(key, value)| Ok((key, nested(value)?))).collect::<Result<_, String>>()?,
+                entries
+                    .into_iter()
+                    .map(|(key, value)| Ok((key, nested(value)?)))
+                    .collect::<Result<_, String>>()?,
             ),
         }))
     }
@@ -119,16 +126,25 @@ impl Expectation {
     ///
     /// # Errors
     /// If the expectation's program does not compile, or the engine fails.
-    pub async fn problems(&self, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
+    pub async fn problems(
+        &self,
+        host: &Host,
+        scene: &Scene,
+        answer: &str,
+    ) -> Result<Vec<String>, String> {
         let mut problems = Vec::new();
         if let Some(rule) = &self.answer {
             problems.extend(rule.problems("the answer", Some(answer)));
         }
         for (path, rule) in &self.files {
-            problems.extend(rule.problems(&format!("the file `{path}`"), scene.file(path).ok().as_deref()));
+            problems.extend(
+                rule.problems(&format!("the file `{path}`"), scene.file(path).ok().as_deref()),
+            );
         }
         for (key, rule) in &self.kv {
-            problems.extend(rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()));
+            problems.extend(
+                rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()),
+            );
         }
         if let Some(source) = &self.program {
             problems.extend(run_check(source, host, scene, answer).await?);
@@ -138,18 +154,29 @@ impl Expectation {
 }
 
 /// Runs the expectation's program and returns the problems that it reports.
-async fn run_check(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
+async fn run_check(
+    source: &str,
+    host: &Host,
+    scene: &Scene,
+    answer: &str,
+) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("failed to run the expectation's program: {why}");
     let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
     let grants = Arc::new(scene.grants(scene.access(host)));
-    let outcome =
-        host.runtime().run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
+    let outcome = host
+        .runtime()
+        .run(&program, &grants, vec![answer.to_owned()])
+        .await
+        .map_err(|why| wrong(why.to_string()))?;
     let mut problems = outcome.texts();
     match outcome.exit {
         Exit::Trapped(trap) => problems.push(format!("the expectation's program trapped: {trap}")),
         Exit::Returned(Code::SUCCESS) => {}
         Exit::Returned(code) => {
-            let why = outcome.failure.map(|failed| format!(": {}", failed.failure.reason)).unwrap_or_default();
+            let why = outcome
+                .failure
+                .map(|failed| format!(": {}", failed.failure.reason))
+                .unwrap_or_default();
             problems.push(format!("the expectation's program exited with {code}{why}"));
         }
     }
@@ -160,7 +187,12 @@ impl Rule {
     fn is_empty(&self) -> bool {
         let Rule { equals, contains, lacks, matches, number, within: _, json, absent } = self;
         let texts = contains.list().is_empty() && lacks.list().is_empty();
-        equals.is_none() && texts && matches.is_none() && number.is_none() && json.is_empty() && !absent
+        equals.is_none()
+            && texts
+            && matches.is_none()
+            && number.is_none()
+            && json.is_empty()
+            && !absent
     }
 
     /// Returns the conditions that the text does not meet, one sentence each. `None` is a file or
@@ -168,26 +200,51 @@ impl Rule {
     #[must_use]
     pub fn problems(&self, subject: &str, text: Option<&str>) -> Vec<String> {
         let Some(text) = text else {
-            return if self.absent { Vec::new() } else { vec![format!("{subject} does not exist")] };
+            return if self.absent {
+                Vec::new()
+            } else {
+                vec![format!("{subject} does not exist")]
+            };
         };
         if self.absent {
             return vec![format!("{subject} exists, but should not")];
         }
         let text = normalised(text);
         let mut problems = Vec::new();
-        if let Some(expected) = self.equals.as_deref().map(normalised).filter(|expected| *expected != text) {
-            problems.push(format!("{subject} is {}, expected {}", quoted(&text), quoted(&expected)));
+        if let Some(expected) =
+            self.equals.as_deref().map(normalised).filter(|expected| *expected != text)
+        {
+            problems.push(format!(
+                "{subject} is {}, expected {}",
+                quoted(&text),
+                quoted(&expected)
+            ));
         }
-        for part in self.contains.list().iter().filter(|part| !text.contains(normalised(part).as_str())) {
-            problems.push(format!("{subject} does not contain {}: {}", quoted(part), quoted(&text)));
+        for part in
+            self.contains.list().iter().filter(|part| !text.contains(normalised(part).as_str()))
+        {
+            problems.push(format!(
+                "{subject} does not contain {}: {}",
+                quoted(part),
+                quoted(&text)
+            ));
         }
-        for part in self.lacks.list().iter().filter(|part| text.contains(normalised(part).as_str())) {
-            problems.push(format!("{subject} contains {}, but should not: {}", quoted(part), quoted(&text)));
+        for part in self.lacks.list().iter().filter(|part| text.contains(normalised(part).as_str()))
+        {
+            problems.push(format!(
+                "{subject} contains {}, but should not: {}",
+                quoted(part),
+                quoted(&text)
+            ));
         }
-        if let Some(Pattern(pattern)) = self.matches.as_ref().filter(|Pattern(pattern)| !pattern.is_match(&text)) {
+        if let Some(Pattern(pattern)) =
+            self.matches.as_ref().filter(|Pattern(pattern)| !pattern.is_match(&text))
+        {
             problems.push(format!("{subject} does not match `{pattern}`: {}", quoted(&text)));
         }
-        problems.extend(self.number.and_then(|expected| wrong_number(subject, &text, expected, self.within)));
+        problems.extend(
+            self.number.and_then(|expected| wrong_number(subject, &text, expected, self.within)),
+        );
         problems.extend(wrong_json(subject, &text, &self.json));
         problems
     }
@@ -211,7 +268,11 @@ fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option
         [number] if (number - expected).abs() <= within + expected.abs() * 1e-9 => None,
         [number] => Some(format!("{subject} has the number {number}, expected {expected}")),
         [] => Some(format!("{subject} has no number, expected {expected}: {}", quoted(text))),
-        many => Some(format!("{subject} has {} numbers, expected only {expected}: {}", many.len(), quoted(text))),
+        many => Some(format!(
+            "{subject} has {} numbers, expected only {expected}: {}",
+            many.len(),
+            quoted(text)
+        )),
     }
 }
 
@@ -244,7 +305,9 @@ fn is_same(a: &Json, b: &Json) -> bool {
             (Some(a), Some(b)) => (a - b).abs() <= b.abs() * 1e-9,
             _ => a == b,
         },
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
         (Json::Object(a), Json::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
         }
@@ -280,8 +343,16 @@ mod tests {
             ("number = 2.5\nwithin = 0.1", &["2.45", "2.6 km"], &["2.3", "2.7"]),
             ("number = 1234.5", &["$1,234.50", "1234.5"], &["1234"]),
             ("number = 0.1", &["0.1"], &["0.2"]),
-            ("json = { '/a/0' = 1, '/b' = 'x' }", &["{\"a\":[1.0],\"b\":\"x\",\"c\":0}"], &["{\"a\":[2],\"b\":\"x\"}"]),
-            ("json = { '' = [1, { a = true }] }", &["[1,{\"a\":true}]", "```json\n[1, {\"a\": true}]\n```"], &["[1]"]),
+            (
+                "json = { '/a/0' = 1, '/b' = 'x' }",
+                &["{\"a\":[1.0],\"b\":\"x\",\"c\":0}"],
+                &["{\"a\":[2],\"b\":\"x\"}"],
+            ),
+            (
+                "json = { '' = [1, { a = true }] }",
+                &["[1,{\"a\":true}]", "```json\n[1, {\"a\": true}]\n```"],
+                &["[1]"],
+            ),
             ("json = { '' = [1, 2] }", &["[1,2]"], &["[2,1]", "1, 2", "[1,2,3]"]),
         ] {
             for text in right {
@@ -298,7 +369,10 @@ mod tests {
         assert_eq!(problems("contains = ['a', 'b']\nnumber = 1\njson = { '/x' = 1 }", "c"), 4);
         let rule: Rule = toml::from_str("absent = true").unwrap();
         assert!(rule.problems("it", None).is_empty());
-        assert_eq!(rule.problems("the file `a`", Some("x")), ["the file `a` exists, but should not"]);
+        assert_eq!(
+            rule.problems("the file `a`", Some("x")),
+            ["the file `a` exists, but should not"]
+        );
         let rule: Rule = toml::from_str("equals = 'x'").unwrap();
         assert_eq!(rule.problems("the file `a`", None), ["the file `a` does not exist"]);
         assert_eq!(rule.problems("it", Some("y")), ["it is \"y\", expected \"x\""]);
@@ -306,7 +380,13 @@ mod tests {
 
     #[test]
     fn invalid_rules_are_rejected() {
-        for rule in ["equal = 'x'", "matches = '('", "json = { '/a' = 2024-01-01 }", "contains = 3", "number = 'x'"] {
+        for rule in [
+            "equal = 'x'",
+            "matches = '('",
+            "json = { '/a' = 2024-01-01 }",
+            "contains = 3",
+            "number = 'x'",
+        ] {
             assert!(toml::from_str::<Rule>(rule).is_err(), "{rule}");
         }
         assert!(toml::from_str::<Rule>("within = 1").unwrap().is_empty());

@@ -108,7 +108,10 @@ impl TaskKeys {
             now: self.now.take().map(|now| now.to_string()),
             files: std::mem::take(&mut self.files),
             kv: std::mem::take(&mut self.kv),
-            http: std::mem::take(&mut self.http).into_iter().map(|HttpKeys(answer)| answer).collect(),
+            http: std::mem::take(&mut self.http)
+                .into_iter()
+                .map(|HttpKeys(answer)| answer)
+                .collect(),
             ai: std::mem::take(&mut self.ai),
             ..Fixtures::default()
         }

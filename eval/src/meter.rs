@@ -32,7 +32,11 @@ pub(crate) struct MeterReading {
 
 impl Metered {
     /// Meters `model`, and calls `cancel` when it has used more tokens than the budget.
-    pub(crate) fn new(model: Arc<dyn Model>, budget: Option<u64>, cancel: CancellationToken) -> Metered {
+    pub(crate) fn new(
+        model: Arc<dyn Model>,
+        budget: Option<u64>,
+        cancel: CancellationToken,
+    ) -> Metered {
         Metered { model, budget, cancel, reading: Mutex::default() }
     }
 
@@ -66,7 +70,8 @@ impl Metered {
             reading.error = embedded.as_ref().err().cloned();
             if let Ok(embedded) = embedded {
                 let counted = embedded.usage.prompt;
-                let input = if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
+                let input =
+                    if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
                 reading.tokens += Tokens { input, output: 0, estimated: counted == 0 };
             }
         }
@@ -83,14 +88,27 @@ impl Metered {
 /// Returns the tokens of a request and its reply.
 fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
     if reply.usage.prompt > 0 || reply.usage.completion > 0 {
-        return Tokens { input: reply.usage.prompt, output: reply.usage.completion, estimated: false };
+        return Tokens {
+            input: reply.usage.prompt,
+            output: reply.usage.completion,
+            estimated: false,
+        };
     }
     let calls = |calls: &[wattle_agent::machine::FunctionCall]| {
         calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>()
     };
-    let sent = request.messages.iter().map(|message| message.content.len() + calls(&message.calls)).sum::<usize>()
-        + request.functions.iter().map(|f| serde_json::to_string(f).unwrap_or_default().len()).sum::<usize>();
-    let received = reply.text.len() + reply.reasoning.as_ref().map_or(0, String::len) + calls(&reply.calls);
+    let sent = request
+        .messages
+        .iter()
+        .map(|message| message.content.len() + calls(&message.calls))
+        .sum::<usize>()
+        + request
+            .functions
+            .iter()
+            .map(|f| serde_json::to_string(f).unwrap_or_default().len())
+            .sum::<usize>();
+    let received =
+        reply.text.len() + reply.reasoning.as_ref().map_or(0, String::len) + calls(&reply.calls);
     let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN) as u64;
     Tokens { input: tokens(sent), output: tokens(received), estimated: true }
 }
@@ -108,7 +126,10 @@ impl Model for Metered {
         self.model.mask()
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.complete(request).await;
             self.count(&request, &reply);

@@ -21,8 +21,9 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         // A sign after a digit is a hyphen, as in `2024-05`.
         let signed = found.as_str().starts_with(['-', '+', '−']);
-        let before =
-            before.is_none_or(|c| !(is_word(c) || matches!(c, '.' | ',' | '/' | ':') || (c == '-' && !signed)));
+        let before = before.is_none_or(|c| {
+            !(is_word(c) || matches!(c, '.' | ',' | '/' | ':') || (c == '-' && !signed))
+        });
         let mut after = after.chars();
         let after = match after.next() {
             Some('.' | ',' | '-' | '/' | ':') => after.next().is_none_or(|c| !c.is_ascii_digit()),
@@ -32,7 +33,8 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
         before && after
     };
     let read = |found: regex::Match<'_>| {
-        let plain: String = found.as_str().chars().filter(|c| !matches!(c, ',' | '+' | ' ')).collect();
+        let plain: String =
+            found.as_str().chars().filter(|c| !matches!(c, ',' | '+' | ' ')).collect();
         plain.replace('−', "-").parse().ok()
     };
     pattern.find_iter(text).filter(is_separate).filter_map(read).collect()

@@ -35,7 +35,10 @@ impl Recordings {
         let mut models = Vec::new();
         for entry in std::fs::read_dir(&self.dir).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.'));
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .filter(|name| !name.starts_with('.'));
             models.extend(name.filter(|_| path.is_dir()).map(decode));
         }
         models.sort();
@@ -44,7 +47,13 @@ impl Recordings {
 
     /// Returns the file of an attempt's recording. A later attempt without its own uses the first
     /// one.
-    pub(crate) fn find(&self, model: &str, approach: Approach, task: &Task, trial: u32) -> Option<PathBuf> {
+    pub(crate) fn find(
+        &self,
+        model: &str,
+        approach: Approach,
+        task: &Task,
+        trial: u32,
+    ) -> Option<PathBuf> {
         let own = self.path(model, approach, task, trial);
         let first = || self.path(model, approach, task, 1);
         [own, first()].into_iter().find(|path| path.is_file())
@@ -75,7 +84,9 @@ fn encode(model: &str) -> String {
     for (at, byte) in model.bytes().enumerate() {
         match byte {
             b'.' if at == 0 => name.push_str("%2e"),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => name.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                name.push(char::from(byte))
+            }
             byte => name.push_str(&format!("%{byte:02x}")),
         }
     }

@@ -56,7 +56,8 @@ impl Results {
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
         let same = |kept: &&Attempt| {
             kept.verdict != Verdict::Error
-                && (&kept.task, &kept.model, kept.approach) == (&wanted.task, &wanted.model, wanted.approach)
+                && (&kept.task, &kept.model, kept.approach)
+                    == (&wanted.task, &wanted.model, wanted.approach)
                 && (kept.trial, kept.recorded) == (wanted.trial, wanted.recorded)
                 && kept.fingerprint == wanted.fingerprint
         };
@@ -65,18 +66,22 @@ impl Results {
 
     /// Appends an attempt, and returns when it is written to the file.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
-        let written = serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.write_all(&line)?;
-            file.flush()
-        });
+        let written =
+            serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
+                line.push(b'\n');
+                let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.write_all(&line)?;
+                file.flush()
+            });
         written.map_err(|why| EvalError::write(&self.path, why.to_string()))
     }
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Attempt>, EvalError> {
-    let lines = bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .zip(1..)
+        .filter(|(line, _)| !line.trim_ascii().is_empty());
     let attempt = |(line, at)| {
         serde_json::from_slice(line).map_err(|why| {
             EvalError::load(path, format!("the line is not an attempt: {why}"))

@@ -95,7 +95,9 @@ pub async fn evaluate(
             recorded: matches!(contender.answers, Answers::Recorded),
         };
         async move {
-            if let Some(known) = results.and_then(|results| results.find(&trial.error(String::new()))) {
+            if let Some(known) =
+                results.and_then(|results| results.find(&trial.error(String::new())))
+            {
                 return Ok(TrialOutcome::Known(known.clone()));
             }
             if plan.cancel.is_cancelled() {
@@ -143,13 +145,15 @@ async fn attempt(
 ) -> Result<TrialOutcome, EvalError> {
     let Trial { task, number, .. } = *trial;
     let (model, file): (Arc<dyn Model>, _) = match &contender.answers {
-        Answers::Recorded => match suite.recordings.find(&contender.model, contender.approach, task, number) {
-            None => return Ok(TrialOutcome::Unrecorded),
-            Some(path) => match recording::open(&path) {
-                Ok(cassette) => (Arc::new(cassette), None),
-                Err(why) => return Ok(TrialOutcome::Made(trial.error(why.to_string()))),
-            },
-        },
+        Answers::Recorded => {
+            match suite.recordings.find(&contender.model, contender.approach, task, number) {
+                None => return Ok(TrialOutcome::Unrecorded),
+                Some(path) => match recording::open(&path) {
+                    Ok(cassette) => (Arc::new(cassette), None),
+                    Err(why) => return Ok(TrialOutcome::Made(trial.error(why.to_string()))),
+                },
+            }
+        }
         Answers::Live { model, record: false } => (Arc::clone(model), None),
         Answers::Live { model, record: true } => {
             let recording = Recording::begin(suite, contender, task, number, Arc::clone(model))?;
@@ -185,7 +189,8 @@ impl Recording {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
         std::fs::write(&partial, "").map_err(failed)?;
-        let recorder = Recorder::create(model, &partial).map_err(|why| EvalError::write(&partial, why.to_string()))?;
+        let recorder = Recorder::create(model, &partial)
+            .map_err(|why| EvalError::write(&partial, why.to_string()))?;
         Ok((recorder, Recording { partial, target }))
     }
 

@@ -118,14 +118,17 @@ impl Scorecard {
         }
         let mut card = Scorecard::default();
         for (model, approach) in &groups {
-            let own: Vec<&Attempt> = attempts.iter().filter(|a| a.model == *model && a.approach == *approach).collect();
+            let own: Vec<&Attempt> =
+                attempts.iter().filter(|a| a.model == *model && a.approach == *approach).collect();
             let mut kinds: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
             own.iter().for_each(|attempt| kinds.entry(attempt.kind()).or_default().push(attempt));
             let row = |kind: Option<&str>, score| {
                 let (model, kind) = ((*model).to_owned(), kind.map(str::to_owned));
                 Row { model, approach: *approach, kind, score }
             };
-            card.rows.extend(kinds.into_iter().map(|(kind, attempts)| row(Some(kind), Score::of(attempts))));
+            card.rows.extend(
+                kinds.into_iter().map(|(kind, attempts)| row(Some(kind), Score::of(attempts))),
+            );
             card.rows.push(row(None, Score::of(own)));
         }
         let both = groups.iter().filter(|group| group.1 == Approach::Programs);
@@ -138,12 +141,20 @@ impl Scorecard {
 /// none.
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
     let attempts_of = |approach: Approach| {
-        attempts.iter().filter(move |a| a.model == model && a.approach == approach && a.verdict != Verdict::Error)
+        attempts.iter().filter(move |a| {
+            a.model == model && a.approach == approach && a.verdict != Verdict::Error
+        })
     };
-    let tasks = |approach| attempts_of(approach).map(|a| (a.task.as_str(), a.trial)).collect::<BTreeSet<_>>();
-    let common: BTreeSet<_> = tasks(Approach::Programs).intersection(&tasks(Approach::Tools)).copied().collect();
+    let tasks = |approach| {
+        attempts_of(approach).map(|a| (a.task.as_str(), a.trial)).collect::<BTreeSet<_>>()
+    };
+    let common: BTreeSet<_> =
+        tasks(Approach::Programs).intersection(&tasks(Approach::Tools)).copied().collect();
     let score = |approach| {
-        Score::of(attempts_of(approach).filter(|attempt| common.contains(&(attempt.task.as_str(), attempt.trial))))
+        Score::of(
+            attempts_of(approach)
+                .filter(|attempt| common.contains(&(attempt.task.as_str(), attempt.trial))),
+        )
     };
     (!common.is_empty()).then(|| Comparison {
         model: model.to_owned(),

@@ -60,7 +60,13 @@ impl Suite {
         }
         tasks.sort_by(|a, b| a.id.cmp(&b.id));
         let recordings = Recordings::beside(dir);
-        Ok(Suite { dir: dir.to_owned(), about: keys.about.trim().to_owned(), tasks, recordings, settings })
+        Ok(Suite {
+            dir: dir.to_owned(),
+            about: keys.about.trim().to_owned(),
+            tasks,
+            recordings,
+            settings,
+        })
     }
 
     /// Removes the tasks whose id does not contain `part`.
@@ -91,7 +97,12 @@ fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, EvalError> {
             return Err(EvalError::load(&path, "the file's name is not UTF-8"));
         };
         if path.is_dir() && name != Recordings::FOLDER && !name.starts_with('.') {
-            files.extend(entries(&path)?.into_iter().filter(|path| is_task(path)).map(|path| (name.to_owned(), path)));
+            files.extend(
+                entries(&path)?
+                    .into_iter()
+                    .filter(|path| is_task(path))
+                    .map(|path| (name.to_owned(), path)),
+            );
         } else if is_task(&path) && name != SETTINGS {
             files.push((GENERAL.to_owned(), path));
         }
@@ -113,9 +124,14 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, EvalError> {
 
 fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Task, EvalError> {
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    let plain = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+    };
     if !plain(name) || !plain(&kind) {
-        return Err(EvalError::load(path, "the names of tasks and kinds are letters, digits, `-`, `_` and `.`"));
+        return Err(EvalError::load(
+            path,
+            "the names of tasks and kinds are letters, digits, `-`, `_` and `.`",
+        ));
     }
     let text = read(path)?;
     let mut keys: TaskKeys = parse(path, &text)?;
@@ -139,7 +155,10 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
 fn read(path: &Path) -> Result<String, EvalError> {
     let unreadable = |why: std::io::Error| EvalError::load(path, why.to_string());
     if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
-        return Err(EvalError::load(path, format!("the file is larger than {MAX_FILE_BYTES} bytes")));
+        return Err(EvalError::load(
+            path,
+            format!("the file is larger than {MAX_FILE_BYTES} bytes"),
+        ));
     }
     std::fs::read_to_string(path).map_err(unreadable)
 }

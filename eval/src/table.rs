@@ -34,16 +34,19 @@ impl fmt::Display for Scorecard {
             lines.push(line(model, Approach::Programs, "both ways", programs));
             lines.push(line(model, Approach::Tools, "both ways", tools));
         }
-        let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max();
+        let width = |column: usize| {
+            lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max()
+        };
         let widths: Vec<usize> = (0..HEAD.len()).map(|column| width(column).unwrap_or(0)).collect();
         for line in &lines {
             let cells = line.iter().zip(&widths).enumerate();
-            let padded =
-                cells.map(
-                    |(at, (cell, width))| {
-                        if at < TEXT_COLUMNS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                    },
-                );
+            let padded = cells.map(|(at, (cell, width))| {
+                if at < TEXT_COLUMNS {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            });
             writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
         }
         Ok(())
@@ -51,7 +54,9 @@ impl fmt::Display for Scorecard {
 }
 
 fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<String> {
-    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.0}%", floor(share * 100.0)));
+    let percent = |share: Option<f64>| {
+        share.map_or("-".to_owned(), |share| format!("{:.0}%", floor(share * 100.0)))
+    };
     let about = if score.tokens.estimated { "~" } else { "" };
     let tasks = match score.errors {
         0 => score.attempts.to_string(),

@@ -54,7 +54,8 @@ impl Tally {
 
     /// Returns the counts. A program is valid if it compiles as written, without fixes.
     pub(crate) async fn count(self, runtime: &Runtime) -> Count {
-        let Seen { programs, failures, repairs, .. } = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Seen { programs, failures, repairs, .. } =
+            self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut count = Count { programs: 0, valid: 0, failures, repairs };
         for program in programs {
             count.programs += 1;

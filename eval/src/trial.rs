@@ -45,7 +45,9 @@ impl Trial<'_> {
         let started = Instant::now();
         let scene = match Scene::new(&self.task.fixtures).await {
             Ok(scene) => scene,
-            Err(why) => return Some(self.error(format!("failed to set up the task's fixtures: {why}"))),
+            Err(why) => {
+                return Some(self.error(format!("failed to set up the task's fixtures: {why}")));
+            }
         };
         let stop = cancel.child_token();
         let meter = Metered::new(model, self.task.budget.tokens, stop.clone());
@@ -82,7 +84,10 @@ impl Trial<'_> {
     ) -> Run {
         let tally = Tally::default();
         let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.grants(host, scene)) };
-        let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.record(envelope)).await;
+        let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| {
+            tally.record(envelope)
+        })
+        .await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
@@ -96,20 +101,29 @@ impl Trial<'_> {
         scene.grants(access)
     }
 
-    async fn judge(&self, host: &Host, scene: &Scene, meter: &Metered, ending: &Ending) -> (Verdict, Vec<String>) {
+    async fn judge(
+        &self,
+        host: &Host,
+        scene: &Scene,
+        meter: &Metered,
+        ending: &Ending,
+    ) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
         // A conversation that is too long is the model's own fault.
         let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
         if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
-            let whose = if error.kind() == ModelErrorKind::Cassette { "recording" } else { "provider" };
+            let whose =
+                if error.kind() == ModelErrorKind::Cassette { "recording" } else { "provider" };
             return (Verdict::Error, vec![format!("{whose}: {error}")]);
         }
         let mut problems = Vec::new();
         if meter.is_exceeded() {
-            let (spent, budget) = (meter.reading().tokens.total(), budget.tokens.unwrap_or_default());
+            let (spent, budget) =
+                (meter.reading().tokens.total(), budget.tokens.unwrap_or_default());
             problems.push(format!("it used {spent} tokens, and the limit is {budget}"));
         } else if let Ending::Exhausted { bound: Bound::Time, .. } = ending {
-            problems.push(format!("it took longer than the limit of {} ms", budget.time.as_millis()));
+            problems
+                .push(format!("it took longer than the limit of {} ms", budget.time.as_millis()));
         } else if let Ending::Failed { message } = ending {
             problems.push(message.strip_prefix("error: ").unwrap_or(message).to_owned());
         }

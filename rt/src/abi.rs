@@ -1,7 +1,8 @@
 //! The layout of values in a program's memory.
 //!
 //! Text and bytes are laid out as `[u32 length][bytes]`, little-endian. A pointer is the address of
-//! the first byte of the length. Address 0 is null, and no value is at an address below [`MIN_ADDRESS`].
+//! the first byte of the length. Address 0 is null, and no value is at an address below
+//! [`MIN_ADDRESS`].
 //!
 //! Every pointer and length is checked against the memory before it is used. An invalid one is a
 //! failure with the code [`Code::EBOUND`].
@@ -15,23 +16,35 @@ pub const MIN_ADDRESS: u32 = 16;
 /// Returns the bytes at `pointer`.
 ///
 /// # Errors
-/// `EBOUND` if the pointer is null or below [`MIN_ADDRESS`], or if the value is not inside the memory.
+/// `EBOUND` if the pointer is null or below [`MIN_ADDRESS`], or if the value is not inside the
+/// memory.
 pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
     let address = pointer.cast_unsigned();
     if address == 0 {
-        return Err(Failure::new(Code::EBOUND, "pointer 0 is null; did the call that should have returned it fail?"));
+        return Err(Failure::new(
+            Code::EBOUND,
+            "pointer 0 is null; did the call that should have returned it fail?",
+        ));
     }
     if address < MIN_ADDRESS {
-        let hint = "is a number, not a pointer; were a value and its err popped in the wrong order?";
+        let hint =
+            "is a number, not a pointer; were a value and its err popped in the wrong order?";
         return Err(Failure::new(Code::EBOUND, format!("{address} {hint}")));
     }
     let at = address as usize;
     let outside = || {
         let size = memory.len();
-        Failure::new(Code::EBOUND, format!("pointer {address} is not a value inside the memory of {size} bytes"))
+        Failure::new(
+            Code::EBOUND,
+            format!("pointer {address} is not a value inside the memory of {size} bytes"),
+        )
     };
     let body = at.checked_add(4).ok_or_else(outside)?;
-    let length = memory.get(at..body).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(outside)?;
+    let length = memory
+        .get(at..body)
+        .and_then(|b| b.try_into().ok())
+        .map(u32::from_le_bytes)
+        .ok_or_else(outside)?;
     let end = body.checked_add(length as usize).ok_or_else(outside)?;
     memory.get(body..end).ok_or_else(outside)
 }
@@ -43,7 +56,10 @@ pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
 pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     std::str::from_utf8(bytes(memory, pointer)?).map_err(|e| {
         let at = e.valid_up_to();
-        Failure::new(Code::EPARSE, format!("the text at pointer {pointer} is not UTF-8 at byte {at}"))
+        Failure::new(
+            Code::EPARSE,
+            format!("the text at pointer {pointer} is not UTF-8 at byte {at}"),
+        )
     })
 }
 
@@ -101,7 +117,11 @@ mod tests {
     fn refuses_every_pointer_outside_the_memory() {
         let m = memory();
         for pointer in [0, 1, 4, 15, 17, 20, 21, 22, 23, 24, i32::MAX, i32::MIN, -1, -4] {
-            assert_eq!(bytes(&m, pointer).map_err(|f| f.code), Err(Code::EBOUND), "pointer {pointer}");
+            assert_eq!(
+                bytes(&m, pointer).map_err(|f| f.code),
+                Err(Code::EBOUND),
+                "pointer {pointer}"
+            );
         }
         let mut long = m.clone();
         long[16..20].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -29,7 +29,8 @@ pub struct AccountLimits {
     /// Maximum memory that the programs, and the host on their behalf, hold at one time, in bytes.
     /// Default 384 MiB.
     pub memory: usize,
-    /// Maximum processor time of the programs and of the host functions that they call. Default 10 min.
+    /// Maximum processor time of the programs and of the host functions that they call. Default 10
+    /// min.
     pub cpu: Duration,
     /// Maximum number of bytes received from the network. Default 1 GiB.
     pub received: u64,
@@ -129,7 +130,12 @@ impl Account {
     ///
     /// # Errors
     /// `ENOMEM` if the account can never hold so much, or cannot until the deadline `until`.
-    pub async fn wait_to_hold(&self, bytes: usize, spare: usize, until: Instant) -> Result<Held, Failure> {
+    pub async fn wait_to_hold(
+        &self,
+        bytes: usize,
+        spare: usize,
+        until: Instant,
+    ) -> Result<Held, Failure> {
         loop {
             let full = match self.take(bytes, spare) {
                 Ok(()) => return Ok(Held { account: self.clone(), bytes, used: bytes }),
@@ -150,8 +156,9 @@ impl Account {
     }
 
     fn take(&self, bytes: usize, spare: usize) -> Result<(), Full<'_>> {
-        let fits =
-            |held: usize| held.checked_add(bytes).filter(|sum| sum.saturating_add(spare) <= self.0.limits.memory);
+        let fits = |held: usize| {
+            held.checked_add(bytes).filter(|sum| sum.saturating_add(spare) <= self.0.limits.memory)
+        };
         self.0.held.fetch_update(SeqCst, SeqCst, fits).map_err(|_| Full(self))?;
         if let Some(parent) = &self.0.parent
             && let Err(full) = parent.take(bytes, spare)
@@ -177,13 +184,14 @@ impl Account {
         let (limit, held) = (amount(self.0.limits.memory as u64), amount(self.held() as u64));
         let reason = match self.0.parent {
             Some(_) => format!(
-                "the run holds {held} of its {limit} of memory, and this takes {} more; work on less at once, or raise the \
-                 setting `limits.memory_mb`",
+                "the run holds {held} of its {limit} of memory, and this takes {} more; work on \
+                 less at once, or raise the setting `limits.memory_mb`",
                 amount(bytes as u64)
             ),
             None => format!(
-                "the runs of this process hold {held} of their {limit} of memory, and this takes {} more; try again when \
-                 others have ended, or raise the setting `limits.process_memory_mb`",
+                "the runs of this process hold {held} of their {limit} of memory, and this takes \
+                 {} more; try again when others have ended, or raise the setting \
+                 `limits.process_memory_mb`",
                 amount(bytes as u64)
             ),
         };
@@ -220,8 +228,8 @@ impl Account {
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
         format!(
-            "the run used up its {:?} of processor time, all of its programs together; do less in one run, or raise the setting \
-             `limits.cpu`",
+            "the run used up its {:?} of processor time, all of its programs together; do less in \
+             one run, or raise the setting `limits.cpu`",
             self.0.limits.cpu
         )
     }
@@ -231,7 +239,8 @@ impl Account {
     /// # Errors
     /// `EBUDGET` if the limit on received bytes is exceeded.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Failure> {
-        let received = self.0.received.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
+        let received =
+            self.0.received.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
         if let Some(parent) = &self.0.parent {
             parent.take_bytes(bytes)?;
         }
@@ -239,8 +248,8 @@ impl Account {
             return Ok(());
         }
         let reason = format!(
-            "the run received more than {} from the network, all of its programs together; fetch less in one run, or raise the \
-             setting `limits.received_mb`",
+            "the run received more than {} from the network, all of its programs together; fetch \
+             less in one run, or raise the setting `limits.received_mb`",
             amount(self.0.limits.received)
         );
         Err(Failure::new(Code::EBUDGET, reason))
@@ -284,13 +293,20 @@ impl Eq for Account {}
 
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account").field("limits", &self.0.limits).field("held", &self.held()).finish_non_exhaustive()
+        f.debug_struct("Account")
+            .field("limits", &self.0.limits)
+            .field("held", &self.held())
+            .finish_non_exhaustive()
     }
 }
 
 /// Formats a number of bytes for a message.
 fn amount(bytes: u64) -> String {
-    if bytes >= 10 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes.div_ceil(1024)) }
+    if bytes >= 10 << 20 {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{} KiB", bytes.div_ceil(1024))
+    }
 }
 
 /// Returns the processor time of this thread.
@@ -322,9 +338,11 @@ impl Held {
             // Close to the limit the exact amount may fit when a whole portion does not.
             let taken = match self.account.take(portion, 0) {
                 Ok(()) => portion,
-                Err(_) => {
-                    self.account.take(missing, 0).map(|()| missing).map_err(|Full(full)| full.out_of_memory(bytes))?
-                }
+                Err(_) => self
+                    .account
+                    .take(missing, 0)
+                    .map(|()| missing)
+                    .map_err(|Full(full)| full.out_of_memory(bytes))?,
             };
             self.bytes += taken;
         }

@@ -41,7 +41,8 @@ struct ByText;
 
 impl Weighter<String, Prepared> for ByText {
     fn weight(&self, text: &String, _: &Prepared) -> u64 {
-        // The code is counted in the other layer. The text is held twice: as the key and in the program.
+        // The code is counted in the other layer. The text is held twice: as the key and in the
+        // program.
         512 + 2 * text.len() as u64
     }
 }
@@ -64,9 +65,13 @@ impl Programs {
         }
     }
 
-    /// Returns the program of a text, and prepares it with `prepare` if it is not cached. Concurrent
-    /// first uses prepare it once, unless the attempt has to be retried.
-    pub(crate) async fn text(&self, text: &str, prepare: impl Future<Output = Preparation>) -> Prepared {
+    /// Returns the program of a text, and prepares it with `prepare` if it is not cached.
+    /// Concurrent first uses prepare it once, unless the attempt has to be retried.
+    pub(crate) async fn text(
+        &self,
+        text: &str,
+        prepare: impl Future<Output = Preparation>,
+    ) -> Prepared {
         if let Some(prepared) = self.texts.get(text) {
             return prepared;
         }
@@ -132,7 +137,10 @@ mod tests {
                 attempts.set(attempts.get() + 1);
                 Preparation::Final(Err(diagnostic("compile-time")))
             };
-            assert_eq!(programs.text("(resv \"a\")", prepare).await.unwrap_err().code, "compile-time");
+            assert_eq!(
+                programs.text("(resv \"a\")", prepare).await.unwrap_err().code,
+                "compile-time"
+            );
         }
         assert_eq!(attempts.get(), 1);
     }

@@ -4,16 +4,16 @@ use wasmtime::Linker;
 
 use crate::{CallEffect, Run, Signature};
 
-/// A namespace of host functions, with one row per function. The imports, the prompt, the manual and
-/// the checks of a call are derived from the rows.
+/// A namespace of host functions, with one row per function. The imports, the prompt, the manual
+/// and the checks of a call are derived from the rows.
 ///
 /// The [`capability!`](crate::capability!) macro declares it.
 #[derive(Clone, Copy, Debug)]
 pub struct Capability {
     /// The namespace, such as `str` in `str.len`.
     pub name: &'static str,
-    /// The version, which is raised when the meaning of a function changes. A compiled program is never
-    /// used with another version.
+    /// The version, which is raised when the meaning of a function changes. A compiled program is
+    /// never used with another version.
     pub version: u32,
     /// A sentence that describes the namespace.
     pub about: &'static str,
@@ -87,13 +87,14 @@ pub enum PromptDetail {
 ///
 /// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 ///   `addr`, and `any` (a number of unknown meaning, with the bytes that it points to).
-/// - Texts that name a resource outside the program, on which authority and policy are based: `url`,
-///   `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
+/// - Texts that name a resource outside the program, on which authority and policy are based:
+///   `url`, `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
 ///   `program` and `agent` ([`Target`](crate::Target)). Otherwise they are like `str`.
-/// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may access
-///   any file), `file_query` (may read any file), `plan` (may name any program) and `command` (may
-///   name any program and any key). The function gets an [`Unadmitted`](crate::Unadmitted) and asks
-///   the [`Gate`](crate::Gate), with which it opens, about each name.
+/// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
+///   access any file), `file_query` (may read any file), `plan` (may name any program) and
+///   `command` (may name any program and any key). The function gets an
+///   [`Unadmitted`](crate::Unadmitted) and asks the [`Gate`](crate::Gate), with which it opens,
+///   about each name.
 ///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
 /// `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns

@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use wasmtime::{Cache, CacheConfig, Config};
 
-/// The folder of compiled modules, locked against other processes. If several processes start at the
-/// same time, one of them compiles and the others read its result.
+/// The folder of compiled modules, locked against other processes. If several processes start at
+/// the same time, one of them compiles and the others read its result.
 pub struct CompiledFolder {
     folder: PathBuf,
     _lock: File,
 }
 
 impl CompiledFolder {
-    /// Locks the folder, and creates it if it is missing. Each `module` has a lock of its own, so that
-    /// different modules do not wait for each other.
+    /// Locks the folder, and creates it if it is missing. Each `module` has a lock of its own, so
+    /// that different modules do not wait for each other.
     ///
     /// # Errors
     /// If the folder cannot be created or belongs to another user.
     pub fn lock(folder: &Path, module: &str) -> io::Result<CompiledFolder> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // The files in the folder are executed. Only the owner of a folder can set its permissions, so
-        // a folder of another user is never used.
+        // The files in the folder are executed. Only the owner of a folder can set its permissions,
+        // so a folder of another user is never used.
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         let folder = std::fs::canonicalize(folder)?;
         let lock = File::create(folder.join(format!("{module}.lock")))?;

@@ -26,9 +26,9 @@ pub struct Limits {
     /// Maximum number of instructions (engine fuel) that one program may use. With `None`, programs
     /// are not metered and run faster.
     pub fuel: Option<u64>,
-    /// Maximum number of programs that run at once; further ones wait. Nested programs have slots of
-    /// their own: each level of nesting has half as many as the one above it and at least one, so
-    /// that no program waits for a slot held by its parent. Default 128.
+    /// Maximum number of programs that run at once; further ones wait. Nested programs have slots
+    /// of their own: each level of nesting has half as many as the one above it and at least one,
+    /// so that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
     /// Maximum size of the cache of compiled programs, in bytes. Default 256 MiB.
     pub cache: u64,
@@ -36,8 +36,8 @@ pub struct Limits {
     pub run: AccountLimits,
     /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
     pub process_memory: usize,
-    /// Maximum time to wait for a program whose compilation has started. Default 10 s; a program that
-    /// passes the checks before compilation takes 2 s at most.
+    /// Maximum time to wait for a program whose compilation has started. Default 10 s; a program
+    /// that passes the checks before compilation takes 2 s at most.
     pub compile: Duration,
 }
 
@@ -64,7 +64,10 @@ impl Limits {
 }
 
 /// Creates the engine and starts its clock, which calls `tick` whenever the epoch advances.
-pub(crate) fn engine(limits: &Limits, tick: impl Fn() + Send + 'static) -> wasmtime::Result<Engine> {
+pub(crate) fn engine(
+    limits: &Limits,
+    tick: impl Fn() + Send + 'static,
+) -> wasmtime::Result<Engine> {
     let engine = Engine::new(&engine_config(limits)?)?;
     start(&engine, tick)?;
     Ok(engine)
@@ -96,8 +99,8 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .memory_init_cow(false)
         // Only the threads of the pool compile. The compiler must not start threads of its own.
         .parallel_compilation(false)
-        // Backtraces walk frame pointers. The system's unwinder would register its tables in one list
-        // for the whole process, and scan that list whenever a program leaves the cache.
+        // Backtraces walk frame pointers. The system's unwinder would register its tables in one
+        // list for the whole process, and scan that list whenever a program leaves the cache.
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
@@ -133,8 +136,8 @@ fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<
     Ok(())
 }
 
-/// A cache of the machine code of functions and trampolines, keyed by content. Most trampolines of a
-/// new program are already in it.
+/// A cache of the machine code of functions and trampolines, keyed by content. Most trampolines of
+/// a new program are already in it.
 struct FunctionCache(Cache<Vec<u8>, Arc<[u8]>, ByBytes>);
 
 #[derive(Clone)]

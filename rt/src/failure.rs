@@ -20,8 +20,8 @@ use crate::Code;
 pub struct Failure {
     /// The code that the program gets.
     pub code: Code,
-    /// The reason for the model and the user, in lower case and without a full stop. It says what to
-    /// do about the failure.
+    /// The reason for the model and the user, in lower case and without a full stop. It says what
+    /// to do about the failure.
     pub reason: String,
 }
 

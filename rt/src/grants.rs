@@ -14,8 +14,8 @@ pub trait Config: Any + Send + Sync {
     const CAPABILITY: &'static str;
 }
 
-/// The capabilities and resources that a run may use. Grants are built once for a session or an agent
-/// and shared by its runs. Neither a program nor a model can extend them.
+/// The capabilities and resources that a run may use. Grants are built once for a session or an
+/// agent and shared by its runs. Neither a program nor a model can extend them.
 ///
 /// ```
 /// use wattle_rt::{Config, Grants};
@@ -78,8 +78,8 @@ impl Grants {
         self.tape.as_ref()
     }
 
-    /// Sets the account that every program with these grants is charged to. Without it, each program
-    /// that is not nested has an account of its own.
+    /// Sets the account that every program with these grants is charged to. Without it, each
+    /// program that is not nested has an account of its own.
     #[must_use]
     pub fn charged_to(self, account: Account) -> Self {
         Grants { account: Some(account), ..self }

@@ -40,17 +40,24 @@ impl<'a> Preview<'a> {
         Preview { program, args, runtime, tape }
     }
 
-    /// Asks a question about the program, once: the answer is recorded, and is used again if the run
-    /// is resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run then
-    /// waits for the answer.
-    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> QuestionReply {
-        let Some(cursor) = self.tape else { return ask.await.map_or(QuestionReply::Unanswered, QuestionReply::Answer) };
+    /// Asks a question about the program, once: the answer is recorded, and is used again if the
+    /// run is resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run
+    /// then waits for the answer.
+    pub async fn ask(
+        &self,
+        question: &str,
+        ask: impl Future<Output = Option<String>>,
+    ) -> QuestionReply {
+        let Some(cursor) = self.tape else {
+            return ask.await.map_or(QuestionReply::Unanswered, QuestionReply::Answer);
+        };
         let pending = |Halt(message)| QuestionReply::Pending(message);
         let id = cursor.question(question);
         match cursor.tape.begin(&id) {
             Err(halt) => return pending(halt),
             Ok(
-                Replay::Recorded(Ok(RecordedValue::Bytes(answer))) | Replay::Again(Ok(RecordedValue::Bytes(answer))),
+                Replay::Recorded(Ok(RecordedValue::Bytes(answer)))
+                | Replay::Again(Ok(RecordedValue::Bytes(answer))),
             ) => {
                 return QuestionReply::Answer(String::from_utf8_lossy(&answer).into_owned());
             }
@@ -77,7 +84,8 @@ impl<'a> Preview<'a> {
 
 /// The boxed future of a guard's decision: the guard for one run of a program, or the reason for a
 /// refusal.
-pub type GuardFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
+pub type GuardFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
 /// Restricts the programs of a run. A guard is part of the run's [`Grants`](crate::Grants), so it
 /// applies to every program that is started with them, nested ones included.
@@ -85,22 +93,28 @@ pub trait Guard: Send + Sync {
     /// Decides about a program before its first instruction, and returns the guard for this one run
     /// of it.
     ///
-    /// The error is a message for the program's author. It says why the program may not run and what
-    /// would permit it.
+    /// The error is a message for the program's author. It says why the program may not run and
+    /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides about a call of `function` (such as `http.get` of the capability `http`) that is about
-    /// to access the resource that `text` names. It is called for every argument that names a
-    /// resource, for everything that the function's row declares in `#[touches(…)]`, and by functions
-    /// for the resources that they find only while they run.
+    /// Decides about a call of `function` (such as `http.get` of the capability `http`) that is
+    /// about to access the resource that `text` names. It is called for every argument that names a
+    /// resource, for everything that the function's row declares in `#[touches(…)]`, and by
+    /// functions for the resources that they find only while they run.
     ///
     /// # Errors
     /// The reason for a refusal. The program gets it with the code `EACCESS`.
-    fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String>;
+    fn call(
+        &self,
+        capability: &str,
+        function: &str,
+        target: Target,
+        text: &str,
+    ) -> Result<(), String>;
 }
 
-/// A run's guard on behalf of one function, for the resources that the function finds while it runs.
-/// Clones may be sent to other threads.
+/// A run's guard on behalf of one function, for the resources that the function finds while it
+/// runs. Clones may be sent to other threads.
 #[derive(Clone)]
 pub struct Gate {
     guard: Option<Arc<dyn Guard>>,
@@ -133,7 +147,9 @@ impl Gate {
     pub fn admit(&self, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let capability = self.function.split('.').next().unwrap_or_default();
-        guard.call(capability, self.function, target, text).map_err(|why| Failure::new(Code::EACCESS, why))
+        guard
+            .call(capability, self.function, target, text)
+            .map_err(|why| Failure::new(Code::EACCESS, why))
     }
 }
 

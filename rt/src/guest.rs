@@ -86,13 +86,23 @@ struct State {
 }
 
 impl ResourceLimiter for State {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let fits = desired <= self.memory;
         self.refused |= !fits;
         Ok(fits)
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= MAX_TABLE)
     }
 }
@@ -139,7 +149,10 @@ impl Guest {
         now: f64,
         bounds: GuestBounds,
     ) -> Result<GuestAnswer, GuestFault> {
-        let _held = account.wait_to_hold(bounds.memory, 0, bounds.until).await.map_err(GuestFault::Account)?;
+        let _held = account
+            .wait_to_hold(bounds.memory, 0, bounds.until)
+            .await
+            .map_err(GuestFault::Account)?;
         let mut store = Store::new(&self.engine, State { memory: bounds.memory, refused: false });
         store.limiter(|state| state);
         store.set_epoch_deadline(1);
@@ -147,7 +160,9 @@ impl Guest {
         let limit = u64::try_from(bounds.cpu.as_nanos()).unwrap_or(u64::MAX);
         let (watched, owner) = (Arc::clone(&spent), account.clone());
         store.epoch_deadline_callback(move |_| {
-            let over = watched.load(Relaxed) > limit || Instant::now() >= bounds.until || owner.is_out_of_cpu();
+            let over = watched.load(Relaxed) > limit
+                || Instant::now() >= bounds.until
+                || owner.is_out_of_cpu();
             Ok(if over { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
         let spend = |time: Duration| {
@@ -178,27 +193,34 @@ impl Guest {
         memory.write(&mut *store, at + head.len(), body)?;
         let answer = instance.get_typed_func::<(u32, f64), i32>(&mut *store, "answer")?;
         let status = answer.call_async(&mut *store, (u32::try_from(head.len())?, now)).await?;
-        let at = instance.get_typed_func::<(), u32>(&mut *store, "output")?.call_async(&mut *store, ()).await?;
-        let length = instance.get_typed_func::<(), u32>(&mut *store, "output_len")?.call_async(&mut *store, ()).await?;
+        let at = instance
+            .get_typed_func::<(), u32>(&mut *store, "output")?
+            .call_async(&mut *store, ())
+            .await?;
+        let length = instance
+            .get_typed_func::<(), u32>(&mut *store, "output_len")?
+            .call_async(&mut *store, ())
+            .await?;
         let (at, length) = (at as usize, length as usize);
         if length > max_output {
             return Ok(Err(GuestFault::Output));
         }
-        let output = memory.data(&*store).get(at..at.saturating_add(length)).unwrap_or_default().to_vec();
+        let output =
+            memory.data(&*store).get(at..at.saturating_add(length)).unwrap_or_default().to_vec();
         Ok(Ok(GuestAnswer { status, output }))
     }
 }
 
-/// Converts the engine's reason for ending a guest. A guest that gets no more memory traps by itself,
-/// as it does on a bug.
+/// Converts the engine's reason for ending a guest. A guest that gets no more memory traps by
+/// itself, as it does on a bug.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {
             Err(failure) => GuestFault::Account(failure),
             Ok(()) => GuestFault::Time,
         },
-        // A guest also has a stack in its memory, at the lowest addresses, so that an overflow leaves
-        // the memory. Which of the two stacks overflows first depends on the machine.
+        // A guest also has a stack in its memory, at the lowest addresses, so that an overflow
+        // leaves the memory. Which of the two stacks overflows first depends on the machine.
         Some(Trap::StackOverflow | Trap::MemoryOutOfBounds) => GuestFault::Stack,
         Some(_) if refused => GuestFault::Memory,
         Some(_) => GuestFault::Crash,

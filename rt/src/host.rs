@@ -103,7 +103,14 @@ macro_rules! in_memory {
         }
     )*};
 }
-in_memory!(String, &'static str, Vec<u8>, std::borrow::Cow<'static, str>, std::sync::Arc<str>, std::sync::Arc<[u8]>);
+in_memory!(
+    String,
+    &'static str,
+    Vec<u8>,
+    std::borrow::Cow<'static, str>,
+    std::sync::Arc<str>,
+    std::sync::Arc<[u8]>
+);
 
 /// An allocation of the given number of bytes in the program's memory, with arbitrary content. The
 /// program gets its address, which is aligned to 8.
@@ -201,9 +208,15 @@ impl TapedCall {
         let id = cursor.start_call(function, effect, all);
         let tape = Arc::clone(&cursor.tape);
         Ok(match tape.begin(&id)? {
-            Replay::Perform => TapedCall { recording: Some((tape, id)), recorded: None, is_performed: true },
-            Replay::Recorded(result) => TapedCall { recording: None, recorded: Some(result), is_performed: false },
-            Replay::Again(result) => TapedCall { recording: None, recorded: Some(result), is_performed: true },
+            Replay::Perform => {
+                TapedCall { recording: Some((tape, id)), recorded: None, is_performed: true }
+            }
+            Replay::Recorded(result) => {
+                TapedCall { recording: None, recorded: Some(result), is_performed: false }
+            }
+            Replay::Again(result) => {
+                TapedCall { recording: None, recorded: Some(result), is_performed: true }
+            }
         })
     }
 
@@ -221,8 +234,14 @@ impl TapedCall {
     }
 
     /// Records the outcome of the call.
-    pub fn finish<V: Record>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<CallValue<V>, Failure> {
-        if let Some(cursor) = run.tape.as_mut().filter(|_| self.recording.is_some() || self.recorded.is_some()) {
+    pub fn finish<V: Record>(
+        self,
+        run: &mut Run,
+        outcome: Result<V, Failure>,
+    ) -> Result<CallValue<V>, Failure> {
+        if let Some(cursor) =
+            run.tape.as_mut().filter(|_| self.recording.is_some() || self.recorded.is_some())
+        {
             cursor.end_call();
         }
         if let Some(result) = self.recorded {
@@ -241,7 +260,8 @@ impl TapedCall {
         outcome: Result<V, Failure>,
     ) -> Result<Result<CallValue<V>, Failure>, Halt> {
         let only_once = |id: &CallId| matches!(id.effect, CallEffect::Once | CallEffect::Changes);
-        let tape = self.recording.as_ref().filter(|(tape, id)| only_once(id) && tape.needs_flush(id));
+        let tape =
+            self.recording.as_ref().filter(|(tape, id)| only_once(id) && tape.needs_flush(id));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let value = self.finish(caller.data_mut(), outcome);
         match tape {
@@ -300,7 +320,10 @@ fn store_bytes(caller: &mut Caller<'_>, bytes: &[u8]) -> Result<i32, Failure> {
     let at = pointer as usize;
     let (head, body) = (memory.get_mut(at..at + 4), at + 4);
     head.ok_or_else(|| out_of_memory(bytes.len()))?.copy_from_slice(&length.to_le_bytes());
-    memory.get_mut(body..body + bytes.len()).ok_or_else(|| out_of_memory(bytes.len()))?.copy_from_slice(bytes);
+    memory
+        .get_mut(body..body + bytes.len())
+        .ok_or_else(|| out_of_memory(bytes.len()))?
+        .copy_from_slice(bytes);
     Ok(pointer.cast_signed())
 }
 
@@ -319,21 +342,27 @@ fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
 fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
     let memory = memory(caller)?;
     let start = u64::from(caller.data().heap).next_multiple_of(8);
-    let end =
-        start.checked_add(size as u64).filter(|end| *end <= u64::from(u32::MAX)).ok_or_else(|| out_of_memory(size))?;
+    let end = start
+        .checked_add(size as u64)
+        .filter(|end| *end <= u64::from(u32::MAX))
+        .ok_or_else(|| out_of_memory(size))?;
     let current = memory.data_size(&*caller) as u64;
     if end > current {
-        // Doubling keeps the number of growths logarithmic. Near the limit, only the pages needed are
-        // added.
+        // Doubling keeps the number of growths logarithmic. Near the limit, only the pages needed
+        // are added.
         let need = (end - current).div_ceil(PAGE);
         let double = need.max(current / PAGE);
         if memory.grow(&mut *caller, double).is_err() {
             let grown = memory.grow(&mut *caller, need);
-            grown.map_err(|_| caller.data().memory_limit.refused.clone().unwrap_or_else(|| out_of_memory(size)))?;
+            grown.map_err(|_| {
+                caller.data().memory_limit.refused.clone().unwrap_or_else(|| out_of_memory(size))
+            })?;
         }
     }
-    let (start, end) =
-        (u32::try_from(start).map_err(|_| out_of_memory(size))?, u32::try_from(end).map_err(|_| out_of_memory(size))?);
+    let (start, end) = (
+        u32::try_from(start).map_err(|_| out_of_memory(size))?,
+        u32::try_from(end).map_err(|_| out_of_memory(size))?,
+    );
     caller.data_mut().heap = end;
     Ok(start)
 }
@@ -353,7 +382,11 @@ pub fn call<R, E: From<Failure>>(
 
 /// Reads the arguments of an asynchronous call, and marks the call as in progress.
 #[doc(hidden)]
-pub fn begin<R>(caller: &mut Caller<'_>, id: usize, f: impl FnOnce(&[u8]) -> Result<R, Failure>) -> Result<R, Failure> {
+pub fn begin<R>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    f: impl FnOnce(&[u8]) -> Result<R, Failure>,
+) -> Result<R, Failure> {
     let offset = call_offset(caller);
     let run = caller.data_mut();
     run.count(id);
@@ -368,7 +401,11 @@ pub fn end(caller: &mut Caller<'_>) {
 }
 
 #[doc(hidden)]
-pub fn unit_or_trap<T>(caller: &mut Caller<'_>, id: usize, outcome: Result<T, Failure>) -> wasmtime::Result<()> {
+pub fn unit_or_trap<T>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    outcome: Result<T, Failure>,
+) -> wasmtime::Result<()> {
     outcome.map(drop).map_err(|failure| trap(caller, id, failure))
 }
 
@@ -382,7 +419,11 @@ pub fn value_or_trap<V: Value>(
 }
 
 #[doc(hidden)]
-pub fn unit_and_err<T>(caller: &mut Caller<'_>, id: usize, outcome: Result<T, Failure>) -> wasmtime::Result<i32> {
+pub fn unit_and_err<T>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    outcome: Result<T, Failure>,
+) -> wasmtime::Result<i32> {
     Ok(match outcome {
         Ok(_) => Code::SUCCESS.number(),
         Err(failure) => record_failure(caller, id, failure),

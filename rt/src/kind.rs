@@ -97,7 +97,8 @@ forms! {
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A number of unknown meaning. Only a synchronous function also gets the bytes that it points to.
+    /// A number of unknown meaning. Only a synchronous function also gets the bytes that it points
+    /// to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
         |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
 }
@@ -124,7 +125,11 @@ pub trait Kind: sealed::Sealed {
     ///
     /// # Errors
     /// As [`Form::read`].
-    fn read<'m>(memory: &'m [u8], raw: Self::Raw, function: &'static str) -> Result<Self::Borrowed<'m>, Failure>;
+    fn read<'m>(
+        memory: &'m [u8],
+        raw: Self::Raw,
+        function: &'static str,
+    ) -> Result<Self::Borrowed<'m>, Failure>;
 
     /// Copies a value out of the program's memory.
     fn own(value: Self::Borrowed<'_>) -> Self::Owned;
@@ -147,7 +152,11 @@ pub type Raw<K> = <K as Kind>::Raw;
 /// # Errors
 /// As [`Form::read`].
 #[inline]
-pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Raw, function: &'static str) -> Result<K::Borrowed<'m>, Failure> {
+pub fn read<'m, K: Kind>(
+    memory: &'m [u8],
+    raw: K::Raw,
+    function: &'static str,
+) -> Result<K::Borrowed<'m>, Failure> {
     K::read(memory, raw, function)
 }
 
@@ -156,7 +165,11 @@ pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Raw, function: &'static str) 
 /// # Errors
 /// As [`Form::read`].
 #[inline]
-pub fn own<K: Kind>(memory: &[u8], raw: K::Raw, function: &'static str) -> Result<K::Owned, Failure> {
+pub fn own<K: Kind>(
+    memory: &[u8],
+    raw: K::Raw,
+    function: &'static str,
+) -> Result<K::Owned, Failure> {
     K::read(memory, raw, function).map(K::own)
 }
 
@@ -165,7 +178,11 @@ pub fn own<K: Kind>(memory: &[u8], raw: K::Raw, function: &'static str) -> Resul
 /// # Errors
 /// As [`Kind::admit`].
 #[inline]
-pub fn admit<K: Kind>(run: &Run, function: &'static str, value: &K::Borrowed<'_>) -> Result<(), Failure> {
+pub fn admit<K: Kind>(
+    run: &Run,
+    function: &'static str,
+    value: &K::Borrowed<'_>,
+) -> Result<(), Failure> {
     K::admit(run, function, value)
 }
 
@@ -174,7 +191,11 @@ pub fn admit<K: Kind>(run: &Run, function: &'static str, value: &K::Borrowed<'_>
 /// # Errors
 /// As [`Kind::admit`].
 #[inline]
-pub fn admit_owned<K: Kind>(run: &Run, function: &'static str, value: &K::Owned) -> Result<(), Failure> {
+pub fn admit_owned<K: Kind>(
+    run: &Run,
+    function: &'static str,
+    value: &K::Owned,
+) -> Result<(), Failure> {
     K::admit(run, function, &K::lend(value))
 }
 
@@ -192,7 +213,11 @@ impl<F: Form> Kind for Plain<F> {
     const NAMES: Names = Names::Nothing;
 
     #[inline]
-    fn read<'m>(memory: &'m [u8], raw: F::Raw, _: &'static str) -> Result<F::Borrowed<'m>, Failure> {
+    fn read<'m>(
+        memory: &'m [u8],
+        raw: F::Raw,
+        _: &'static str,
+    ) -> Result<F::Borrowed<'m>, Failure> {
         F::read(memory, raw)
     }
 
@@ -267,7 +292,11 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
     const TY: Ty = F::TY;
     const NAMES: Names = Names::Inside(H::TARGETS);
 
-    fn read<'m>(memory: &'m [u8], raw: F::Raw, function: &'static str) -> Result<Self::Borrowed<'m>, Failure> {
+    fn read<'m>(
+        memory: &'m [u8],
+        raw: F::Raw,
+        function: &'static str,
+    ) -> Result<Self::Borrowed<'m>, Failure> {
         Ok(Unadmitted { value: F::read(memory, raw)?, function })
     }
 
@@ -279,7 +308,8 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
         Unadmitted { value: F::lend(value), function }
     }
 
-    /// Returns `Ok`: the names are known only when the function reads them, and it has the gate then.
+    /// Returns `Ok`: the names are known only when the function reads them, and it has the gate
+    /// then.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }

@@ -47,7 +47,7 @@ pub use program::Program;
 pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, Fixed, FormDoc, Names, Param, Position,
-    Role, Service, Severity, Signature, Signatures, Target, Touch, Ty, Unfinished, ValType, assemble, check, explain,
-    fix, format, forms, locate, quote, truncate,
+    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, Fixed, FormDoc,
+    Names, Param, Position, Role, Service, Severity, Signature, Signatures, Target, Touch, Ty,
+    Unfinished, ValType, assemble, check, explain, fix, format, forms, locate, quote, truncate,
 };

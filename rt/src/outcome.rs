@@ -15,16 +15,16 @@ pub struct Outcome {
     /// The results that it printed, in order, even if it failed in the end. They are text by
     /// convention but may be any bytes.
     pub results: Vec<Vec<u8>>,
-    /// The result that answers the user and ends the agent's run. `None` unless the program returned
-    /// 0.
+    /// The result that answers the user and ends the agent's run. `None` unless the program
+    /// returned 0.
     pub answer: Option<String>,
     /// The host call that explains a non-zero exit: the last one that failed with the code that the
     /// program returned.
     pub failure: Option<CallFailure>,
     /// The lines that the program logged.
     pub log: Vec<String>,
-    /// The host functions that it called, in order of their first call, followed by further ones that
-    /// its nested programs called.
+    /// The host functions that it called, in order of their first call, followed by further ones
+    /// that its nested programs called.
     pub calls: Vec<Calls>,
     /// The fuel used, including that of nested programs, if the runtime meters fuel.
     pub fuel: Option<u64>,
@@ -172,7 +172,8 @@ impl Bug {
     }
 
     fn subject(&self) -> String {
-        self.function.map_or_else(|| "the host".to_owned(), |name| format!("the host function `{name}`"))
+        self.function
+            .map_or_else(|| "the host".to_owned(), |name| format!("the host function `{name}`"))
     }
 }
 

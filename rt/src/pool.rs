@@ -32,7 +32,12 @@ impl Bounds {
     /// Returns the default limits: half of the processors, and a short queue.
     pub(crate) fn new(time: Duration) -> Bounds {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Bounds { threads: (processors / 2).max(1), queue: 64, queue_time: time.saturating_mul(2), time }
+        Bounds {
+            threads: (processors / 2).max(1),
+            queue: 64,
+            queue_time: time.saturating_mul(2),
+            time,
+        }
     }
 }
 
@@ -92,7 +97,11 @@ impl<T: Send> Waiter for ResultSender<T> {
     }
 
     fn is_waiting(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|sender| !sender.is_closed())
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed())
     }
 }
 
@@ -135,13 +144,15 @@ impl Drop for Pool {
 
 /// Does work, and returns a panic as an error.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Unfinished> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Unfinished::Bug(panic_message(payload.as_ref())))
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|payload| Unfinished::Bug(panic_message(payload.as_ref())))
 }
 
 /// Returns the message of a panic.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 impl Shared {
@@ -158,9 +169,13 @@ impl Shared {
             return Err(Unfinished::Busy);
         }
         state.queue.push_back(job);
-        if state.threads < self.bounds.threads && state.running.len() + state.queue.len() > state.threads {
+        if state.threads < self.bounds.threads
+            && state.running.len() + state.queue.len() > state.threads
+        {
             let shared = Arc::clone(self);
-            let started = std::thread::Builder::new().name("wattle-compile".to_owned()).spawn(move || shared.work());
+            let started = std::thread::Builder::new()
+                .name("wattle-compile".to_owned())
+                .spawn(move || shared.work());
             match started {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads > 0 => {}
@@ -215,7 +230,8 @@ mod tests {
     use super::*;
 
     fn pool(queue: usize, time: Duration) -> Pool {
-        let pool = Pool::new(Bounds { threads: 1, queue, queue_time: Duration::from_secs(60), time });
+        let pool =
+            Pool::new(Bounds { threads: 1, queue, queue_time: Duration::from_secs(60), time });
         let tick = pool.tick();
         std::thread::spawn(move || {
             loop {
@@ -226,8 +242,8 @@ mod tests {
         pool
     }
 
-    /// Returns work that blocks until it is released, the sender that releases it, and a receiver that
-    /// gets a message when it begins.
+    /// Returns work that blocks until it is released, the sender that releases it, and a receiver
+    /// that gets a message when it begins.
     fn blocked() -> (impl FnOnce() -> u32 + Send + 'static, mpsc::Sender<()>, mpsc::Receiver<()>) {
         let (release, released) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
@@ -292,7 +308,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_waits_too_long_in_the_queue_fails_as_busy() {
-        let bounds = Bounds { threads: 1, queue: 4, queue_time: Duration::ZERO, time: Duration::from_secs(60) };
+        let bounds = Bounds {
+            threads: 1,
+            queue: 4,
+            queue_time: Duration::ZERO,
+            time: Duration::from_secs(60),
+        };
         let pool = Arc::new(Pool::new(bounds));
         let (work, release, begun) = blocked();
         let first = tokio::spawn({

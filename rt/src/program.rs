@@ -42,7 +42,11 @@ impl Compiled {
 }
 
 impl Program {
-    pub(crate) fn new(source: String, warnings: Vec<Diagnostic>, compiled: Arc<Compiled>) -> Program {
+    pub(crate) fn new(
+        source: String,
+        warnings: Vec<Diagnostic>,
+        compiled: Arc<Compiled>,
+    ) -> Program {
         Program(Arc::new(Prepared { source, warnings, compiled }))
     }
 
@@ -85,6 +89,8 @@ impl Program {
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("capabilities", &self.0.compiled.capabilities).finish_non_exhaustive()
+        f.debug_struct("Program")
+            .field("capabilities", &self.0.compiled.capabilities)
+            .finish_non_exhaustive()
     }
 }

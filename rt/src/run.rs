@@ -31,8 +31,8 @@ pub struct Nested {
 }
 
 impl Nested {
-    /// Returns the settings of one of several programs that a call starts, by its index in the order
-    /// of the call.
+    /// Returns the settings of one of several programs that a call starts, by its index in the
+    /// order of the call.
     #[must_use]
     pub fn item(&self, index: usize) -> Nested {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -88,7 +88,12 @@ pub(crate) struct MemoryLimit {
 }
 
 impl ResourceLimiter for MemoryLimit {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > self.max {
             return Ok(false);
         }
@@ -119,7 +124,12 @@ pub(crate) struct FailedCall {
 }
 
 impl Run {
-    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, nested: Nested) -> Self {
+    pub(crate) fn new(
+        args: Vec<String>,
+        grants: Arc<Grants>,
+        memory_limit: usize,
+        nested: Nested,
+    ) -> Self {
         let Nested { level, deadline, tape, account } = nested;
         Run {
             args,
@@ -173,15 +183,17 @@ impl Run {
     /// Asks the run's guard about a resource that a call is about to access. `function` is the full
     /// name, such as `http.get`.
     ///
-    /// The adapter asks about the arguments that a row declares as names before it calls the function.
-    /// This function is for further resources, such as each URL in an array.
+    /// The adapter asks about the arguments that a row declares as names before it calls the
+    /// function. This function is for further resources, such as each URL in an array.
     ///
     /// # Errors
     /// `EACCESS` if the guard refuses.
     pub fn admit(&self, function: &str, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = self.grants.guard() else { return Ok(()) };
         let capability = function.split('.').next().unwrap_or_default();
-        guard.call(capability, function, target, text).map_err(|why| Failure::new(Code::EACCESS, why))
+        guard
+            .call(capability, function, target, text)
+            .map_err(|why| Failure::new(Code::EACCESS, why))
     }
 
     /// Returns the deadline of the run. Work that a host function starts must end by then.
@@ -191,8 +203,8 @@ impl Run {
     }
 
     /// Returns the settings that a nested program inherits, for
-    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call asks for them once, and gives each
-    /// of several programs [its own](Nested::item).
+    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call asks for them once, and gives
+    /// each of several programs [its own](Nested::item).
     ///
     /// # Errors
     /// `EBOUND` if this program is at the maximum depth of nesting.
@@ -202,13 +214,16 @@ impl Run {
             let account = self.account.clone();
             return Ok(Nested { level: self.level + 1, deadline: self.deadline, tape, account });
         }
-        let reason = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
+        let reason = format!(
+            "programs that start programs may be nested {LEVELS} deep, and this one is at that \
+             depth"
+        );
         Err(Failure::new(Code::EBOUND, reason))
     }
 
-    /// Returns a key for the next change that the call in progress makes, by which a backend can avoid
-    /// making a change twice. The key is unique to the change, and stays the same if the call is
-    /// repeated because its process was stopped. Returns `None` if the run is not recorded.
+    /// Returns a key for the next change that the call in progress makes, by which a backend can
+    /// avoid making a change twice. The key is unique to the change, and stays the same if the call
+    /// is repeated because its process was stopped. Returns `None` if the run is not recorded.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
         self.tape.as_mut().and_then(TapeCursor::key)
@@ -241,7 +256,10 @@ impl Run {
         self.nested_fuel = self.nested_fuel.saturating_add(outcome.fuel.unwrap_or(0));
         for call in &outcome.calls {
             match self.nested_calls.iter_mut().find(|known| known.function == call.function) {
-                Some(known) => (known.calls, known.failed) = (known.calls + call.calls, known.failed + call.failed),
+                Some(known) => {
+                    (known.calls, known.failed) =
+                        (known.calls + call.calls, known.failed + call.failed)
+                }
                 None => self.nested_calls.push(call.clone()),
             }
         }
@@ -253,9 +271,12 @@ impl Run {
     /// `EACCESS` if the capability was granted without one.
     pub fn config<C: Config>(&self) -> Result<Arc<C>, Failure> {
         let name = C::CAPABILITY;
-        self.grants
-            .config::<C>()
-            .ok_or_else(|| Failure::new(Code::EACCESS, format!("`{name}` was granted without a backend in this run")))
+        self.grants.config::<C>().ok_or_else(|| {
+            Failure::new(
+                Code::EACCESS,
+                format!("`{name}` was granted without a backend in this run"),
+            )
+        })
     }
 
     /// Returns the state that a capability keeps for this run. It is created at its first use.
@@ -286,16 +307,16 @@ impl Run {
         Ok(())
     }
 
-    /// Adds a result that is also the answer to the user, which ends the agent's run. The last answer
-    /// counts, and only if the program returns 0.
+    /// Adds a result that is also the answer to the user, which ends the agent's run. The last
+    /// answer counts, and only if the program returns 0.
     ///
     /// # Errors
     /// `EACCESS` in a nested program, which returns its results to its parent. `ENOMEM` as
     /// [`emit_result`](Run::emit_result).
     pub fn answer(&mut self, answer: &str) -> Result<(), Failure> {
         if self.level > 0 {
-            let reason =
-                "a program that another one started cannot end the run; it returns its results to that program";
+            let reason = "a program that another one started cannot end the run; it returns its \
+                          results to that program";
             return Err(Failure::new(Code::EACCESS, reason));
         }
         self.emit_result(answer.as_bytes())?;
@@ -307,12 +328,14 @@ impl Run {
     /// 1,000 are dropped.
     pub fn log(&mut self, line: &str) {
         if self.log.len() < MAX_LOG_LINES {
-            self.log.push(line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default().to_owned());
+            self.log.push(
+                line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default().to_owned(),
+            );
         }
     }
 
-    /// Charges for bytes that the host holds for this run until its end. The limit is the same as that
-    /// of the program's own memory.
+    /// Charges for bytes that the host holds for this run until its end. The limit is the same as
+    /// that of the program's own memory.
     ///
     /// # Errors
     /// `ENOMEM` if the limit would be exceeded.
@@ -324,9 +347,10 @@ impl Run {
                 self.budget = rest;
                 Ok(())
             }
-            None => {
-                Err(Failure::new(Code::ENOMEM, "the results and arrays of this run take more than its memory limit"))
-            }
+            None => Err(Failure::new(
+                Code::ENOMEM,
+                "the results and arrays of this run take more than its memory limit",
+            )),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The account of a run: memory is released, processor time and bytes are spent, and the error of each
-//! limit names its setting.
+//! The account of a run: memory is released, processor time and bytes are spent, and the error of
+//! each limit names its setting.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,8 @@ fn small() -> AccountLimits {
 #[test]
 fn memory_is_charged_to_the_run_and_the_process_until_it_is_released() {
     let process = Account::of_process(3 << 20);
-    let (one, other) = (process.open_run(small()), process.open_run(AccountLimits { memory: 8 << 20, ..small() }));
+    let (one, other) =
+        (process.open_run(small()), process.open_run(AccountLimits { memory: 8 << 20, ..small() }));
     let held = one.hold(1 << 20).unwrap();
     assert_eq!((one.held(), process.held(), one.free()), (1 << 20, 1 << 20, 0));
     let failure = one.hold(1).unwrap_err();
@@ -30,7 +31,8 @@ fn memory_is_charged_to_the_run_and_the_process_until_it_is_released() {
     );
     let failure = other.hold((2 << 20) + 1).unwrap_err();
     assert!(
-        failure.reason.contains("the runs of this process") && failure.reason.contains("`limits.process_memory_mb`"),
+        failure.reason.contains("the runs of this process")
+            && failure.reason.contains("`limits.process_memory_mb`"),
         "{failure}"
     );
     assert_eq!(other.held(), 0, "memory that the process refuses is not held by the run");
@@ -41,7 +43,8 @@ fn memory_is_charged_to_the_run_and_the_process_until_it_is_released() {
 
 #[test]
 fn held_memory_grows_in_portions_up_to_the_last_byte() {
-    let run = Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
+    let run =
+        Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
     let mut held = run.nothing();
     held.grow(1).unwrap();
     assert_eq!((held.used(), run.held()), (1, PORTION));
@@ -80,24 +83,42 @@ async fn processor_time_and_bytes_are_charged_once_to_a_shared_account() {
         while started.elapsed() < Duration::from_millis(30) {}
     };
     run.metered(async { run.metered(async { busy() }).await }).await;
-    assert!(run.cpu() >= Duration::from_millis(30) && run.cpu() == process.cpu(), "{:?}", run.cpu());
+    assert!(
+        run.cpu() >= Duration::from_millis(30) && run.cpu() == process.cpu(),
+        "{:?}",
+        run.cpu()
+    );
     run.metered(tokio::time::sleep(Duration::from_millis(30))).await;
     let failure = run.clone().spend_cpu(Duration::from_millis(50)).unwrap_err();
     assert!(failure.code == Code::EBUDGET && failure.reason.contains("`limits.cpu`"), "{failure}");
     assert!(!process.is_out_of_cpu());
     assert!(run.take_bytes(600).is_ok());
     let failure = run.clone().take_bytes(600).unwrap_err();
-    assert!(failure.code == Code::EBUDGET && failure.reason.contains("`limits.received_mb`"), "{failure}");
+    assert!(
+        failure.code == Code::EBUDGET && failure.reason.contains("`limits.received_mb`"),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
 async fn a_program_that_exceeds_a_limit_of_the_run_is_ended() {
-    let run = AccountLimits { memory: 1 << 20, cpu: Duration::from_millis(100), ..AccountLimits::default() };
+    let run = AccountLimits {
+        memory: 1 << 20,
+        cpu: Duration::from_millis(100),
+        ..AccountLimits::default()
+    };
     let runtime = Runtime::new(&[], Limits { run, ..Limits::default() }).unwrap();
     let grants = Arc::new(Grants::new());
-    let grows = runtime.prepare("(i32.eqz (i32.eq (memory.grow (i32.const 100)) (i32.const -1)))").await.unwrap();
+    let grows = runtime
+        .prepare("(i32.eqz (i32.eq (memory.grow (i32.const 100)) (i32.const -1)))")
+        .await
+        .unwrap();
     let outcome = runtime.run(&grows, &grants, Vec::new()).await.unwrap();
-    assert_eq!(outcome.exit, Exit::Returned(Code(0)), "the engine refuses memory that the account refuses");
+    assert_eq!(
+        outcome.exit,
+        Exit::Returned(Code(0)),
+        "the engine refuses memory that the account refuses"
+    );
     let endless = runtime.prepare("(loop $l (br $l)) (i32.const 0)").await.unwrap();
     let outcome = runtime.run(&endless, &grants, Vec::new()).await.unwrap();
     let Exit::Trapped(trap) = outcome.exit else { panic!("{:?}", outcome.exit) };

@@ -1,9 +1,9 @@
-//! A program that costs too much to compile is refused, and the message names the limit. A program just
-//! within a limit compiles.
+//! A program that costs too much to compile is refused, and the message names the limit. A program
+//! just within a limit compiles.
 //!
-//! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the limits,
-//! none took more than 1 s or 60 MB besides the engine, with a compiler that was itself built with
-//! little optimization.
+//! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the
+//! limits, none took more than 1 s or 60 MB besides the engine, with a compiler that was itself
+//! built with little optimization.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -61,16 +61,28 @@ fn shape(name: &str, size: usize) -> String {
         "instructions" => func(0, &many("(drop (i32.const 7))")),
         "functions" => (0..size).map(|at| func(at, "")).collect(),
         "types" => (0..size)
-            .map(|at| format!("(type (func (param {}) (result {})))", "i32 ".repeat(at % 20), "f32 ".repeat(at / 20)))
+            .map(|at| {
+                format!(
+                    "(type (func (param {}) (result {})))",
+                    "i32 ".repeat(at % 20),
+                    "f32 ".repeat(at / 20)
+                )
+            })
             .collect(),
         "globals" => many("(global i32 (i32.const 0))\n"),
         "elements" => format!("(func $f) (table 1 funcref) (elem func {})", many("$f ")),
-        "tables" => format!("(table 1 funcref) {}", func(0, &many("(call_indirect (i32.const 0))"))),
+        "tables" => {
+            format!("(table 1 funcref) {}", func(0, &many("(call_indirect (i32.const 0))")))
+        }
         "labels" => func(0, &format!("block (br_table {} (i32.const 0)) end", many("0 "))),
         "blocks of many values" => {
             let values = "i32 ".repeat(100);
-            let body =
-                format!("{} {} {}", "i32.const 1 ".repeat(100), many("block (type $t) end "), "drop ".repeat(100));
+            let body = format!(
+                "{} {} {}",
+                "i32.const 1 ".repeat(100),
+                many("block (type $t) end "),
+                "drop ".repeat(100)
+            );
             format!("(type $t (func (param {values}) (result {values}))) {}", func(0, &body))
         }
         "nested loops of many values" => {
@@ -89,7 +101,15 @@ fn shape(name: &str, size: usize) -> String {
             let callee = format!("(func $g (param {values}) (result {values}) unreachable)");
             format!(
                 "{callee} {}",
-                func(0, &format!("{} {} {}", "i32.const 1 ".repeat(50), many("call $g "), "drop ".repeat(50)))
+                func(
+                    0,
+                    &format!(
+                        "{} {} {}",
+                        "i32.const 1 ".repeat(50),
+                        many("call $g "),
+                        "drop ".repeat(50)
+                    )
+                )
             )
         }
         "returns of many values" => {
@@ -101,7 +121,8 @@ fn shape(name: &str, size: usize) -> String {
         }
         "nested loops" => {
             let half = size / 2;
-            let nested = format!("{} {}", "loop ".repeat(half), format!("{AGAIN} end ").repeat(half));
+            let nested =
+                format!("{} {}", "loop ".repeat(half), format!("{AGAIN} end ").repeat(half));
             func(0, &nested) + &func(1, &nested)
         }
         "loops one after the other" => func(0, &many(&format!("loop {AGAIN} end\n"))),
@@ -116,13 +137,25 @@ fn shape(name: &str, size: usize) -> String {
             );
             func(0, &body)
         }
-        "locals read in nested loops" => {
-            func(0, &format!("{} {} {} {}", locals(500), many("loop "), gets(500), many(&format!("{AGAIN} end "))))
+        "locals read in nested loops" => func(
+            0,
+            &format!(
+                "{} {} {} {}",
+                locals(500),
+                many("loop "),
+                gets(500),
+                many(&format!("{AGAIN} end "))
+            ),
+        ),
+        "locals carried over branches" => {
+            func(0, &format!("{} {} {} {}", locals(500), sets(500), many(IF), gets(500)))
         }
-        "locals carried over branches" => func(0, &format!("{} {} {} {}", locals(500), sets(500), many(IF), gets(500))),
         "locals carried over one table" => {
-            let table =
-                format!("block block (br_table {} (i32.load (i32.const 0))) end {} end", many("0 1 "), sets(500));
+            let table = format!(
+                "block block (br_table {} (i32.load (i32.const 0))) end {} end",
+                many("0 1 "),
+                sets(500)
+            );
             func(0, &format!("{} {table} {}", locals(500), gets(500)))
         }
         other => panic!("{other}"),
@@ -175,9 +208,11 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
 /// These texts took gigabytes or most of a minute before the limits existed.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
-    for (name, size) in
-        [("blocks of many values", 5_000), ("nested loops", 1_900), ("loops one after the other", 9_000)]
-    {
+    for (name, size) in [
+        ("blocks of many values", 5_000),
+        ("nested loops", 1_900),
+        ("loops one after the other", 9_000),
+    ] {
         let started = Instant::now();
         assert_eq!(prepare(&shape(name, size)).unwrap_err().code, "too-large");
         assert!(started.elapsed() < Duration::from_secs(20), "{name} took {:?}", started.elapsed());
@@ -185,17 +220,24 @@ fn known_hostile_texts_are_refused_at_once() {
     let ty = format!("(type $t (func (param {0}) (result {0})))", "i32 ".repeat(1_000));
     let (pushes, drops) = ("i32.const 0 ".repeat(1_000), "drop ".repeat(1_000));
     let nested = format!("{} {}", "block (type $t) ".repeat(900), "end ".repeat(900));
-    let text = format!("(module {ty} (func $run (result i32) {pushes} {nested} {drops} (i32.const 0)))");
+    let text =
+        format!("(module {ty} (func $run (result i32) {pushes} {nested} {drops} (i32.const 0)))");
     assert_eq!(prepare(&text).unwrap_err().code, "too-large");
 }
 
 #[test]
 fn a_refusal_points_to_the_line_that_exceeds_the_limit() {
-    let text = format!("(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)", IF.repeat(13_000));
+    let text = format!(
+        "(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)",
+        IF.repeat(13_000)
+    );
     let why = prepare(&text).unwrap_err();
     assert_eq!(why.code, "too-large");
     assert_eq!(why.message, "the program has 65006 instructions, more than the maximum of 60000");
-    assert_eq!(why.hint.as_deref(), Some("move repeated code into a function or a loop, and data into files"));
+    assert_eq!(
+        why.hint.as_deref(),
+        Some("move repeated code into a function or a loop, and data into files")
+    );
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 

@@ -8,8 +8,8 @@ use wattle_rt::{Account, AccountLimits, Code, Guest, GuestAnswer, GuestBounds, G
 
 const PAGE: usize = 64 << 10;
 
-/// Returns a guest whose function `answer` has the given body, which sets the length of the output in
-/// `$output`.
+/// Returns a guest whose function `answer` has the given body, which sets the length of the output
+/// in `$output`.
 fn guest(answer: &str) -> Guest {
     let text = format!(
         r#"(module
@@ -36,14 +36,19 @@ fn bounds() -> GuestBounds {
     GuestBounds { memory: 2 * PAGE, cpu: Duration::from_secs(60), output: 100, until }
 }
 
-async fn call(guest: &Guest, account: &Account, bounds: GuestBounds) -> Result<GuestAnswer, GuestFault> {
+async fn call(
+    guest: &Guest,
+    account: &Account,
+    bounds: GuestBounds,
+) -> Result<GuestAnswer, GuestFault> {
     guest.call(account, (b"head", b"body"), 0.0, bounds).await
 }
 
 #[tokio::test]
 async fn the_output_of_a_guest_is_limited() {
     let run = account(AccountLimits::default());
-    let echo = guest("(global.set $output (i32.add (local.get $head) (i32.const 4))) (i32.const 7)");
+    let echo =
+        guest("(global.set $output (i32.add (local.get $head) (i32.const 4))) (i32.const 7)");
     let answer = call(&echo, &run, bounds()).await.unwrap();
     assert_eq!(answer, GuestAnswer { status: 7, output: b"headbody".to_vec() });
     assert_eq!(run.held(), 0, "the memory of a call is released");
@@ -54,9 +59,14 @@ async fn the_output_of_a_guest_is_limited() {
 #[tokio::test]
 async fn a_guest_ends_at_its_limit_of_processor_time() {
     let (run, endless) = (account(AccountLimits::default()), guest(ENDLESS));
-    let answer = call(&endless, &run, GuestBounds { cpu: Duration::from_millis(30), ..bounds() }).await;
+    let answer =
+        call(&endless, &run, GuestBounds { cpu: Duration::from_millis(30), ..bounds() }).await;
     assert!(matches!(answer, Err(GuestFault::Time)), "{answer:?}");
-    assert!(run.cpu() >= Duration::from_millis(30), "its time is charged to the run: {:?}", run.cpu());
+    assert!(
+        run.cpu() >= Duration::from_millis(30),
+        "its time is charged to the run: {:?}",
+        run.cpu()
+    );
     let until = Instant::now() + Duration::from_millis(30);
     let answer = call(&endless, &run, GuestBounds { until, ..bounds() }).await;
     assert!(matches!(answer, Err(GuestFault::Time)), "{answer:?}");
@@ -73,7 +83,10 @@ async fn a_guest_ends_when_its_run_has_no_time_left() {
 #[tokio::test]
 async fn the_memory_of_a_guest_is_limited() {
     let run = account(AccountLimits::default());
-    let grows = guest("(if (i32.eq (memory.grow (i32.const 2)) (i32.const -1)) (then (unreachable))) (i32.const 0)");
+    let grows = guest(
+        "(if (i32.eq (memory.grow (i32.const 2)) (i32.const -1)) (then (unreachable))) (i32.const \
+         0)",
+    );
     let answer = call(&grows, &run, bounds()).await;
     assert!(matches!(answer, Err(GuestFault::Memory)), "{answer:?}");
     assert!(call(&grows, &run, GuestBounds { memory: 3 * PAGE, ..bounds() }).await.is_ok());
@@ -84,7 +97,8 @@ async fn the_memory_of_a_guest_is_limited() {
 #[tokio::test]
 async fn dropping_a_call_ends_the_guest_and_releases_its_memory() {
     let (run, endless) = (account(AccountLimits::default()), guest(ENDLESS));
-    let dropped = tokio::time::timeout(Duration::from_millis(30), call(&endless, &run, bounds())).await;
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(30), call(&endless, &run, bounds())).await;
     assert!(dropped.is_err());
     assert_eq!(run.held(), 0);
 }

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_rt::{Bug, Code, Exit, Failure, Grants, Limits, Nested, Program, Run, RunError, Runtime};
+use wattle_rt::{
+    Bug, Code, Exit, Failure, Grants, Limits, Nested, Program, Run, RunError, Runtime,
+};
 
 wattle_rt::capability! {
     /// Panics in various ways.
@@ -70,8 +72,10 @@ fn runtime() -> Runtime {
 }
 
 async fn bug(runtime: &Runtime, source: &str) -> Bug {
-    let other =
-        Other { runtime: runtime.clone(), program: runtime.prepare("(call $break.now) (i32.const 0)").await.unwrap() };
+    let other = Other {
+        runtime: runtime.clone(),
+        program: runtime.prepare("(call $break.now) (i32.const 0)").await.unwrap(),
+    };
     let grants = Arc::new(Grants::new().with(other));
     let program = runtime.prepare(source).await.unwrap();
     match runtime.run(&program, &grants, Vec::new()).await {
@@ -85,7 +89,8 @@ async fn a_panic_is_a_typed_bug_that_names_the_function() {
     let runtime = runtime();
     let bug = bug(&runtime, "(call $break.nothing) (call $break.now) (i32.const 0)").await;
     assert_eq!((bug.function, bug.message.as_str()), (Some("break.now"), "the first of 3"));
-    let words = "the host function `break.now` broke down, which is a bug in wattle: the first of 3; the program was ended, and its files are kept";
+    let words = "the host function `break.now` broke down, which is a bug in wattle: the first of \
+                 3; the program was ended, and its files are kept";
     assert_eq!(bug.to_string(), words);
 }
 
@@ -95,7 +100,10 @@ async fn a_panic_in_a_function_that_waits_or_returns_a_value_is_a_bug() {
     let later = bug(&runtime, "(call $break.later) (i32.const 0)").await;
     assert_eq!((later.function, later.message.as_str()), (Some("break.later"), "after a while"));
     let value = bug(&runtime, "(drop (call $break.value 1)) (drop) (i32.const 0)").await;
-    assert_eq!((value.function, value.message.as_str()), (Some("break.value"), "a panic without words"));
+    assert_eq!(
+        (value.function, value.message.as_str()),
+        (Some("break.value"), "a panic without words")
+    );
 }
 
 #[tokio::test]
@@ -114,8 +122,10 @@ async fn other_programs_run_after_panics() {
         bug(&runtime, "(call $break.later) (i32.const 0)").await;
     }
     let grants = Arc::new(Grants::new().allow("break"));
-    let program =
-        runtime.prepare("(drop (call $break.value 0)) (drop) (call $break.nothing) (i32.const 0)").await.unwrap();
+    let program = runtime
+        .prepare("(drop (call $break.value 0)) (drop) (call $break.nothing) (i32.const 0)")
+        .await
+        .unwrap();
     let outcome = runtime.run(&program, &grants, Vec::new()).await.unwrap();
     assert_eq!(outcome.exit, Exit::Returned(Code::SUCCESS));
 }

@@ -14,7 +14,10 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, CatalogDiff, Host, IssueFile, Job, Meter, ModelInference, Settings, TenantStore, Trusted};
+use wattle_agent::{
+    Access, CatalogDiff, Host, IssueFile, Job, Meter, ModelInference, Settings, TenantStore,
+    Trusted,
+};
 
 use crate::request::SessionId;
 
@@ -36,8 +39,8 @@ pub struct App {
 }
 
 impl App {
-    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. All runs, sessions and
-    /// their state belong to the tenant of `store`; a request cannot choose another one.
+    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. All runs, sessions
+    /// and their state belong to the tenant of `store`; a request cannot choose another one.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: TenantStore) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
         App {
@@ -55,7 +58,8 @@ impl App {
         }
     }
 
-    /// Writes the trace of every run, `_steps.jsonl`, to this folder, which no plain run can access.
+    /// Writes the trace of every run, `_steps.jsonl`, to this folder, which no plain run can
+    /// access.
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
@@ -73,8 +77,8 @@ impl App {
         App { signer: Some(signer), ..self }
     }
 
-    /// Applies this policy to the programs of every run. Nobody can approve a call, so what the policy
-    /// asks about is denied.
+    /// Applies this policy to the programs of every run. Nobody can approve a call, so what the
+    /// policy asks about is denied.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
@@ -86,8 +90,8 @@ impl App {
         App { secrets: Some(secrets), ..self }
     }
 
-    /// Allows a request with `"exec": true` to have a trusted run, which writes to the workdir directly
-    /// and has these parts. Without them, or without a workdir, every run is a plain one.
+    /// Allows a request with `"exec": true` to have a trusted run, which writes to the workdir
+    /// directly and has these parts. Without them, or without a workdir, every run is a plain one.
     #[must_use]
     pub fn with_exec(self, trusted: Trusted) -> App {
         App { trusted: Some(trusted), ..self }
@@ -97,7 +101,10 @@ impl App {
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {
-            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.protecting(self.host_files.clone()))))),
+            Ok(base) => Some((
+                trusted,
+                Arc::new(Files::write_through(base.protecting(self.host_files.clone()))),
+            )),
             Err(cause) => {
                 tracing::error!(%cause, "failed to open the workdir of a trusted run");
                 None
@@ -114,8 +121,8 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// Returns the job of a message. The files of a plain run are an overlay over nothing: a client can
-    /// touch no more than the operator allows.
+    /// Returns the job of a message. The files of a plain run are an overlay over nothing: a client
+    /// can touch no more than the operator allows.
     pub(crate) fn job(
         &self,
         session: &SessionId,
@@ -138,7 +145,12 @@ impl App {
         }
     }
 
-    fn grants(&self, session: &str, meter: &Meter, trusted: Option<(Trusted, Arc<Files>)>) -> Arc<Grants> {
+    fn grants(
+        &self,
+        session: &str,
+        meter: &Meter,
+        trusted: Option<(Trusted, Arc<Files>)>,
+    ) -> Arc<Grants> {
         let (trusted, files) = trusted.unzip();
         let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
         let access = Access {
@@ -148,7 +160,10 @@ impl App {
             tenant: Arc::new(self.store.variables()),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
-            issues: self.workdir.as_deref().map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
+            issues: self
+                .workdir
+                .as_deref()
+                .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
             ..Access::new(&self.host, files)
         };
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
@@ -169,9 +184,14 @@ impl App {
         run.start.origin.get("by").is_some_and(|by| by == "serve")
     }
 
-    /// Returns the parts with which a run resumes. A trusted run stays trusted if the operator still allows
-    /// trusted runs.
-    pub(crate) fn resumed(&self, session: &str, run: &RunRecord, cancel: CancellationToken) -> ResumeOptions {
+    /// Returns the parts with which a run resumes. A trusted run stays trusted if the operator
+    /// still allows trusted runs.
+    pub(crate) fn resumed(
+        &self,
+        session: &str,
+        run: &RunRecord,
+        cancel: CancellationToken,
+    ) -> ResumeOptions {
         let trusted = self.trusted(run.start.origin.get("exec").is_some_and(|exec| exec == true));
         let meter = Meter::default();
         ResumeOptions {

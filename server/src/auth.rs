@@ -11,7 +11,11 @@ use crate::error::ApiError;
 use crate::routes::Shared;
 
 /// Rejects requests without the server's token.
-pub(crate) async fn require(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub(crate) async fn require(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match bearer(request.headers()) {
         Some(shown) if shared.token.admits(shown) => next.run(request).await,
         shown => ApiError::unauthorized(shown.is_some()).into_response(),

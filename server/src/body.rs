@@ -18,7 +18,9 @@ pub(crate) async fn read_json(request: Request, limits: &Limits) -> Result<Bytes
         }
     }
     // A body that declares its length is rejected before it is read.
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limits.body_bytes as u64) {
         return Err(ApiError::body_too_large(limits.body_bytes));
     }

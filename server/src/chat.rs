@@ -22,9 +22,12 @@ use crate::sse::{Frames, frames};
 /// The header that reports if a requested trusted run is one: `granted` or `not permitted`.
 const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
 
-/// Queues the message for its session, and answers at once with the stream of its events. The run ends
-/// when the client disconnects.
-pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, ApiError> {
+/// Queues the message for its session, and answers at once with the stream of its events. The run
+/// ends when the client disconnects.
+pub(crate) async fn chat(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+) -> Result<Response, ApiError> {
     let body = read_json(request, &shared.limits).await?;
     let ChatRequest { message, session, exec } = request::read(&body)?;
     if shared.stopping.is_cancelled() {
@@ -57,7 +60,8 @@ struct Asked {
     cancel: CancellationToken,
 }
 
-/// Records the end of a run. A failure is only logged, so that the client still receives the answer.
+/// Records the end of a run. A failure is only logged, so that the client still receives the
+/// answer.
 pub(crate) async fn settle(journal: &SharedJournal, ended: &RunOutcome) {
     let RunOutcome::Done(report) = ended else { return };
     if let Err(cause) = journal::end(journal, report).await {
@@ -99,7 +103,8 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let exec = trusted.is_some();
     let job = app.job(&session, trusted, message, history, cancel);
     let kept = (&journal, journal::new_id(), App::origin(exec));
-    let ended = match journal::run(&app.host, &*app.model, &app.settings, job, &frames, kept).await {
+    let ended = match journal::run(&app.host, &*app.model, &app.settings, job, &frames, kept).await
+    {
         Ok(ended) => ended,
         Err(cause) => {
             tracing::error!(%session, %cause, "failed to record a run");

@@ -83,8 +83,8 @@ pub(crate) async fn refuse(mut stream: TcpStream, error: &ApiError) {
     }
 }
 
-/// Reads and discards what the client still sends, for a limited time. Closing at once would reset the
-/// connection, and a client that is still sending would lose the answer.
+/// Reads and discards what the client still sends, for a limited time. Closing at once would reset
+/// the connection, and a client that is still sending would lose the answer.
 async fn linger(mut stream: TcpStream) {
     if stream.shutdown().await.is_err() {
         return;

@@ -57,24 +57,34 @@ impl ApiError {
     }
 
     pub(crate) fn bad_host() -> Self {
-        ApiError::new(StatusCode::BAD_REQUEST, "bad_request", "the request has no valid `Host` header")
-            .hint("send exactly one `Host` header with the server's name and port")
+        ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "bad_request",
+            "the request has no valid `Host` header",
+        )
+        .hint("send exactly one `Host` header with the server's name and port")
     }
 
     /// Reports a repeated header. This server and a proxy could each use a different one.
     pub(crate) fn repeated_header(name: &str) -> Self {
         let message = format!("the request has more than one `{name}` header");
-        ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(format!("send exactly one `{name}` header"))
+        ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)
+            .hint(format!("send exactly one `{name}` header"))
     }
 
     pub(crate) fn broken_body() -> Self {
-        ApiError::bad_request("the body is incomplete or does not match its headers", "send the whole body")
+        ApiError::bad_request(
+            "the body is incomplete or does not match its headers",
+            "send the whole body",
+        )
     }
 
     pub(crate) fn unauthorized(shown: bool) -> Self {
-        let message = if shown { "the bearer token is wrong" } else { "the request shows no bearer token" };
-        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
-            .hint("send `Authorization: Bearer <token>` with the token that the server was started with")
+        let message =
+            if shown { "the bearer token is wrong" } else { "the request shows no bearer token" };
+        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(
+            "send `Authorization: Bearer <token>` with the token that the server was started with",
+        )
     }
 
     pub(crate) fn host_not_allowed(host: &HostName) -> Self {
@@ -83,7 +93,9 @@ impl ApiError {
             "host_not_allowed",
             format!("the server does not answer for the host `{host}`"),
         )
-        .hint("use `localhost` or `127.0.0.1`, or start the server with `--allow-name` and that name")
+        .hint(
+            "use `localhost` or `127.0.0.1`, or start the server with `--allow-name` and that name",
+        )
     }
 
     pub(crate) fn origin_not_allowed(origin: &str) -> Self {
@@ -98,8 +110,12 @@ impl ApiError {
     }
 
     pub(crate) fn method_not_allowed(method: &str, path: &str) -> Self {
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", format!("`{path}` does not allow {method}"))
-            .hint("the header `Allow` of this answer lists the methods")
+        ApiError::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            format!("`{path}` does not allow {method}"),
+        )
+        .hint("the header `Allow` of this answer lists the methods")
     }
 
     pub(crate) fn not_json_type(found: &str) -> Self {
@@ -119,12 +135,15 @@ impl ApiError {
 
     pub(crate) fn body_too_large(limit: usize) -> Self {
         let message = format!("the body is larger than {limit} bytes");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message).hint("send a shorter message")
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+            .hint("send a shorter message")
     }
 
     pub(crate) fn slow(part: &str, limit: Duration) -> Self {
         let message = format!("the request's {part} did not come within {} s", limit.as_secs_f32());
-        ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message).hint("send the request at once").retry(0)
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+            .hint("send the request at once")
+            .retry(0)
     }
 
     pub(crate) fn session_busy(waiting: usize) -> Self {
@@ -135,13 +154,19 @@ impl ApiError {
     }
 
     pub(crate) fn too_many_runs(limit: usize) -> Self {
-        let message = format!("{limit} runs are under way, which is all that this server does at once");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message).hint("try again soon").retry(SOON)
+        let message =
+            format!("{limit} runs are under way, which is all that this server does at once");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+            .hint("try again soon")
+            .retry(SOON)
     }
 
     pub(crate) fn too_many_connections(limit: usize) -> Self {
-        let message = format!("{limit} connections are open, which is all that this server takes at once");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message).hint("try again soon").retry(SOON)
+        let message =
+            format!("{limit} connections are open, which is all that this server takes at once");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+            .hint("try again soon")
+            .retry(SOON)
     }
 
     pub(crate) fn stopping() -> Self {
@@ -151,17 +176,21 @@ impl ApiError {
     }
 
     fn json(&self) -> String {
-        let (code, message, hint, retryable) = (self.code, &self.message, &self.hint, self.retry.is_some());
-        json!({"error": {"code": code, "message": message, "hint": hint, "retryable": retryable}}).to_string()
+        let (code, message, hint, retryable) =
+            (self.code, &self.message, &self.hint, self.retry.is_some());
+        json!({"error": {"code": code, "message": message, "hint": hint, "retryable": retryable}})
+            .to_string()
     }
 
     /// Returns the whole answer in bytes, for a connection without a valid request.
     pub(crate) fn on_the_wire(&self) -> String {
         let (status, body) = (self.status, self.json());
-        let retry = self.retry.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+        let retry =
+            self.retry.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
         let length = body.len();
         format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{retry}connection: close\r\n\r\n{body}"
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: \
+             {length}\r\n{retry}connection: close\r\n\r\n{body}"
         )
     }
 }
@@ -184,8 +213,11 @@ impl IntoResponse for ApiError {
 
 /// Messages of `error` events for runs that did not start or ended without an event.
 pub(crate) mod stream_error {
-    pub(crate) const STORE: &str = "error: the session could not be read; the server's log says why";
-    pub(crate) const BROKE_OFF: &str = "error: the run broke off, which is a bug; the server's log says more";
+    pub(crate) const STORE: &str =
+        "error: the session could not be read; the server's log says why";
+    pub(crate) const BROKE_OFF: &str =
+        "error: the run broke off, which is a bug; the server's log says more";
     pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn came";
-    pub(crate) const LAGGED: &str = "error: the client read the events too slowly, so the run was cancelled";
+    pub(crate) const LAGGED: &str =
+        "error: the client read the events too slowly, so the run was cancelled";
 }

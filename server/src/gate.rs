@@ -34,7 +34,9 @@ impl Gate {
         let mut hosts = settings.allowed_hosts.clone();
         let open = hosts.is_empty() && !address.is_loopback();
         hosts.push(address.into());
-        hosts.extend(["localhost", "127.0.0.1", "[::1]"].iter().filter_map(|name| name.parse().ok()));
+        hosts.extend(
+            ["localhost", "127.0.0.1", "[::1]"].iter().filter_map(|name| name.parse().ok()),
+        );
         Gate { hosts: (!open).then_some(hosts), origins: settings.allowed_origins.clone() }
     }
 
@@ -48,7 +50,9 @@ impl Gate {
         // A target in absolute form overrides the header; HTTP/1.0 may omit the header.
         let authority = match (request.uri().authority(), host) {
             (Some(authority), _) => authority.clone(),
-            (None, Some(host)) => Authority::try_from(host.as_bytes()).map_err(|_| ApiError::bad_host())?,
+            (None, Some(host)) => {
+                Authority::try_from(host.as_bytes()).map_err(|_| ApiError::bad_host())?
+            }
             (None, None) => return Err(ApiError::bad_host()),
         };
         let name = HostName::of(&authority).ok_or_else(ApiError::bad_host)?;
@@ -60,7 +64,8 @@ impl Gate {
 
     /// Checks that no header that decides about the request is repeated.
     fn unambiguous(headers: &HeaderMap) -> Result<(), ApiError> {
-        for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")] {
+        for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")]
+        {
             if headers.get_all(header).iter().nth(1).is_some() {
                 return Err(ApiError::repeated_header(name));
             }
@@ -83,9 +88,13 @@ impl Gate {
     }
 }
 
-/// Rejects requests that fail the checks, answers preflight requests, and adds the CORS headers for pages
-/// of listed origins.
-pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Rejects requests that fail the checks, answers preflight requests, and adds the CORS headers for
+/// pages of listed origins.
+pub(crate) async fn pass(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let gate = &shared.gate;
     let checked = gate.authority(&request).and_then(|authority| {
         Gate::unambiguous(request.headers())?;
@@ -99,13 +108,17 @@ pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, ne
     let mut response = if is_preflight(&request) { preflight() } else { next.run(request).await };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-session-id, retry-after"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("x-session-id, retry-after"),
+    );
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     response
 }
 
 fn is_preflight(request: &Request) -> bool {
-    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 fn preflight() -> Response {

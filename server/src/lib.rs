@@ -8,12 +8,13 @@
 //! All routes but `/healthz` require the bearer token. An error is always JSON:
 //! `{"error":{"code","message","hint","retryable"}}`. `docs/http.md` is the reference.
 //!
-//! A run over HTTP is a plain run unless the operator allows trusted ones: its overlay has no workdir
-//! below it, and the host's egress policy limits its network access.
+//! A run over HTTP is a plain run unless the operator allows trusted ones: its overlay has no
+//! workdir below it, and the host's egress policy limits its network access.
 //!
-//! In reading order: the [`Server`] accepts connections and serves each within its limits (`connection`,
-//! `wire`). A request passes the gate (`Host`, `Origin`) and the token check, then reaches its route.
-//! `chat` waits for the session's turn and runs the message; `sse` sends the events.
+//! In reading order: the [`Server`] accepts connections and serves each within its limits
+//! (`connection`, `wire`). A request passes the gate (`Host`, `Origin`) and the token check, then
+//! reaches its route. `chat` waits for the session's turn and runs the message; `sse` sends the
+//! events.
 //!
 //! ```no_run
 //! # use wattle_server::{App, Server, ServerSettings, Token};

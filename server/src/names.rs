@@ -47,7 +47,10 @@ impl FromStr for HostName {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         let wrong = || {
-            NameError(format!("`{text}` is not a host name: give a name or an address without scheme, port and path"))
+            NameError(format!(
+                "`{text}` is not a host name: give a name or an address without scheme, port and \
+                 path"
+            ))
         };
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
@@ -67,15 +70,16 @@ impl fmt::Display for HostName {
 }
 
 impl Origin {
-    /// Returns true if the origin is the server's own authority. The schemes may differ, because a proxy
-    /// may add TLS.
+    /// Returns true if the origin is the server's own authority. The schemes may differ, because a
+    /// proxy may add TLS.
     pub(crate) fn is_of(&self, authority: &Authority) -> bool {
         let port = port(authority).map(|port| port.unwrap_or(default_port(self.https)));
         HostName::of(authority).is_some_and(|host| host == self.host) && port == Some(self.port)
     }
 }
 
-/// Returns the port of an authority, if it has one; `None` if it has more than a host and a valid port.
+/// Returns the port of an authority, if it has one; `None` if it has more than a host and a valid
+/// port.
 fn port(authority: &Authority) -> Option<Option<u16>> {
     match authority.as_str().strip_prefix(authority.host())? {
         "" => Some(None),
@@ -103,7 +107,8 @@ impl FromStr for Origin {
             _ => return Err(wrong()),
         };
         let authority = uri.authority().ok_or_else(wrong)?;
-        let has_path = uri.path_and_query().is_some_and(|rest| rest.as_str() != "/") || text.ends_with('/');
+        let has_path =
+            uri.path_and_query().is_some_and(|rest| rest.as_str() != "/") || text.ends_with('/');
         let host = HostName::of(authority).ok_or_else(wrong)?;
         let port = port(authority).ok_or_else(wrong)?.unwrap_or(default_port(https));
         if has_path { Err(wrong()) } else { Ok(Origin { https, host, port }) }
@@ -136,7 +141,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<HostName>().unwrap().to_string(), name);
         }
-        for text in ["", ".", "a b", "host:80", "host:99999", "host:", "http://host", "host/path", "me@host"] {
+        for text in [
+            "",
+            ".",
+            "a b",
+            "host:80",
+            "host:99999",
+            "host:",
+            "http://host",
+            "host/path",
+            "me@host",
+        ] {
             assert!(text.parse::<HostName>().is_err(), "{text:?}");
         }
     }
@@ -169,7 +184,9 @@ mod tests {
 
     #[test]
     fn a_page_of_the_server_itself_is_known() {
-        let of = |origin: &str, host: &str| origin.parse::<Origin>().unwrap().is_of(&host.parse().unwrap());
+        let of = |origin: &str, host: &str| {
+            origin.parse::<Origin>().unwrap().is_of(&host.parse().unwrap())
+        };
         assert!(of("http://localhost:8787", "LOCALHOST:8787"));
         assert!(of("https://wattle.example", "wattle.example"));
         assert!(of("http://wattle.example", "wattle.example:80"));

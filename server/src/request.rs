@@ -48,22 +48,29 @@ impl fmt::Display for SessionId {
 pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
     let mut fields = object(body)?;
     let message = match fields.remove("message") {
-        Some(Json::String(text)) if text.trim().is_empty() => return Err(wrong("`message` is empty")),
+        Some(Json::String(text)) if text.trim().is_empty() => {
+            return Err(wrong("`message` is empty"));
+        }
         Some(Json::String(text)) => text,
-        Some(other) => return Err(wrong(format!("`message` must be a string, found {}", kind(&other)))),
+        Some(other) => {
+            return Err(wrong(format!("`message` must be a string, found {}", kind(&other))));
+        }
         None => return Err(wrong("`message` is missing")),
     };
     let session = match fields.remove("session_id") {
         None | Some(Json::Null) => SessionId::generate(),
-        Some(Json::String(text)) => {
-            SessionId::new(text).ok_or_else(|| wrong(format!("`session_id` must be {SESSION_ID}")))?
+        Some(Json::String(text)) => SessionId::new(text)
+            .ok_or_else(|| wrong(format!("`session_id` must be {SESSION_ID}")))?,
+        Some(other) => {
+            return Err(wrong(format!("`session_id` must be a string, found {}", kind(&other))));
         }
-        Some(other) => return Err(wrong(format!("`session_id` must be a string, found {}", kind(&other)))),
     };
     let exec = match fields.remove("exec") {
         None | Some(Json::Null) => false,
         Some(Json::Bool(exec)) => exec,
-        Some(other) => return Err(wrong(format!("`exec` must be true or false, found {}", kind(&other)))),
+        Some(other) => {
+            return Err(wrong(format!("`exec` must be true or false, found {}", kind(&other))));
+        }
     };
     match fields.keys().next() {
         Some(unknown) => Err(wrong(format!("unknown field `{}`", truncate(unknown, 40)))),
@@ -108,7 +115,11 @@ mod tests {
         let read = read(br#"{"session_id": "01J.a_b:c-d", "message": " hello "}"#).unwrap();
         assert_eq!(
             read,
-            ChatRequest { message: " hello ".to_owned(), session: SessionId("01J.a_b:c-d".to_owned()), exec: false }
+            ChatRequest {
+                message: " hello ".to_owned(),
+                session: SessionId("01J.a_b:c-d".to_owned()),
+                exec: false
+            }
         );
         for (body, exec) in [
             (&br#"{"message":"m","exec":true}"#[..], true),

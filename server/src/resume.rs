@@ -11,8 +11,8 @@ use crate::chat::settle;
 use crate::request::SessionId;
 use crate::routes::Shared;
 
-/// Resumes every open run of a server that no process holds. Nobody receives their events; their answers
-/// are saved in their sessions.
+/// Resumes every open run of a server that no process holds. Nobody receives their events; their
+/// answers are saved in their sessions.
 pub(crate) async fn resume_all(shared: Arc<Shared>) {
     let open = match shared.app.journal().runs(Some(Status::Open)).await {
         Ok(open) => open,
@@ -51,7 +51,10 @@ async fn resume(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: C
         }
         Err(ResumeError::Held(_) | ResumeError::Ended(_)) => {}
         Err(cause @ ResumeError::Parked { .. }) => {
-            tracing::warn!(run = id, "{cause}; `wattle session release {id}` allows another attempt at the next start");
+            tracing::warn!(
+                run = id,
+                "{cause}; `wattle session release {id}` allows another attempt at the next start"
+            );
         }
         Err(cause) => tracing::error!(run = id, %cause, "failed to resume an open run"),
     }

@@ -59,8 +59,9 @@ impl Shared {
 /// Returns the routes with their checks.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let state = || Arc::clone(shared);
-    let protected =
-        Router::new().route("/chat", post(chat::chat)).route_layer(from_fn_with_state(state(), auth::require));
+    let protected = Router::new()
+        .route("/chat", post(chat::chat))
+        .route_layer(from_fn_with_state(state(), auth::require));
     Router::new()
         .route("/healthz", get(health))
         .merge(protected)

@@ -22,7 +22,8 @@ use crate::settings::ServerSettings;
 const LAST_CALL: Duration = Duration::from_secs(5);
 /// Pause after the system failed to accept a connection, for lack of file descriptors or memory.
 const STARVED: Duration = Duration::from_millis(100);
-/// Maximum number of excess connections that receive an error. Further ones are closed without an answer.
+/// Maximum number of excess connections that receive an error. Further ones are closed without an
+/// answer.
 const REFUSALS: usize = 64;
 
 /// A listening server. It accepts connections once it [runs](Server::run).
@@ -51,9 +52,9 @@ impl Server {
         self.address
     }
 
-    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. Then it accepts
-    /// no further connections and runs. Active runs may continue for the grace time, and are cancelled
-    /// after it. Every stream receives its last frame.
+    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. Then it
+    /// accepts no further connections and runs. Active runs may continue for the grace time, and
+    /// are cancelled after it. Every stream receives its last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
@@ -74,10 +75,17 @@ impl Server {
 }
 
 /// Accepts connections until `shutdown` is cancelled, and then releases the address.
-async fn accept(listener: TcpListener, shared: &Arc<Shared>, tasks: &TaskTracker, shutdown: &CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    shared: &Arc<Shared>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) {
     let router = router(shared);
     let seats = Seats {
-        connections: Arc::new(Semaphore::new(shared.limits.connections.min(Semaphore::MAX_PERMITS))),
+        connections: Arc::new(Semaphore::new(
+            shared.limits.connections.min(Semaphore::MAX_PERMITS),
+        )),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
     };
     loop {

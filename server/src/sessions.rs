@@ -52,8 +52,8 @@ impl Sessions {
         Sessions { queues: Arc::default(), waiting }
     }
 
-    /// Takes the next position in the session's queue. The order is fixed when this returns, before the
-    /// turn begins.
+    /// Takes the next position in the session's queue. The order is fixed when this returns, before
+    /// the turn begins.
     pub(crate) async fn queue(&self, id: &SessionId) -> Result<Turn, ApiError> {
         let (turn, slot) = self.enter(id)?;
         let mut permit = turn.acquire_owned().boxed();
@@ -67,7 +67,9 @@ impl Sessions {
 
     fn enter(&self, id: &SessionId) -> Result<(Arc<Semaphore>, Slot), ApiError> {
         let mut queues = self.lock();
-        let queue = queues.entry(id.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), members: 0 });
+        let queue = queues
+            .entry(id.clone())
+            .or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), members: 0 });
         if queue.members > self.waiting {
             return Err(ApiError::session_busy(self.waiting));
         }
@@ -104,7 +106,9 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> SessionId {
-        crate::request::read(format!(r#"{{"message":"m","session_id":"{text}"}}"#).as_bytes()).unwrap().session
+        crate::request::read(format!(r#"{{"message":"m","session_id":"{text}"}}"#).as_bytes())
+            .unwrap()
+            .session
     }
 
     #[tokio::test]

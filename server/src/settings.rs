@@ -13,12 +13,12 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// The token of all clients.
     pub token: Token,
-    /// The names that are accepted in the header `Host`. A server on a loopback address also accepts
-    /// `localhost`, `127.0.0.1` and `[::1]`, and nothing else, which defeats DNS rebinding. On other
-    /// addresses, an empty list accepts every name.
+    /// The names that are accepted in the header `Host`. A server on a loopback address also
+    /// accepts `localhost`, `127.0.0.1` and `[::1]`, and nothing else, which defeats DNS rebinding.
+    /// On other addresses, an empty list accepts every name.
     pub allowed_hosts: Vec<HostName>,
-    /// The origins of other sites whose pages may use the server (CORS). The server's own origin is always
-    /// accepted.
+    /// The origins of other sites whose pages may use the server (CORS). The server's own origin is
+    /// always accepted.
     pub allowed_origins: Vec<Origin>,
     /// The limits.
     pub limits: Limits,
@@ -40,19 +40,20 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Maximum number of header lines of a request. More have status 431 (default 100).
     pub headers: usize,
-    /// Maximum time until a request's head is complete, and maximum idle time between requests. A slower
-    /// head has status 408 (default 10 s).
+    /// Maximum time until a request's head is complete, and maximum idle time between requests. A
+    /// slower head has status 408 (default 10 s).
     pub head_time: Duration,
     /// Maximum size of a request's body, in bytes. A larger one has status 413 (default 1 MiB).
     pub body_bytes: usize,
     /// Maximum time until a request's body is complete. A slower one has status 408 (default 30 s).
     pub body_time: Duration,
-    /// Maximum time that a write waits for the client before its connection is closed (default 60 s).
+    /// Maximum time that a write waits for the client before its connection is closed (default 60
+    /// s).
     pub write_time: Duration,
     /// Maximum number of open connections. Further ones have status 503 (default 256).
     pub connections: usize,
-    /// Maximum number of runs, including those that wait for their session's turn. Further ones have
-    /// status 503 (default 32).
+    /// Maximum number of runs, including those that wait for their session's turn. Further ones
+    /// have status 503 (default 32).
     pub runs: usize,
     /// Maximum number of waiting messages of one session. Further ones have status 429 (default 8).
     pub waiting: usize,

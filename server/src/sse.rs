@@ -18,7 +18,8 @@ use wattle_agent::machine::{Envelope, Event};
 use crate::error::stream_error;
 use crate::request::SessionId;
 
-/// Maximum number of unread events; with more, the run is cancelled. Two whole answers have fewer tokens.
+/// Maximum number of unread events; with more, the run is cancelled. Two whole answers have fewer
+/// tokens.
 const BEHIND: usize = 10_000;
 
 /// The sending end: the sink of one run. [`finish`](Frames::finish) sends the last event, so that a
@@ -43,7 +44,16 @@ pub(crate) struct Events {
 pub(crate) fn frames(cancel: CancellationToken) -> (Frames, Events) {
     let (sender, receiver) = channel(BEHIND);
     let events = Events { receiver, _cancels: cancel.clone().drop_guard(), newest: Some(0) };
-    (Frames { sender, cancel, lagged: AtomicBool::new(false), seen: AtomicU64::new(0), last: Mutex::default() }, events)
+    (
+        Frames {
+            sender,
+            cancel,
+            lagged: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+            last: Mutex::default(),
+        },
+        events,
+    )
 }
 
 impl Sink for Frames {
@@ -82,8 +92,8 @@ impl Frames {
 }
 
 impl Events {
-    /// Returns the next event; `None` after the last one. A run that ends without a last event gets an
-    /// `error` event.
+    /// Returns the next event; `None` after the last one. A run that ends without a last event gets
+    /// an `error` event.
     async fn next(&mut self) -> Option<Envelope> {
         let newest = self.newest?;
         let event = match self.receiver.recv().await {
@@ -106,7 +116,11 @@ impl Events {
             // Without this header, nginx buffers the stream until it ends.
             (HeaderName::from_static("x-accel-buffering"), "no".to_owned()),
         ];
-        (headers, Sse::new(frames).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat"))).into_response()
+        (
+            headers,
+            Sse::new(frames).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat")),
+        )
+            .into_response()
     }
 }
 

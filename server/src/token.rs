@@ -7,7 +7,8 @@ use subtle::ConstantTimeEq;
 /// The text that replaces the token in debug output.
 const MASK: &str = "***";
 
-/// The bearer token that opens the server. `Debug` hides it; [`reveal`](Token::reveal) is the one way to its text.
+/// The bearer token that opens the server. `Debug` hides it; [`reveal`](Token::reveal) is the one
+/// way to its text.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -27,7 +28,9 @@ impl Token {
             return Err(TokenError("the token is empty".to_owned()));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TokenError("the token holds a blank or a character that is not visible ASCII".to_owned()));
+            return Err(TokenError(
+                "the token holds a blank or a character that is not visible ASCII".to_owned(),
+            ));
         }
         Ok(Token(text.to_owned()))
     }
@@ -38,7 +41,8 @@ impl Token {
     /// If the operating system returns no random bytes.
     pub fn generate() -> Result<Token, TokenError> {
         let mut bytes = [0_u8; 32];
-        getrandom::fill(&mut bytes).map_err(|cause| TokenError(format!("the system gives no randomness: {cause}")))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|cause| TokenError(format!("the system gives no randomness: {cause}")))?;
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 

@@ -1,4 +1,5 @@
-//! The TCP stream below HTTP: limits slow readers, and suppresses the error answers of the HTTP layer.
+//! The TCP stream below HTTP: limits slow readers, and suppresses the error answers of the HTTP
+//! layer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,8 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A TCP stream whose writes fail if the peer does not read in time. Before the first request, writes are
-/// discarded: the HTTP layer would send an error without a body, which [`crate::connection`] replaces.
+/// A TCP stream whose writes fail if the peer does not read in time. Before the first request,
+/// writes are discarded: the HTTP layer would send an error without a body, which
+/// [`crate::connection`] replaces.
 pub(crate) struct Wire {
     stream: TcpStream,
     has_request: Arc<AtomicBool>,
@@ -31,7 +33,11 @@ impl Wire {
     }
 
     /// Limits the time of a pending write.
-    fn in_time<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn in_time<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.overdue = None;
             return written;
@@ -42,13 +48,21 @@ impl Wire {
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if !self.has_request.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(buf.len()));
         }

@@ -15,11 +15,14 @@ pub struct Bounds {
     /// Maximum number of commands that a script may start, subshells and jobs included, builtins
     /// excluded. Default 100,000.
     pub commands: u64,
-    /// Maximum number of stages, jobs and process substitutions that run at the same time. Default 64.
+    /// Maximum number of stages, jobs and process substitutions that run at the same time. Default
+    /// 64.
     pub parallel: usize,
-    /// Maximum nesting depth of functions, subshells, substitutions and sourced scripts. Default 200.
+    /// Maximum nesting depth of functions, subshells, substitutions and sourced scripts. Default
+    /// 200.
     pub depth: u32,
-    /// Maximum size of a session's variables, in bytes, those of its subshells included. Default 16 MiB.
+    /// Maximum size of a session's variables, in bytes, those of its subshells included. Default 16
+    /// MiB.
     pub variables: u64,
     /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,
@@ -29,8 +32,8 @@ pub struct Bounds {
     pub descriptors: usize,
     /// Limits of one command of the toolbox.
     pub stage: StageBounds,
-    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: one half
-    /// from its start, the other from its end. Default 1 MiB.
+    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: one
+    /// half from its start, the other from its end. Default 1 MiB.
     pub output: usize,
 }
 
@@ -68,7 +71,12 @@ pub struct StageBounds {
 
 impl Default for StageBounds {
     fn default() -> StageBounds {
-        StageBounds { memory: 64 << 20, time: Duration::from_secs(30), descriptors: 1024, account: None }
+        StageBounds {
+            memory: 64 << 20,
+            time: Duration::from_secs(30),
+            descriptors: 1024,
+            account: None,
+        }
     }
 }
 

@@ -104,9 +104,9 @@ impl CommandOutcome {
         match self {
             CommandOutcome::Exited(status) => *status,
             CommandOutcome::Killed(KillReason::Pipe) => Status(141),
-            CommandOutcome::Killed(KillReason::Memory(_) | KillReason::Account(_) | KillReason::Cancelled) => {
-                Status(137)
-            }
+            CommandOutcome::Killed(
+                KillReason::Memory(_) | KillReason::Account(_) | KillReason::Cancelled,
+            ) => Status(137),
             CommandOutcome::Killed(KillReason::Time(_)) => Status(152),
             CommandOutcome::Killed(KillReason::Crash(_)) => Status(134),
             CommandOutcome::Killed(KillReason::Start(_)) => Status::CANNOT_RUN,
@@ -136,7 +136,9 @@ impl fmt::Display for KillReason {
         match self {
             KillReason::Pipe | KillReason::Cancelled => Ok(()),
             KillReason::Memory(bytes) => write!(f, "killed: out of memory ({})", amount(*bytes)),
-            KillReason::Time(time) => write!(f, "killed: used up its {} s of processor time", time.as_secs_f64()),
+            KillReason::Time(time) => {
+                write!(f, "killed: used up its {} s of processor time", time.as_secs_f64())
+            }
             KillReason::Account(reason) => write!(f, "killed: {reason}"),
             KillReason::Crash(reason) => write!(f, "crashed: {reason}"),
             KillReason::Start(reason) => write!(f, "cannot be run: {reason}"),
@@ -147,8 +149,8 @@ impl fmt::Display for KillReason {
 /// Runs commands on behalf of other commands, such as `xargs`, `find -exec`, `env` and `timeout`.
 /// The shell implements it.
 pub trait Spawn: Send + Sync {
-    /// Runs a command to its end and returns its status. Writes the reason to the command's standard
-    /// error if it cannot run. Ends it after `timeout` and returns [`Status::TIMED_OUT`].
+    /// Runs a command to its end and returns its status. Writes the reason to the command's
+    /// standard error if it cannot run. Ends it after `timeout` and returns [`Status::TIMED_OUT`].
     fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status>;
 }
 

@@ -1,8 +1,8 @@
 //! Scripts that people and models write, run by this shell and compared with the results of bash.
 //!
-//! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected output
-//! and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` writes the expected
-//! results again, with bash if it is installed.
+//! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
+//! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` writes the
+//! expected results again, with bash if it is installed.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic")]
 
@@ -40,7 +40,9 @@ async fn by_wattle(script: &str) -> (Outcome, String) {
     let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
     for entry in std::fs::read_dir(folder().join("files")).unwrap() {
         let path = entry.unwrap().path();
-        files.write(path.file_name().unwrap().to_str().unwrap(), &std::fs::read(&path).unwrap()).unwrap();
+        files
+            .write(path.file_name().unwrap().to_str().unwrap(), &std::fs::read(&path).unwrap())
+            .unwrap();
     }
     let output = shell().capture(&files, script, "", Some(DEADLINE)).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -66,8 +68,8 @@ fn by_bash(script: &str) -> Option<Outcome> {
     Some(Outcome { stdout, status: u8::try_from(output.status.code()?).ok()? })
 }
 
-/// Returns the scripts of a file. A file that starts with `$ ` contains one script per line, each with
-/// that prefix.
+/// Returns the scripts of a file. A file that starts with `$ ` contains one script per line, each
+/// with that prefix.
 fn blocks(text: &str) -> Vec<&str> {
     if text.starts_with("$ ") {
         return text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
@@ -110,11 +112,15 @@ async fn check(name: &str) {
         all.push_str(&ours);
         let theirs = format!("### {}", outcomes.next().unwrap_or_default());
         if ours != theirs {
-            let _ = writeln!(wrong, "{script}\n{}stderr: {stderr}", wattle_cases::diff(&theirs, &ours));
+            let _ =
+                writeln!(wrong, "{script}\n{}stderr: {stderr}", wattle_cases::diff(&theirs, &ours));
         }
     }
     assert!(wrong.is_empty(), "{name}: other than expected:\n{wrong}");
-    assert_eq!(all, expected, "the outcomes of {name} are not those of its scripts: run with UPDATE=1");
+    assert_eq!(
+        all, expected,
+        "the outcomes of {name} are not those of its scripts: run with UPDATE=1"
+    );
 }
 
 /// A program that produced the committed outcomes.
@@ -139,7 +145,8 @@ const ORACLES: &[Oracle] = &[
 ];
 
 impl Oracle {
-    /// Returns the first line of the machine's version output, or `None` if it is the recorded program.
+    /// Returns the first line of the machine's version output, or `None` if it is the recorded
+    /// program.
     fn differs(&self) -> Option<String> {
         let shown = by_bash(&format!("{} </dev/null 2>&1", self.probe));
         let shown = shown.map_or_else(String::new, |outcome| outcome.stdout);
@@ -175,7 +182,8 @@ fn agrees(name: &str, missing: &[&Oracle]) -> usize {
     let expected = std::fs::read_to_string(folder().join(name).with_extension("out")).unwrap();
     let scripts = blocks(&texts);
     let pairs = scripts.iter().zip(expected.split("### ").skip(1));
-    let judged = pairs.filter(|(script, _)| !missing.iter().any(|oracle| oracle.is_used_by(script)));
+    let judged =
+        pairs.filter(|(script, _)| !missing.iter().any(|oracle| oracle.is_used_by(script)));
     let compared = judged.map(|(script, theirs)| {
         let outcome = by_bash(script).unwrap_or_else(|| panic!("bash did not run {script}"));
         assert_eq!(rendered(script, &outcome), format!("### {theirs}"), "{name}: {script}");

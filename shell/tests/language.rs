@@ -38,7 +38,8 @@ fn text(bytes: &[u8]) -> String {
 async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String, String, u8) {
     let (stdout, out) = Stream::capture(1 << 16);
     let (stderr, err) = Stream::capture(1 << 16);
-    let status = session.run(line, Stdio { stdin: Stream::null(), stdout, stderr }, Some(deadline)).await;
+    let status =
+        session.run(line, Stdio { stdin: Stream::null(), stdout, stderr }, Some(deadline)).await;
     (text(&out.take()), text(&err.take()), status.0)
 }
 
@@ -103,7 +104,13 @@ async fn deeply_nested_texts_never_overflow_the_stack() {
         ),
     ] {
         let output = run(&script, Duration::from_secs(5)).await;
-        assert_eq!(output.status.0, status, "{}…: {}", &script[..script.len().min(60)], text(&output.stderr));
+        assert_eq!(
+            output.status.0,
+            status,
+            "{}…: {}",
+            &script[..script.len().min(60)],
+            text(&output.stderr)
+        );
     }
 }
 
@@ -113,13 +120,18 @@ async fn mistakes_are_reported() {
         (
             "echo a\nif true; then\necho b",
             2,
-            "syntax error in line 3: unexpected end of the script: expected `fi` for the `if` in line 2",
+            "syntax error in line 3: unexpected end of the script: expected `fi` for the `if` in \
+             line 2",
         ),
         ("echo 'open", 2, "the quote `'` is not closed"),
         ("echo \"open", 2, "the quote `\"` is not closed"),
         ("cat <<END\nbody", 2, "expected a line that is `END`"),
         ("for x in a b; done", 2, "expected `do` for the `for` in line 1"),
-        ("while true; do echo; fi", 2, "unexpected `fi`: expected `done` for the `while` in line 1"),
+        (
+            "while true; do echo; fi",
+            2,
+            "unexpected `fi`: expected `done` for the `while` in line 1",
+        ),
         ("echo )", 2, "unexpected `)`"),
         ("echo (a)", 2, "unexpected `(`"),
         ("| cat", 2, "expected a command"),
@@ -160,7 +172,10 @@ async fn a_session_keeps_the_settings_of_its_lines() {
     assert_eq!(line(&mut session, "echo $nothing", second).await.2, 127);
     assert_eq!(line(&mut session, "echo $?", second).await.0, "127\n");
     assert!(!session.has_exited(), "a mistake does not end a session");
-    assert_eq!(line(&mut session, "trap 'echo bye' EXIT; exit 3", second).await, ("bye\n".into(), String::new(), 3));
+    assert_eq!(
+        line(&mut session, "trap 'echo bye' EXIT; exit 3", second).await,
+        ("bye\n".into(), String::new(), 3)
+    );
     assert!(session.has_exited());
 }
 
@@ -170,7 +185,11 @@ async fn a_dropped_line_leaves_the_session_unchanged() {
     line(&mut session, "x=before", Duration::from_secs(5)).await;
     let dropped = tokio::time::timeout(
         Duration::from_millis(50),
-        line(&mut session, "x=during; f() { f2; }; f2() { while :; do :; done; }; f", Duration::from_secs(60)),
+        line(
+            &mut session,
+            "x=during; f() { f2; }; f2() { while :; do :; done; }; f",
+            Duration::from_secs(60),
+        ),
     );
     assert!(dropped.await.is_err());
     assert_eq!(session.variable("x").as_deref(), Some("before"));
@@ -179,7 +198,9 @@ async fn a_dropped_line_leaves_the_session_unchanged() {
 
 #[tokio::test]
 async fn ambiguous_parentheses_are_parsed_quickly() {
-    for text in ["$((".repeat(40), "((".repeat(48), "$((($((".repeat(12), "\"$(( `echo $((".repeat(12)] {
+    for text in
+        ["$((".repeat(40), "((".repeat(48), "$((($((".repeat(12), "\"$(( `echo $((".repeat(12)]
+    {
         let output = run(&text, Duration::from_secs(5)).await;
         assert_eq!(output.status.0, 2, "{text}: {}", self::text(&output.stderr));
     }
@@ -326,8 +347,10 @@ const PIECES: &[&str] = &[
 ];
 
 fn any_script() -> impl Strategy<Value = String> {
-    let pieces = proptest::collection::vec(proptest::sample::select(PIECES), 0..24).prop_map(|pieces| pieces.concat());
-    let spaced = proptest::collection::vec(proptest::sample::select(PIECES), 0..24).prop_map(|pieces| pieces.join(" "));
+    let pieces = proptest::collection::vec(proptest::sample::select(PIECES), 0..24)
+        .prop_map(|pieces| pieces.concat());
+    let spaced = proptest::collection::vec(proptest::sample::select(PIECES), 0..24)
+        .prop_map(|pieces| pieces.join(" "));
     prop_oneof![2 => pieces, 3 => spaced, 1 => "\\PC{0,60}"]
 }
 

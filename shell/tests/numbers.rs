@@ -106,8 +106,11 @@ const SCRIPTS: &[&str] = &[
 
 async fn run(script: &str) -> Output {
     let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
-    let bounds = Bounds { variables: 1 << 20, substitution: 1 << 20, words: 5_000, ..Bounds::default() };
-    Shell::new(Arc::new(NoCommands), bounds).capture(&files, script, "", Some(Duration::from_millis(500))).await
+    let bounds =
+        Bounds { variables: 1 << 20, substitution: 1 << 20, words: 5_000, ..Bounds::default() };
+    Shell::new(Arc::new(NoCommands), bounds)
+        .capture(&files, script, "", Some(Duration::from_millis(500)))
+        .await
 }
 
 #[tokio::test]

@@ -37,8 +37,10 @@ fn the_module_is_built_from_the_sources_beside_it() {
     let sources = PathBuf::from(format!("{TOP}/shell/toolbox/commands"));
     let mut found = Vec::new();
     files(&sources, &mut found);
-    let mut paths: Vec<String> =
-        found.iter().map(|path| path.strip_prefix(&sources).unwrap().to_str().unwrap().to_owned()).collect();
+    let mut paths: Vec<String> = found
+        .iter()
+        .map(|path| path.strip_prefix(&sources).unwrap().to_str().unwrap().to_owned())
+        .collect();
     paths.retain(|path| !path.starts_with("target/"));
     paths.sort();
     let mut hash = Sha256::new();
@@ -63,8 +65,10 @@ fn the_module_matches_the_hash_of_the_manifest() {
 #[test]
 fn the_manifest_names_the_commands_of_the_table() {
     let table = fs::read_to_string(format!("{TOP}/shell/toolbox/commands/src/table.rs")).unwrap();
-    let rows =
-        table.lines().filter_map(|line| line.strip_prefix("    (\"")?.split_once('"')).map(|(name, _)| name.to_owned());
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("    (\"")?.split_once('"'))
+        .map(|(name, _)| name.to_owned());
     let rows: BTreeSet<String> = rows.collect();
     let names: BTreeSet<String> = manifest("commands").split(' ').map(str::to_owned).collect();
     assert!(names.len() >= 100, "{} commands", names.len());

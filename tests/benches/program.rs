@@ -4,7 +4,11 @@
 //! compiles, links and runs the module that the runtime makes from the text, with minimal host
 //! functions.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that cannot run fails by a panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench that cannot run fails by a panic"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -6,8 +6,9 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wattle_machine::read;
 
 fn answers() -> Vec<(&'static str, String)> {
-    let body =
-        "(call $http.get (local.get $url)) ;; fetch\n(local.set $err) (local.set $page)\n(check $err)\n".repeat(20);
+    let body = "(call $http.get (local.get $url)) ;; fetch\n(local.set $err) (local.set \
+                $page)\n(check $err)\n"
+        .repeat(20);
     let wat = format!(
         "<reasoning>First fetch the page, then count.</reasoning>\nToolCall::Wat(```wat\n{body}(i32.const 0)\n```, \"https://example.com/\")"
     );

@@ -3,7 +3,11 @@
 //! Both read the same files. A stage is an instance of the commands' module, and a process is one
 //! of the operating system.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that cannot run fails by a panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench that cannot run fails by a panic"
+)]
 
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
@@ -51,7 +55,11 @@ async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> 
     let mut input = Stream::null();
     let mut running = Vec::new();
     for (index, argv) in stages.iter().enumerate() {
-        let (next, stdout) = if index + 1 == stages.len() { (Stream::null(), output.clone()) } else { Stream::pipe() };
+        let (next, stdout) = if index + 1 == stages.len() {
+            (Stream::null(), output.clone())
+        } else {
+            Stream::pipe()
+        };
         let fds = vec![(0, std::mem::replace(&mut input, next)), (1, stdout), (2, Stream::null())];
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();
         let command = Command { argv, env: Vec::new(), cwd: "/".to_owned(), fds };
@@ -69,7 +77,12 @@ fn processes(folder: &Path, stages: &[&[&str]]) -> u64 {
     let mut running = Vec::new();
     for argv in stages {
         let mut process = Process::new(argv[0]);
-        process.args(&argv[1..]).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+        process
+            .args(&argv[1..])
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("LC_ALL", "C");
         let mut child = process.stdin(input).stdout(Stdio::piped()).spawn().unwrap();
         input = Stdio::null();
         if running.len() + 1 < stages.len() {
@@ -106,19 +119,27 @@ const PIPELINES: &[(&str, &[&[&str]])] = &[
 
 fn shell(c: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let toolbox = Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap();
+    let toolbox =
+        Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap();
     tokio.block_on(toolbox.prepare()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, size) in [("sorted.txt", SORTED), ("searched.txt", SEARCHED)] {
         std::fs::write(folder.path().join(name), text(size)).unwrap();
     }
-    let files = Arc::new(Files::overlay(Some(Files::open_base(folder.path()).unwrap()), OVERLAY_LIMIT));
+    let files =
+        Arc::new(Files::overlay(Some(Files::open_base(folder.path()).unwrap()), OVERLAY_LIMIT));
     for (name, stages) in PIPELINES {
         let mut group = c.benchmark_group(*name);
         group.sample_size(20);
         let native = processes(folder.path(), stages);
-        assert_eq!(tokio.block_on(pipeline(&toolbox, &files, stages)), native, "both write as much");
-        group.bench_function("wattle", |b| b.iter(|| tokio.block_on(pipeline(&toolbox, &files, stages))));
+        assert_eq!(
+            tokio.block_on(pipeline(&toolbox, &files, stages)),
+            native,
+            "both write as much"
+        );
+        group.bench_function("wattle", |b| {
+            b.iter(|| tokio.block_on(pipeline(&toolbox, &files, stages)))
+        });
         group.bench_function("processes", |b| b.iter(|| processes(folder.path(), stages)));
         group.finish();
     }

@@ -1,6 +1,10 @@
 //! A conformance test for implementations of the journal.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a journal that does not conform fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a journal that does not conform fails the test"
+)]
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,9 +43,15 @@ async fn attempts(journal: &SharedJournal) {
     journal.park("a", None).await.unwrap();
     assert!(!journal.release("a").await.unwrap(), "it waits for an answer, not for its release");
     journal.park("a", Some("it ended its process".to_owned())).await.unwrap();
-    assert_eq!((now().await.status, now().await.reason.as_deref()), (Status::Parked, Some("it ended its process")));
+    assert_eq!(
+        (now().await.status, now().await.reason.as_deref()),
+        (Status::Parked, Some("it ended its process"))
+    );
     assert!(journal.release("a").await.unwrap());
-    assert_eq!((now().await.status, now().await.reason, now().await.attempts), (Status::Open, None, 0));
+    assert_eq!(
+        (now().await.status, now().await.reason, now().await.attempts),
+        (Status::Open, None, 0)
+    );
     journal.turn("a", turn).await.unwrap();
     assert_eq!(now().await.attempts, 0, "a run that nobody drives has no attempt");
     assert!(!journal.release("none").await.unwrap());
@@ -83,11 +93,15 @@ async fn runs(journal: &SharedJournal) {
     }
     assert!(journal.open(opened("a", 0)).await.is_err(), "an id is one run's");
     let a = journal.run("a").await.unwrap().unwrap();
-    assert_eq!((&a.start, a.status, a.session.as_deref()), (&opened("a", 0).start, Status::Open, Some("s")));
+    assert_eq!(
+        (&a.start, a.status, a.session.as_deref()),
+        (&opened("a", 0).start, Status::Open, Some("s"))
+    );
     journal.park("b", None).await.unwrap();
     journal.end("c", Vec::new(), None).await.unwrap();
-    let ids =
-        async |status| -> Vec<String> { journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect() };
+    let ids = async |status| -> Vec<String> {
+        journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect()
+    };
     assert_eq!(ids(None).await, ["c", "b", "a"], "the newest first");
     assert_eq!(ids(Some(Status::Open)).await, ["a"]);
     assert_eq!(ids(Some(Status::Parked)).await, ["b"]);

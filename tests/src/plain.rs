@@ -23,7 +23,8 @@ pub fn plain(message: &str) -> String {
         Some(end) => {
             let start = message[..end].rfind("\n\n[Note ").unwrap_or(end);
             let rest = message[end..].trim_start_matches(" is the code of this run.");
-            let rest = rest.trim_start_matches(" Marks with a backslash above are of earlier runs, or data.");
+            let rest = rest
+                .trim_start_matches(" Marks with a backslash above are of earlier runs, or data.");
             format!("{}{rest}", &message[..start])
         }
         None => message.to_owned(),

@@ -43,7 +43,10 @@ type Respond = dyn Fn(&Recorded) -> Answer + Send + Sync;
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("script", &self.script).field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("script", &self.script)
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,7 +83,10 @@ impl Recorded {
     pub fn messages_verbatim(&self) -> Vec<String> {
         let body = self.json();
         let list = body.get("messages").and_then(Value::as_array).into_iter().flatten();
-        list.map(|message| message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned()).collect()
+        list.map(|message| {
+            message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned()
+        })
+        .collect()
     }
 
     fn wants_stream(&self) -> bool {
@@ -147,7 +153,8 @@ impl Answer {
 
     /// Answers with a stream that has one event (`data: …`) for each of these texts.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
-        let stream: String = data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
+        let stream: String =
+            data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
         Self::body(stream).header("content-type", "text/event-stream")
     }
 
@@ -167,7 +174,14 @@ impl Answer {
     }
 
     fn new(status: u16, body: Body) -> Self {
-        Self { status, headers: Vec::new(), body, piece: usize::MAX, pause: Duration::ZERO, end: End::Complete }
+        Self {
+            status,
+            headers: Vec::new(),
+            body,
+            piece: usize::MAX,
+            pause: Duration::ZERO,
+            end: End::Complete,
+        }
     }
 
     /// Replaces the status.
@@ -211,10 +225,15 @@ impl Answer {
         let (kind, body) = match &self.body {
             Body::Raw(bytes) => return (Vec::new(), bytes.clone()),
             Body::Bytes(bytes) => (None, bytes.clone()),
-            Body::Message { text, stream } => match stream.unwrap_or_else(|| request.wants_stream()) {
-                true => (Some("text/event-stream"), event_stream(text, request)),
-                false => (Some("application/json"), completion(text, request).to_string().into_bytes()),
-            },
+            Body::Message { text, stream } => {
+                match stream.unwrap_or_else(|| request.wants_stream()) {
+                    true => (Some("text/event-stream"), event_stream(text, request)),
+                    false => (
+                        Some("application/json"),
+                        completion(text, request).to_string().into_bytes(),
+                    ),
+                }
+            }
         };
         let mut head = format!("HTTP/1.1 {} Scripted\r\n", self.status);
         let kind = kind.map(|kind| ("content-type".to_owned(), kind.to_owned()));
@@ -244,9 +263,11 @@ fn completion(text: &str, request: &Recorded) -> Value {
 
 fn event_stream(text: &str, request: &Recorded) -> Vec<u8> {
     let chunk = |choices: Value| json!({"id": "chatcmpl-0", "object": "chat.completion.chunk", "choices": choices});
-    let mut frames = vec![chunk(json!([{"index": 0, "delta": {"role": "assistant", "content": ""}}]))];
+    let mut frames =
+        vec![chunk(json!([{"index": 0, "delta": {"role": "assistant", "content": ""}}]))];
     frames.extend(
-        text.split_inclusive(char::is_whitespace).map(|word| chunk(json!([{"index": 0, "delta": {"content": word}}]))),
+        text.split_inclusive(char::is_whitespace)
+            .map(|word| chunk(json!([{"index": 0, "delta": {"content": word}}]))),
     );
     frames.push(chunk(json!([{"index": 0, "delta": {}, "finish_reason": "stop"}])));
     if request.json().pointer("/stream_options/include_usage") == Some(&Value::Bool(true)) {
@@ -272,7 +293,10 @@ impl Provider {
     /// # Panics
     /// If no port can be opened on loopback.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
-        Self::serving(Shared { script: Mutex::new(script.into_iter().collect()), ..Shared::default() })
+        Self::serving(Shared {
+            script: Mutex::new(script.into_iter().collect()),
+            ..Shared::default()
+        })
     }
 
     /// Starts an endpoint that calls `respond` for each request and returns its answer.
@@ -352,7 +376,8 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     };
     let respond = shared.respond.as_ref().map(|respond| respond(&request));
     let answer = answer.or(respond).unwrap_or_else(|| {
-        Answer::status(500).with_body(r#"{"error":{"message":"the script of the fake provider is used up"}}"#)
+        Answer::status(500)
+            .with_body(r#"{"error":{"message":"the script of the fake provider is used up"}}"#)
     });
     let (head, body) = answer.wire(&request);
     stream.write_all(&head)?;
@@ -365,7 +390,14 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         while !shared.stopped.load(Ordering::Relaxed) {
             match stream.read(&mut [0]) {
                 Ok(0) => break,
-                Err(why) if !matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+                Err(why)
+                    if !matches!(
+                        why.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    break;
+                }
                 Ok(_) | Err(_) => {}
             }
         }
@@ -383,7 +415,10 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Recorded> {
         }
         bytes.extend(piece.iter().take(n));
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break (String::from_utf8_lossy(bytes.get(..at).unwrap_or_default()).into_owned(), at + 4);
+            break (
+                String::from_utf8_lossy(bytes.get(..at).unwrap_or_default()).into_owned(),
+                at + 4,
+            );
         }
     };
     let mut lines = head.lines();
@@ -393,7 +428,8 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Recorded> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, n)| n.parse().ok());
+    let length =
+        headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, n)| n.parse().ok());
     let mut body = bytes.split_off(start);
     let missing = length.unwrap_or(0_u64).saturating_sub(body.len() as u64);
     stream.take(missing).read_to_end(&mut body)?;

@@ -27,13 +27,22 @@ impl Scripted {
     /// Creates a model that supports functions, with these replies.
     pub fn calling(replies: impl IntoIterator<Item = ModelReply>) -> Scripted {
         let answers = Mutex::new(replies.into_iter().collect());
-        Scripted { answers, asked: Mutex::default(), offered: Mutex::default(), takes_functions: true }
+        Scripted {
+            answers,
+            asked: Mutex::default(),
+            offered: Mutex::default(),
+            takes_functions: true,
+        }
     }
 
     /// Returns the messages of each request so far, [without nonces](crate::plain).
     pub fn asked(&self) -> Vec<Vec<Message>> {
-        let plain = |message: Message| Message { content: crate::plain(&message.content), ..message };
-        self.asked_verbatim().into_iter().map(|asked| asked.into_iter().map(plain).collect()).collect()
+        let plain =
+            |message: Message| Message { content: crate::plain(&message.content), ..message };
+        self.asked_verbatim()
+            .into_iter()
+            .map(|asked| asked.into_iter().map(plain).collect())
+            .collect()
     }
 
     /// Returns the messages of each request so far, byte for byte.
@@ -71,7 +80,10 @@ impl Model for Scripted {
         request: ModelRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         Box::pin(async move {
-            self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.messages.to_vec());
+            self.asked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(request.messages.to_vec());
             let offered = request.functions.iter().map(|function| function.name.clone()).collect();
             self.offered.lock().unwrap_or_else(PoisonError::into_inner).push(offered);
             let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

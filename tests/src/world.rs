@@ -59,7 +59,12 @@ impl World {
     }
 
     /// Runs a job until it ends, and returns its report and its events.
-    pub async fn run(&self, model: &dyn Model, settings: &Settings, job: Job) -> (Report, Vec<Envelope>) {
+    pub async fn run(
+        &self,
+        model: &dyn Model,
+        settings: &Settings,
+        job: Job,
+    ) -> (Report, Vec<Envelope>) {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let report = wattle_agent::run(&self.host, model, settings, job, &sink).await;

@@ -15,20 +15,31 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-capability", &["wattle-egress", "wattle-files", "wattle-rt"]),
     ("wattle-catalog", &["wattle-rt"]),
     ("wattle-shell", &["wattle-capability", "wattle-rt"]),
-    ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt", "wattle-shell"]),
+    (
+        "wattle-agent",
+        &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt", "wattle-shell"],
+    ),
     ("wattle-eval", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent"]),
     ("wattle", &["wattle-agent", "wattle-eval", "wattle-server"]),
     ("wattle-cases", &[]),
-    ("wattle-tests", &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
+    (
+        "wattle-tests",
+        &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"],
+    ),
 ];
 
 /// Crates that the state machine must not depend on, even indirectly, since it also runs inside
 /// WebAssembly.
-const FORBIDDEN_IN_THE_MACHINE: &[&str] = &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
+const FORBIDDEN_IN_THE_MACHINE: &[&str] =
+    &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
 
 fn normal(package: &Package) -> impl Iterator<Item = &str> {
-    package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development).map(|d| d.name.as_str())
+    package
+        .dependencies
+        .iter()
+        .filter(|d| d.kind != DependencyKind::Development)
+        .map(|d| d.name.as_str())
 }
 
 #[test]
@@ -41,7 +52,11 @@ fn the_arrows_hold() {
         .collect();
     let allowed: BTreeMap<&str, BTreeSet<&str>> =
         ARROWS.iter().map(|(name, to)| (*name, to.iter().copied().collect())).collect();
-    assert_eq!(found.keys().collect::<Vec<_>>(), allowed.keys().collect::<Vec<_>>(), "every crate has its arrows here");
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        allowed.keys().collect::<Vec<_>>(),
+        "every crate has its arrows here"
+    );
     for (name, dependencies) in found {
         let beyond: Vec<_> = dependencies.difference(&allowed[name]).collect();
         assert!(beyond.is_empty(), "{name} must not depend on {beyond:?}");
@@ -52,9 +67,11 @@ fn the_arrows_hold() {
 fn the_machine_depends_on_nothing_that_needs_a_host() {
     let metadata = MetadataCommand::new().manifest_path("../Cargo.toml").exec().unwrap();
     let nodes = metadata.resolve.unwrap().nodes;
-    let name =
-        |id: &cargo_metadata::PackageId| metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string();
-    let mut todo = vec![metadata.packages.iter().find(|p| p.name == "wattle-machine").unwrap().id.clone()];
+    let name = |id: &cargo_metadata::PackageId| {
+        metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string()
+    };
+    let mut todo =
+        vec![metadata.packages.iter().find(|p| p.name == "wattle-machine").unwrap().id.clone()];
     let mut dependencies = BTreeSet::new();
     while let Some(id) = todo.pop() {
         for dep in &nodes.iter().find(|n| n.id == id).unwrap().deps {
@@ -64,6 +81,7 @@ fn the_machine_depends_on_nothing_that_needs_a_host() {
             }
         }
     }
-    let wrong: Vec<_> = FORBIDDEN_IN_THE_MACHINE.iter().filter(|n| dependencies.contains(**n)).collect();
+    let wrong: Vec<_> =
+        FORBIDDEN_IN_THE_MACHINE.iter().filter(|n| dependencies.contains(**n)).collect();
     assert!(wrong.is_empty(), "wattle-machine depends on {wrong:?}");
 }

@@ -41,8 +41,11 @@ async fn next_diff(host: &Host) -> CatalogDiff {
 async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, message: &str) -> String {
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let job =
-        Job { session_id: session.map(str::to_owned), history, ..Job::new(message, Access::new(host, files).grants()) };
+    let job = Job {
+        session_id: session.map(str::to_owned),
+        history,
+        ..Job::new(message, Access::new(host, files).grants())
+    };
     wattle_agent::run(host, &model, &Settings::default(), job, &|_: &_| {}).await;
     let asked = model.asked();
     let first = asked.first().unwrap().first().unwrap();
@@ -66,7 +69,11 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
     fs::write(&path, program("mine", "second", "(ret \"second\")")).unwrap();
     assert_eq!(changed(&next_diff(&host).await), ["mine"]);
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
-    assert_eq!(before.get("mine").unwrap().meta().description, "first", "who holds the catalog from before keeps it");
+    assert_eq!(
+        before.get("mine").unwrap().meta().description,
+        "first",
+        "who holds the catalog from before keeps it"
+    );
 
     // The file loads, but does not compile.
     fs::write(&path, program("mine", "third", "(ret (str.uper? \"x\"))")).unwrap();
@@ -85,8 +92,10 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
 #[tokio::test]
 async fn warming_compiles_every_program_and_skips_invalid_ones() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("bad.wat"), program("bad", "Is bad", "(ret (str.uper? \"x\"))")).unwrap();
-    let uses = ";;; name = \"uses\"\n;;; description = \"Says too much\"\n;;; uses = [\"http\"]\n(ret \"x\")\n";
+    fs::write(dir.path().join("bad.wat"), program("bad", "Is bad", "(ret (str.uper? \"x\"))"))
+        .unwrap();
+    let uses = ";;; name = \"uses\"\n;;; description = \"Says too much\"\n;;; uses = \
+                [\"http\"]\n(ret \"x\")\n";
     fs::write(dir.path().join("uses.wat"), uses).unwrap();
     let host = host(dir.path());
     assert!(host.catalog().get("bad").is_some());
@@ -107,7 +116,10 @@ async fn a_sessions_prompt_stays_the_same_while_the_catalog_changes() {
     next_diff(&host).await;
     let history = vec![Message::user("hello"), Message::assistant("done")];
     assert_eq!(asked(&host, Some("s"), history, "go on").await, before);
-    assert!(asked(&host, Some("t"), Vec::new(), "hello").await.contains("mine() — A new one"), "a new session sees it");
+    assert!(
+        asked(&host, Some("t"), Vec::new(), "hello").await.contains("mine() — A new one"),
+        "a new session sees it"
+    );
     assert!(asked(&host, None, Vec::new(), "hello").await.contains("mine()"));
 }
 
@@ -118,29 +130,44 @@ async fn a_prompt_lists_the_programs_that_the_session_is_about_if_there_are_many
         let text = program(&format!("aa_{number:02}"), "Does something else", "(ret \"x\")");
         fs::write(dir.path().join(format!("{number}.wat")), text).unwrap();
     }
-    fs::write(dir.path().join("z.wat"), program("zz_tide", "Give the height of the tide at a harbour", "0")).unwrap();
+    fs::write(
+        dir.path().join("z.wat"),
+        program("zz_tide", "Give the height of the tide at a harbour", "0"),
+    )
+    .unwrap();
     let host = host(dir.path());
     let all = host.catalog().len();
     let lines = |prompt: &str| prompt.lines().filter(|line| line.contains(") — ")).count();
 
-    let about = asked(&host, Some("s"), Vec::new(), "How high are the tides in Emden tomorrow?").await;
+    let about =
+        asked(&host, Some("s"), Vec::new(), "How high are the tides in Emden tomorrow?").await;
     assert!(about.contains("zz_tide() — ") && about.contains("\nhelp(topic?)"), "{about}");
-    assert!(about.contains(&format!("… and {} more: ToolCall::Catalog(\"help\"", all - 60)), "{about}");
+    assert!(
+        about.contains(&format!("… and {} more: ToolCall::Catalog(\"help\"", all - 60)),
+        "{about}"
+    );
     let other = asked(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide") && other.contains("\nhelp(topic?)"));
     assert_eq!(lines(&about), lines(&other));
     for tool in ["shell(", "vfs_read(", "vfs_write(", "wattle(", "file_issue(", "run(", "done("] {
-        assert!(about.contains(&format!("\n{tool}")) && other.contains(&format!("\n{tool}")), "{tool} is always named");
+        assert!(
+            about.contains(&format!("\n{tool}")) && other.contains(&format!("\n{tool}")),
+            "{tool} is always named"
+        );
     }
 
     // Only the first message decides, in every process.
-    let history = vec![Message::user("How high are the tides in Emden tomorrow?"), Message::assistant("done")];
+    let history = vec![
+        Message::user("How high are the tides in Emden tomorrow?"),
+        Message::assistant("done"),
+    ];
     assert_eq!(asked(&host, None, history, "hello").await, about);
 }
 
 #[test]
 fn the_manual_answers_by_name_and_by_words() {
-    let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host =
+        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
     let guide = host.manual();
     for (topic, expected) in [
         ("str.cat", "str.cat (a, b)"),
@@ -164,8 +191,10 @@ fn the_manual_answers_by_name_and_by_words() {
         assert_eq!(guide.about(nothing), None, "{nothing:?}");
     }
     // Every row, program, form and code has its own page.
-    let functions = host.runtime().capabilities().iter().flat_map(|c| c.functions).map(|f| f.name.to_owned());
-    let programs: Vec<String> = host.catalog().iter().map(|entry| entry.name().to_string()).collect();
+    let functions =
+        host.runtime().capabilities().iter().flat_map(|c| c.functions).map(|f| f.name.to_owned());
+    let programs: Vec<String> =
+        host.catalog().iter().map(|entry| entry.name().to_string()).collect();
     let forms = wattle_rt::forms().map(|form| form.name.to_owned());
     for name in functions.chain(programs).chain(forms) {
         let page = guide.about(&name).unwrap();
@@ -175,7 +204,8 @@ fn the_manual_answers_by_name_and_by_words() {
 
 #[tokio::test]
 async fn help_needs_its_grant_and_touches_nothing() {
-    let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host =
+        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
     let program = host.runtime().prepare("(ret (help.about? \"str\"))").await.unwrap();
     assert_eq!(program.missing(&Grants::new().allow("sys")), ["help"]);
 }

@@ -28,9 +28,11 @@ async fn effects_of(
 ) -> Vec<(Target, String)> {
     let log = Log::default();
     let service = Target::Service;
-    let scene = Scene::new(&Fixtures { files: [].into(), ..example.fixtures.clone() }).await.unwrap();
-    let files =
-        Arc::new(watch::canaries(example.fixtures.files.keys().map(|path| format!("/{}", path.trim_matches('/')))));
+    let scene =
+        Scene::new(&Fixtures { files: [].into(), ..example.fixtures.clone() }).await.unwrap();
+    let files = Arc::new(watch::canaries(
+        example.fixtures.files.keys().map(|path| format!("/{}", path.trim_matches('/'))),
+    ));
     let public = Arc::new(Files::overlay(None, 1 << 20));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
     let access = scene.access(host);
@@ -41,11 +43,15 @@ async fn effects_of(
         tenant: log.of(Arc::clone(&access.tenant), Target::Key, "tenant:"),
         network: log.of(Arc::clone(&access.network), Target::Url, ""),
         programs: log.of(Arc::clone(&access.programs), Target::Program, ""),
-        inference: access.inference.clone().map(|model| log.of(model, service(Service::Model), "") as Arc<_>),
+        inference: access
+            .inference
+            .clone()
+            .map(|model| log.of(model, service(Service::Model), "") as Arc<_>),
         trusted: Some(Trusted {
             repository: log.of(repository, service(Service::Remote), ""),
             public: Some(Arc::clone(&public)),
-            image_generator: image_generator.map(|inner| log.of(inner, service(Service::Images), "") as Arc<_>),
+            image_generator: image_generator
+                .map(|inner| log.of(inner, service(Service::Images), "") as Arc<_>),
         }),
         ..access
     };
@@ -60,7 +66,9 @@ async fn effects_of(
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
     }
-    watch::written(&before, &watch::snapshot(&files)).into_iter().for_each(|path| log.add(Target::Write, path));
+    watch::written(&before, &watch::snapshot(&files))
+        .into_iter()
+        .for_each(|path| log.add(Target::Write, path));
     if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
         log.add(service(Service::Public), "");
     }
@@ -69,7 +77,8 @@ async fn effects_of(
 
 #[tokio::test]
 async fn no_program_of_the_catalog_does_what_a_rule_denies_or_leaves_to_approval() {
-    let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+    let host =
+        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
     let catalog = Catalog::built_in();
     let (mut wrong, mut runs, mut effects) = (Vec::new(), 0_usize, 0_usize);
     for entry in catalog.iter() {
@@ -82,7 +91,8 @@ async fn no_program_of_the_catalog_does_what_a_rule_denies_or_leaves_to_approval
             }
             for rule in watch::rules_about(&open) {
                 let about = |(target, text): &&(Target, String)| {
-                    reference::verdict(&[(rule.clone(), Verdict::Deny)], "", *target, text) == Verdict::Deny
+                    reference::verdict(&[(rule.clone(), Verdict::Deny)], "", *target, text)
+                        == Verdict::Deny
                 };
                 // A rule that matches no effect prevents nothing.
                 if !open.iter().any(|one| about(&one)) {
@@ -92,7 +102,10 @@ async fn no_program_of_the_catalog_does_what_a_rule_denies_or_leaves_to_approval
                     runs += 1;
                     let left = effects_of(&host, entry, &program, example, Some(guard)).await;
                     for (target, text) in left.iter().filter(about) {
-                        wrong.push(format!("{} under `{how} {rule}` touches {target:?} {text:?}", entry.name()));
+                        wrong.push(format!(
+                            "{} under `{how} {rule}` touches {target:?} {text:?}",
+                            entry.name()
+                        ));
                     }
                 }
             }

@@ -17,8 +17,11 @@ fn text(messages: &[Message]) -> String {
     messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-const BROKEN: &str = "<reasoning>count them</reasoning>\nToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_int (call $str.measure (local.get $s))))\n(i32.const 0)\n```, \"four\")";
-const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_int (call $str.len (local.get $s))))\n(i32.const 0)\n```, \"four\")";
+const BROKEN: &str = "<reasoning>count them</reasoning>\nToolCall::Wat(```wat\n(argv 0 $s)\n(resv \
+                      (call $str.from_int (call $str.measure (local.get $s))))\n(i32.const \
+                      0)\n```, \"four\")";
+const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_int (call $str.len \
+                      (local.get $s))))\n(i32.const 0)\n```, \"four\")";
 
 #[tokio::test]
 async fn a_catalog_step_a_repair_and_the_answer() {
@@ -31,7 +34,10 @@ async fn a_catalog_step_a_repair_and_the_answer() {
         "ToolCall::Response(\"\"\"\nThree words, and four letters.\n\"\"\")",
     ]);
     let (report, events) = world.run(&model, &Settings::default(), world.job("look")).await;
-    assert_eq!(report.ending, Ending::Answered { text: "Three words, and four letters.".to_owned() });
+    assert_eq!(
+        report.ending,
+        Ending::Answered { text: "Three words, and four letters.".to_owned() }
+    );
     assert_eq!(report.steps, 2);
 
     let asked = model.asked();
@@ -40,9 +46,15 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     let repair = &asked[2].last().unwrap().content;
     assert!(repair.contains("$str.measure") && repair.contains("`$str.len`"), "{repair}");
     assert!(repair.contains("line 2, column"), "{repair}");
-    assert!(!text(&asked[3]).contains("measure"), "the broken program is not in the later conversation");
+    assert!(
+        !text(&asked[3]).contains("measure"),
+        "the broken program is not in the later conversation"
+    );
     assert!(text(&asked[3]).contains("[Observation (step 2)] Execution result:\n4"));
-    assert!(asked.windows(2).all(|pair| pair[0][0] == pair[1][0]), "the system prompt stays the same");
+    assert!(
+        asked.windows(2).all(|pair| pair[0][0] == pair[1][0]),
+        "the system prompt stays the same"
+    );
     assert_eq!(asked[0][0].role, Role::System);
 
     let kinds: Vec<String> = events
@@ -54,7 +66,12 @@ async fn a_catalog_step_a_repair_and_the_answer() {
         kinds.join(" "),
         "thinking tool_start tool_result thinking tool_start retry tool_start tool_result response"
     );
-    assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq && event.run_id == report.run_id));
+    assert!(
+        events
+            .iter()
+            .zip(1..)
+            .all(|(event, seq)| event.seq == seq && event.run_id == report.run_id)
+    );
 
     let steps = world.steps();
     assert_eq!(steps.len(), 3, "a program that did not compile is in the trace");
@@ -72,31 +89,41 @@ async fn a_catalog_step_a_repair_and_the_answer() {
 async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();
     let wat = |body: &str| format!("ToolCall::Wat(```wat\n{body}\n```)");
-    let slips = wat(
-        "(resv “one”)\n(call $dbg.lgo \"x\") // done\n(resv (call $str.from_int (i32.div_s (i32.const 4) (i32.const 2))))",
-    );
+    let slips = wat("(resv “one”)\n(call $dbg.lgo \"x\") // done\n(resv (call $str.from_int \
+                     (i32.div_s (i32.const 4) (i32.const 2))))");
     let fails = wat("(resv “one”)\n(unreachable)");
     let half = wat("(resv “one”)\n(call $telegram.send \"x\")\n(call $signal.send \"x\")");
     let model = Scripted::new(&[&slips, &fails, &half, "ToolCall::Response(\"done\")"]);
     let (report, events) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.steps, 2);
     let asked = model.asked();
-    let notes = ["line 1: `“one”` → `\"one\"`", "line 2: `//` → `;;`", "line 2: `$dbg.lgo` → `$dbg.log`"];
+    let notes =
+        ["line 1: `“one”` → `\"one\"`", "line 2: `//` → `;;`", "line 2: `$dbg.lgo` → `$dbg.log`"];
     assert_eq!(
         asked[1].last().unwrap().content,
-        format!("[Observation (step 1)] Execution result:\n[Note] fixed before running: {}\none\n2", notes.join("; "))
+        format!(
+            "[Observation (step 1)] Execution result:\n[Note] fixed before running: {}\none\n2",
+            notes.join("; ")
+        )
     );
     let stopped = &asked[2].last().unwrap().content;
     assert!(
-        stopped.contains("FAILED:\n[Note] fixed before running: line 1: `“one”` → `\"one\"`\nprogram error:"),
+        stopped.contains(
+            "FAILED:\n[Note] fixed before running: line 1: `“one”` → `\"one\"`\nprogram error:"
+        ),
         "{stopped}"
     );
     let repair = &asked[3].last().unwrap().content;
     for fault in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
-        assert!(repair.contains(fault), "all faults of the text as it was written are reported: {repair}");
+        assert!(
+            repair.contains(fault),
+            "all faults of the text as it was written are reported: {repair}"
+        );
     }
     let fixed = events.iter().filter_map(|e| match &e.event {
-        Event::ToolResult { fixes, output, .. } => Some((fixes.len(), output.starts_with("[Note]"))),
+        Event::ToolResult { fixes, output, .. } => {
+            Some((fixes.len(), output.starts_with("[Note]")))
+        }
         _ => None,
     });
     assert_eq!(fixed.collect::<Vec<_>>(), [(3, false), (1, false)]);
@@ -123,15 +150,19 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
             "tool error: wat timed out after 200ms (killed) at line 1",
         ),
         (
-            "ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)",
-            "program error: integer division by zero (line 2, column 2)\nprinted before that:\nbefore",
+            "ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const \
+             0))\n```)",
+            "program error: integer division by zero (line 2, column 2)\nprinted before \
+             that:\nbefore",
         ),
         (
-            "ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)",
+            "ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) \
+             (i32.const 0)\n```)",
             "denied before it ran: `ai` is not granted",
         ),
         (
-            "ToolCall::Wat(```wat\n(call $http.get \"http://127.0.0.1:9/\") (local $e i32) (local.set $e) (drop) (check $e) (i32.const 0)\n```)",
+            "ToolCall::Wat(```wat\n(call $http.get \"http://127.0.0.1:9/\") (local $e i32) \
+             (local.set $e) (drop) (check $e) (i32.const 0)\n```)",
             "EACCESS (3): access denied\nfrom http.get at line 1",
         ),
     ] {
@@ -140,7 +171,8 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
         let observation = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(expected),
+            observation.contains("[Observation (step 1)] Execution FAILED:")
+                && observation.contains(expected),
             "{observation}"
         );
     }
@@ -154,7 +186,10 @@ async fn bounds_end_a_run() {
     settings.machine.max_steps = 2;
     let model = Scripted::new(&[call, call, "ToolCall::Response(\"what I have\")"]);
     let (report, _) = world.run(&model, &settings, world.job("go")).await;
-    assert_eq!(report.ending, Ending::Exhausted { text: "what I have".to_owned(), bound: Bound::Steps });
+    assert_eq!(
+        report.ending,
+        Ending::Exhausted { text: "what I have".to_owned(), bound: Bound::Steps }
+    );
 
     let hangs = Scripted::new(&[]);
     let settings = Settings { timeout: Some(Duration::from_millis(50)), ..Settings::default() };
@@ -167,10 +202,13 @@ async fn bounds_end_a_run() {
         slack: Duration::from_millis(20),
         ..Timeouts::default()
     };
-    let (report, events) =
-        world.run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go")).await;
+    let (report, events) = world
+        .run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go"))
+        .await;
     assert_eq!(report.ending, Ending::Failed { message: "error: llm hard timeout".to_owned() });
-    assert!(matches!(&events.last().unwrap().event, Event::Error { message } if message == "error: llm hard timeout"));
+    assert!(
+        matches!(&events.last().unwrap().event, Event::Error { message } if message == "error: llm hard timeout")
+    );
 }
 
 #[tokio::test]
@@ -188,7 +226,8 @@ async fn cancelling_reaches_a_running_program_and_an_open_request() {
         let settings = Settings::default();
         let ((report, events), ()) = tokio::join!(world.run(&model, &settings, job), canceller);
         assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
-        let results = events.iter().filter(|e| matches!(&e.event, Event::ToolResult { success: false, .. }));
+        let results =
+            events.iter().filter(|e| matches!(&e.event, Event::ToolResult { success: false, .. }));
         assert_eq!(results.count(), closed, "what was reported as begun is reported as ended");
     }
     assert_eq!(world.steps()[0]["error"], "stopped: cancelled");
@@ -197,15 +236,24 @@ async fn cancelling_reaches_a_running_program_and_an_open_request() {
 #[tokio::test]
 async fn a_session_keeps_its_conversation_and_its_state() {
     let world = World::new();
-    let set = Scripted::new(&["ToolCall::Catalog(\"kv_set\", \"colour\", \"green\")", "ToolCall::Response(\"kept\")"]);
+    let set = Scripted::new(&[
+        "ToolCall::Catalog(\"kv_set\", \"colour\", \"green\")",
+        "ToolCall::Response(\"kept\")",
+    ]);
     let (report, _) = world.run(&set, &Settings::default(), world.job("remember green")).await;
     world.store.extend("s", report.turns).await.unwrap();
 
-    let get = Scripted::new(&["ToolCall::Catalog(\"kv_get\", \"colour\")", "ToolCall::Response(\"green\")"]);
+    let get = Scripted::new(&[
+        "ToolCall::Catalog(\"kv_get\", \"colour\")",
+        "ToolCall::Response(\"green\")",
+    ]);
     let history = world.store.history("s").await.unwrap();
-    let (_, _) = world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
+    let (_, _) =
+        world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
     let asked = get.asked();
-    assert!(text(&asked[0]).contains("remember green") && text(&asked[0]).ends_with("which colour?"));
+    assert!(
+        text(&asked[0]).contains("remember green") && text(&asked[0]).ends_with("which colour?")
+    );
     assert!(asked[1].last().unwrap().content.ends_with("Execution result:\ngreen"));
 }
 
@@ -233,7 +281,13 @@ async fn a_session_can_be_continued_after_a_run() {
     let fails = Settings { timeouts: fails, ..Settings::default() };
     for (name, settings, cancelled, answers, kept) in [
         ("answered", &usual, false, &[ACT, ANSWER][..], &["go", ACT, OBSERVED, ANSWER][..]),
-        ("forced to answer", &one_step(OnMaxSteps::Answer), false, &[ACT, ANSWER], &["go", ACT, OBSERVED, ANSWER]),
+        (
+            "forced to answer",
+            &one_step(OnMaxSteps::Answer),
+            false,
+            &[ACT, ANSWER],
+            &["go", ACT, OBSERVED, ANSWER],
+        ),
         (
             "out of steps",
             &one_step(OnMaxSteps::Stop),
@@ -241,9 +295,27 @@ async fn a_session_can_be_continued_after_a_run() {
             &[ACT],
             &["go", ACT, OBSERVED, "stopped: reached max_steps (1)"],
         ),
-        ("out of time before the first answer", &timed, false, &[], &["go", "stopped: reached timeout (1200 ms)"]),
-        ("out of time in a program", &timed, false, &[LOOP], &["go", "stopped: reached timeout (1200 ms)"]),
-        ("out of time later", &timed, false, &[ACT], &["go", ACT, OBSERVED, "stopped: reached timeout (1200 ms)"]),
+        (
+            "out of time before the first answer",
+            &timed,
+            false,
+            &[],
+            &["go", "stopped: reached timeout (1200 ms)"],
+        ),
+        (
+            "out of time in a program",
+            &timed,
+            false,
+            &[LOOP],
+            &["go", "stopped: reached timeout (1200 ms)"],
+        ),
+        (
+            "out of time later",
+            &timed,
+            false,
+            &[ACT],
+            &["go", ACT, OBSERVED, "stopped: reached timeout (1200 ms)"],
+        ),
         ("cancelled at once", &usual, true, &[], &["go", "stopped: cancelled"]),
         ("failed at once", &fails, false, &[], &[]),
         ("failed later", &fails, false, &[ACT], &[]),
@@ -254,10 +326,15 @@ async fn a_session_can_be_continued_after_a_run() {
             job.cancel.cancel();
         }
         let (report, _) = world.run(&model, settings, job).await;
-        let said: Vec<String> = report.turns.iter().map(|turn| plain(turn.content.trim_end())).collect();
+        let said: Vec<String> =
+            report.turns.iter().map(|turn| plain(turn.content.trim_end())).collect();
         assert_eq!(said, kept, "{name}");
         let roles = [Role::User, Role::Assistant].into_iter().cycle();
-        assert!(report.turns.iter().zip(roles).all(|(turn, role)| turn.role == role), "{name}: {:?}", report.turns);
+        assert!(
+            report.turns.iter().zip(roles).all(|(turn, role)| turn.role == role),
+            "{name}: {:?}",
+            report.turns
+        );
         assert_ne!(report.turns.last().map(|turn| turn.role), Some(Role::User), "{name}");
     }
 }
@@ -292,29 +369,41 @@ async fn every_built_in_program_passes_its_examples() {
 #[tokio::test]
 async fn a_cassette_plays_a_run() {
     let world = World::new();
-    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
-    let (report, _) = world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
+    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"\
+                text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
+    let (report, _) =
+        world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
     assert_eq!(report.ending.text(), "two words");
 }
 
 #[tokio::test]
 async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     let world = World::new();
-    let program = "ToolCall::Wat(```wat\n(check (call $kv.set \"seen\" \"yes\"))\n(check (call $fs.write \"secret/a.txt\" \"x\"))\n(i32.const 0)\n```)";
+    let program = "ToolCall::Wat(```wat\n(check (call $kv.set \"seen\" \"yes\"))\n(check (call \
+                   $fs.write \"secret/a.txt\" \"x\"))\n(i32.const 0)\n```)";
     let model = Scripted::new(&[program, "ToolCall::Response(\"no\")"]);
     let policy = Policy::new(Vec::new(), Vec::new(), vec!["write:secret".parse().unwrap()]);
     let job = world.job("write it");
     let guarded = job.grants.as_ref().clone().guarded(Arc::new(Preflight::new(policy, None)));
-    let (report, events) = world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
+    let (report, events) =
+        world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
     assert_eq!(report.ending.text(), "no");
     let observation = model.asked()[1].last().unwrap().content.clone();
     assert!(
-        observation.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
+        observation.contains(
+            "Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt \
+             (denied by the rule `write:/secret`)"
+        ),
         "{observation}"
     );
     assert!(observation.contains("(line 2: (check (call $fs.write"), "{observation}");
-    assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
-    assert!(
-        events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }))
+    assert_eq!(
+        world.store.state("s").get("seen".to_owned()).await.unwrap(),
+        None,
+        "nothing of it ran"
     );
+    assert!(events.iter().any(|e| matches!(
+        &e.event,
+        Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }
+    )));
 }

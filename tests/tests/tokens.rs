@@ -3,8 +3,17 @@
 //! version as `NAME.py`. All three return the results of the program's examples. `UPDATE=1` updates
 //! the figures in `docs/benchmarks.md`.
 
-#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test prints its figures and what it skips")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test prints its figures and what it skips"
+)]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -25,13 +34,17 @@ fn folder() -> PathBuf {
 }
 
 fn text(name: &str, kind: &str) -> String {
-    std::fs::read_to_string(folder().join(format!("{name}.{kind}"))).unwrap_or_else(|e| panic!("{name}.{kind}: {e}"))
+    std::fs::read_to_string(folder().join(format!("{name}.{kind}")))
+        .unwrap_or_else(|e| panic!("{name}.{kind}: {e}"))
 }
 
 /// Returns the names of the compared programs.
 fn names() -> Vec<String> {
-    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
+    let files = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> =
+        files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
     names.sort();
     assert!(names.len() >= 30, "{} programs", names.len());
     names
@@ -46,7 +59,8 @@ async fn plain_versions_do_the_same() {
         let entry = catalog.get(&name).unwrap();
         let front = entry.source().lines().filter(|line| line.starts_with(";;;"));
         let plain = front.chain([text(&name, "plain.wat").as_str()]).collect::<Vec<_>>().join("\n");
-        let plain = Entry::parse(&plain, Origin::File(folder().join(format!("{name}.plain.wat")))).unwrap();
+        let plain =
+            Entry::parse(&plain, Origin::File(folder().join(format!("{name}.plain.wat")))).unwrap();
         for example in &plain.meta().examples {
             if let Err(fault) = check_example(&world.host, &plain, example).await {
                 wrong.push(format!("{name}: {fault}"));
@@ -94,14 +108,20 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     // A program's own errors have a code. Errors of the Python library are exceptions.
     let same_end = match failed {
         None => expected.code == Code::SUCCESS,
-        Some(code) if Code::from_name(code).is_some() => Code::from_name(code) == Some(expected.code),
+        Some(code) if Code::from_name(code).is_some() => {
+            Code::from_name(code) == Some(expected.code)
+        }
         Some(_) => expected.code != Code::SUCCESS,
     };
     if !same_end {
         return Some(format!("ended with {failed:?}, not {}", expected.code));
     }
-    let results: Vec<String> =
-        found["results"].as_array().unwrap().iter().map(|result| plain(result.as_str().unwrap())).collect();
+    let results: Vec<String> = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| plain(result.as_str().unwrap()))
+        .collect();
     let same = match &expected.results {
         Results::Any => true,
         Results::Exactly(texts) => texts.iter().map(|text| plain(text)).eq(results.iter().cloned()),
@@ -112,9 +132,15 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     if !same {
         return Some(format!("returned {results:?}"));
     }
-    let wrong_file = expected.files.iter().find(|(path, content)| found["files"][path.as_str()] != json!(content));
-    let wrong_key = expected.kv.iter().find(|(key, value)| found["kv"][key.as_str()] != json!(value));
-    wrong_file.or(wrong_key).map(|(name, _)| format!("`{name}` is not as expected afterwards: {found}"))
+    let wrong_file = expected
+        .files
+        .iter()
+        .find(|(path, content)| found["files"][path.as_str()] != json!(content));
+    let wrong_key =
+        expected.kv.iter().find(|(key, value)| found["kv"][key.as_str()] != json!(value));
+    wrong_file
+        .or(wrong_key)
+        .map(|(name, _)| format!("`{name}` is not as expected afterwards: {found}"))
 }
 
 #[test]
@@ -131,8 +157,11 @@ fn python_versions_do_the_same() {
     for name in names() {
         let entry = catalog.get(&name).unwrap();
         // The sandbox confines paths to the workdir, so a program does not check them.
-        let usual = entry.meta().examples.iter().filter(|example| example.expected.code != Code::EACCESS);
-        examples.extend(usual.map(|example| (name.clone(), example.clone(), case(&name, entry, example))));
+        let usual =
+            entry.meta().examples.iter().filter(|example| example.expected.code != Code::EACCESS);
+        examples.extend(
+            usual.map(|example| (name.clone(), example.clone(), case(&name, entry, example))),
+        );
     }
     let cases: Vec<&Json> = examples.iter().map(|(_, _, case)| case).collect();
     child.stdin.take().unwrap().write_all(json!(cases).to_string().as_bytes()).unwrap();
@@ -144,7 +173,8 @@ fn python_versions_do_the_same() {
         .iter()
         .zip(&found)
         .filter_map(|((name, example, _), found)| {
-            difference(example, found).map(|why| format!("{name}, the example at line {}: {why}", example.line))
+            difference(example, found)
+                .map(|why| format!("{name}, the example at line {}: {why}", example.line))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -152,7 +182,9 @@ fn python_versions_do_the_same() {
 
 /// Removes comments, front matter and empty lines from a program.
 fn bare(text: &str, comment: &str) -> String {
-    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(comment));
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(comment));
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -161,11 +193,16 @@ fn the_language_is_short() {
     let catalog = Catalog::built_in();
     let encoding = tiktoken_rs::o200k_base().unwrap();
     let count = |text: &str| encoding.encode_ordinary(text).len();
-    let mut table = String::from("| program | the language | plain WAT | Python |\n|---|---:|---:|---:|\n");
+    let mut table =
+        String::from("| program | the language | plain WAT | Python |\n|---|---:|---:|---:|\n");
     let mut all = [0; 3];
     for name in names() {
         let entry = catalog.get(&name).unwrap();
-        let texts = [bare(entry.source(), ";;"), bare(&text(&name, "plain.wat"), ";;"), bare(&text(&name, "py"), "#")];
+        let texts = [
+            bare(entry.source(), ";;"),
+            bare(&text(&name, "plain.wat"), ";;"),
+            bare(&text(&name, "py"), "#"),
+        ];
         let [lisp, plain, python] = texts.map(|text| count(&text));
         writeln!(table, "| `{name}` | {lisp} | {plain} | {python} |").unwrap();
         all = [all[0] + lisp, all[1] + plain, all[2] + python];
@@ -173,13 +210,20 @@ fn the_language_is_short() {
     let [lisp, plain, python] = all;
     writeln!(table, "| all | {lisp} | {plain} | {python} |").unwrap();
     let percent = |of: usize| (lisp * 1000 / of) as f64 / 10.0;
-    writeln!(table, "| the language in % of it | 100 | {:.1} | {:.1} |", percent(plain), percent(python)).unwrap();
+    writeln!(
+        table,
+        "| the language in % of it | 100 | {:.1} | {:.1} |",
+        percent(plain),
+        percent(python)
+    )
+    .unwrap();
     println!("{table}");
 
     let path = "../docs/benchmarks.md";
     let document = wattle_cases::read(path);
     let from = document.find(SECTION).unwrap() + SECTION.len();
-    let section = document[from..].find("\n## ").map_or(&document[from..], |to| &document[from..from + to]);
+    let section =
+        document[from..].find("\n## ").map_or(&document[from..], |to| &document[from..from + to]);
     let current = section.find("| program |").map_or("", |at| &section[at..]).trim_end();
     wattle_cases::compare(path, &document.replacen(current, table.trim_end(), 1));
     assert!(lisp * 100 <= plain * 25, "more than 25 % of plain WAT:\n{table}");

@@ -16,8 +16,19 @@ use wattle_machine::Ending;
 use wattle_tests::{Scripted, World};
 
 /// The catalog programs of every run.
-const PLAIN: &[&str] =
-    &["help", "shell", "search", "fetch", "web_search", "wattle", "file_issue", "vfs_read", "vfs_write", "done", "run"];
+const PLAIN: &[&str] = &[
+    "help",
+    "shell",
+    "search",
+    "fetch",
+    "web_search",
+    "wattle",
+    "file_issue",
+    "vfs_read",
+    "vfs_write",
+    "done",
+    "run",
+];
 /// The additional programs of a trusted run. Their effects are public and cannot be undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];
 
@@ -49,21 +60,33 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
 #[tokio::test]
 async fn a_plain_run_is_refused_with_the_reason() {
     let world = World::new();
-    for (name, arguments) in [("git", "\"a message\""), ("git", ""), ("publish", ""), ("image", "\"a\", \"b.png\"")] {
+    for (name, arguments) in
+        [("git", "\"a message\""), ("git", ""), ("publish", ""), ("image", "\"a\", \"b.png\"")]
+    {
         let arguments = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
-        let observation = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
-        assert!(observation.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{observation}");
+        let observation =
+            observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})"))
+                .await;
+        assert!(
+            observation.ends_with(&format!("\n{name} not permitted (no exec capability)")),
+            "{observation}"
+        );
     }
     // An inline program is refused too, and so is one that starts another program.
     for (body, words) in [
         ("(ret (git.commit_push? \"x\"))", "\ngit not permitted (no exec capability)"),
-        ("(ret (image.make? \"x\" \"a.png\")) (ret (publish.run?))", "image not permitted (no exec capability)"),
         (
-            "(local $a i32) (local.set $a (str.split? \"x\" \" \")) (each $r (par.map? \"git\" (local.get $a)) (out $r))",
+            "(ret (image.make? \"x\" \"a.png\")) (ret (publish.run?))",
+            "image not permitted (no exec capability)",
+        ),
+        (
+            "(local $a i32) (local.set $a (str.split? \"x\" \" \")) (each $r (par.map? \"git\" \
+             (local.get $a)) (out $r))",
             "git not permitted (no exec capability)",
         ),
     ] {
-        let observation = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
+        let observation =
+            observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
         assert!(observation.contains(words), "{body}: {observation}");
     }
 }
@@ -83,7 +106,8 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
     let observation = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
     assert!(
-        observation.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"),
+        observation
+            .contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"),
         "{observation}"
     );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
@@ -96,7 +120,10 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
         ("\"image\", \"a\", \"b.png\"", "`image.base_url`"),
     ] {
         let observation = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
-        assert!(observation.contains("EACCESS") && observation.contains(setting), "{call}: {observation}");
+        assert!(
+            observation.contains("EACCESS") && observation.contains(setting),
+            "{call}: {observation}"
+        );
     }
 }
 
@@ -108,15 +135,20 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
         &world.host.listing(None, ""),
         wattle_machine::Dialect::Text,
     );
-    let section = prompt.split("# Catalog programs").nth(1).unwrap().split("\n# ").next().unwrap().to_owned();
-    section.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned())).collect()
+    let section =
+        prompt.split("# Catalog programs").nth(1).unwrap().split("\n# ").next().unwrap().to_owned();
+    section
+        .lines()
+        .filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned()))
+        .collect()
 }
 
 /// A new tool must be added to the list of its kind of run.
 #[test]
 fn the_tools_of_both_kinds_of_run() {
     let world = World::new();
-    let (plain, trusted) = (world.job("go"), trusted_job(&world, Arc::new(Messages::default()), None));
+    let (plain, trusted) =
+        (world.job("go"), trusted_job(&world, Arc::new(Messages::default()), None));
     let (of_plain, of_trusted) = (named(&world, &plain), named(&world, &trusted));
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     assert!(of_plain.is_superset(&names(PLAIN)), "{of_plain:?}");
@@ -127,7 +159,8 @@ fn the_tools_of_both_kinds_of_run() {
     assert_eq!(wattle_capability::TRUSTED, TRUSTED);
     for entry in Catalog::built_in().iter() {
         let uses: Vec<&str> = entry.meta().uses.iter().flatten().map(String::as_str).collect();
-        let trusted: Vec<&str> = TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect();
+        let trusted: Vec<&str> =
+            TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect();
         match TRUSTED.contains(&entry.name().as_str()) {
             true => assert_eq!(trusted, [entry.name().as_str()]),
             false => assert!(trusted.is_empty(), "{} uses {trusted:?}", entry.name()),
@@ -172,7 +205,12 @@ fn code(text: &str) -> String {
 
 /// Returns the first use of an API that starts a process or loads code into this one.
 fn starts_a_process(code: &str) -> Option<&'static str> {
-    let allowed = ["std::process::exit", "std::process::ExitCode", "std::process::id", "std::process::Termination"];
+    let allowed = [
+        "std::process::exit",
+        "std::process::ExitCode",
+        "std::process::id",
+        "std::process::Termination",
+    ];
     let bare = allowed.iter().fold(code.to_owned(), |code, name| code.replace(name, ""));
     let marks = [
         "std::process",
@@ -206,13 +244,17 @@ fn only_the_git_broker_starts_a_process() {
     }
     let broker = root().join("capability/src/git");
     let mut files = Vec::new();
-    for package in ["rt", "agent/machine", "capability", "shell", "catalog", "agent", "eval", "server", "cli"] {
+    for package in
+        ["rt", "agent/machine", "capability", "shell", "catalog", "agent", "eval", "server", "cli"]
+    {
         sources(&root().join(package).join("src"), ".rs", &mut files);
     }
     assert!(files.len() > 150, "only {} files were found", files.len());
     let (mut wrong, mut by_the_broker) = (Vec::new(), 0);
     for file in files {
-        let Some(mark) = starts_a_process(&code(&std::fs::read_to_string(&file).unwrap())) else { continue };
+        let Some(mark) = starts_a_process(&code(&std::fs::read_to_string(&file).unwrap())) else {
+            continue;
+        };
         match file.starts_with(&broker) {
             true => by_the_broker += 1,
             false => wrong.push(format!("{}: {mark}", file.display())),
@@ -233,14 +275,19 @@ fn every_threat_names_tests_that_exist() {
         .flat_map(|file| {
             let text = std::fs::read_to_string(file).unwrap();
             let names = text.match_indices("fn ").map(|(at, _)| {
-                text[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+                text[at + 3..]
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect::<String>()
             });
             names.collect::<Vec<_>>()
         })
         .collect();
     let rows: Vec<Vec<&str>> = text
         .lines()
-        .filter(|line| line.starts_with("| ") && !line.starts_with("| threat") && !line.starts_with("| ---"))
+        .filter(|line| {
+            line.starts_with("| ") && !line.starts_with("| threat") && !line.starts_with("| ---")
+        })
         .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
         .filter(|row: &Vec<&str>| row.len() == 4)
         .collect();

@@ -231,7 +231,8 @@ impl Serialize for Dollars {
 
 impl<'de> Deserialize<'de> for Dollars {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(f64::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not an amount of dollars"))
+        Self::new(f64::deserialize(deserializer)?)
+            .ok_or_else(|| serde::de::Error::custom("not an amount of dollars"))
     }
 }
 

@@ -131,8 +131,10 @@ impl ProgramFunction {
                 schema.insert("description".to_owned(), json!(description));
             }
             // A default is a value: a shortened one would be wrong, so it is left out.
-            if let Some(default) =
-                param.default.as_ref().filter(|default| one_line(default, MAX_DESCRIPTION) == **default)
+            if let Some(default) = param
+                .default
+                .as_ref()
+                .filter(|default| one_line(default, MAX_DESCRIPTION) == **default)
             {
                 schema.insert("default".to_owned(), param.kind.value(default));
             }
@@ -143,28 +145,37 @@ impl ProgramFunction {
             self.params.iter().map(property).collect(),
             required.map(|param| Value::from(param.name.as_str())).collect(),
         );
-        FunctionTool { name: self.name(), description: one_line(&self.description, MAX_DESCRIPTION), parameters }
+        FunctionTool {
+            name: self.name(),
+            description: one_line(&self.description, MAX_DESCRIPTION),
+            parameters,
+        }
     }
 }
 
 /// Returns the functions that a model is offered: one for each listed program, `wat` for inline
 /// programs, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
-    let offered = programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
+    let offered =
+        programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
     let mut tools: Vec<FunctionTool> = Vec::new();
     for tool in offered.map(ProgramFunction::tool) {
         if !tools.iter().any(|known| known.name == tool.name) {
             tools.push(tool);
         }
     }
-    tools.extend(programs.iter().any(|program| program.offer == Offer::Unlisted).then(catalog_tool));
+    tools
+        .extend(programs.iter().any(|program| program.offer == Offer::Unlisted).then(catalog_tool));
     tools.extend([wat_tool(), done_tool()]);
     tools
 }
 
 fn wat_tool() -> FunctionTool {
     let properties = [
-        ("body", json!({"type": "string", "description": "The program's body, over as many lines as it takes"})),
+        (
+            "body",
+            json!({"type": "string", "description": "The program's body, over as many lines as it takes"}),
+        ),
         (
             "args",
             json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments: (arg 0), (arg 1) …"}),
@@ -178,7 +189,8 @@ fn wat_tool() -> FunctionTool {
 }
 
 fn done_tool() -> FunctionTool {
-    let result = json!({"type": "string", "description": "The final answer, in the user's language"});
+    let result =
+        json!({"type": "string", "description": "The final answer, in the user's language"});
     FunctionTool {
         name: DONE.to_owned(),
         description: "End with the final answer".to_owned(),
@@ -189,7 +201,10 @@ fn done_tool() -> FunctionTool {
 fn catalog_tool() -> FunctionTool {
     let properties = [
         ("name", json!({"type": "string", "description": "The program's name"})),
-        ("args", json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments in order"})),
+        (
+            "args",
+            json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments in order"}),
+        ),
     ];
     FunctionTool {
         name: CATALOG.to_owned(),

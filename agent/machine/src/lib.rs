@@ -51,7 +51,11 @@ pub use machine::step;
 pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
-pub use parts::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+pub use parts::{
+    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
+};
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
-pub use state::{Ask, Bound, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};
+pub use state::{
+    Ask, Bound, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State,
+};

@@ -14,8 +14,8 @@ use crate::{
     observation::{self, Output},
     prompt,
     state::{
-        Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
-        RetryReason, State, Turn,
+        Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose,
+        Repeated, RetryReason, State, Turn,
     },
 };
 
@@ -49,9 +49,15 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
     let phase = std::mem::replace(&mut state.phase, Phase::Ended);
     let effects = match (phase, input) {
         (Phase::Ended, _) => Vec::new(),
-        (phase, Input::Cancel { reason }) => state.abort_pending_calls(&phase, Ending::cancelled(&reason)),
-        (phase, Input::Expired { limit_ms }) => state.abort_pending_calls(&phase, Ending::expired(limit_ms)),
-        (phase, Input::Failed(message)) => state.abort_pending_calls(&phase, Ending::failed(&message)),
+        (phase, Input::Cancel { reason }) => {
+            state.abort_pending_calls(&phase, Ending::cancelled(&reason))
+        }
+        (phase, Input::Expired { limit_ms }) => {
+            state.abort_pending_calls(&phase, Ending::expired(limit_ms))
+        }
+        (phase, Input::Failed(message)) => {
+            state.abort_pending_calls(&phase, Ending::failed(&message))
+        }
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
@@ -103,9 +109,10 @@ impl State {
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
         effects.extend(match (turn.purpose, parsed.intent) {
-            (_, _) if is_truncated && turn.attempt < self.settings.max_retries => {
-                self.retry(Turn { retry_reason: Some(RetryReason::Truncated), ..turn }, TRUNCATED.to_owned())
-            }
+            (_, _) if is_truncated && turn.attempt < self.settings.max_retries => self.retry(
+                Turn { retry_reason: Some(RetryReason::Truncated), ..turn },
+                TRUNCATED.to_owned(),
+            ),
             (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
             (Purpose::Conclude, intent) => self.conclude(parsed.message, parsed.thought, intent),
             (_, Intent::Answer(text)) => {
@@ -118,9 +125,18 @@ impl State {
             (_, Intent::Calls(planned)) => match self.over_budget() {
                 Some(ending) => self.end(ending),
                 None => {
-                    let planned =
-                        if is_truncated { planned.into_iter().map(PlannedCall::truncated).collect() } else { planned };
-                    self.execute(turn, parsed.message, parsed.thought.as_deref(), planned, parsed.notes)
+                    let planned = if is_truncated {
+                        planned.into_iter().map(PlannedCall::truncated).collect()
+                    } else {
+                        planned
+                    };
+                    self.execute(
+                        turn,
+                        parsed.message,
+                        parsed.thought.as_deref(),
+                        planned,
+                        parsed.notes,
+                    )
                 }
             },
         });
@@ -137,13 +153,24 @@ impl State {
         notes: Vec<String>,
         executions: Vec<Execution>,
     ) -> Vec<Effect> {
-        if let ([PlannedCall { call: Call::Wat { body, args }, refused: None }], [Execution::Rejected { diagnostic }]) =
-            (planned.as_slice(), executions.as_slice())
+        if let (
+            [PlannedCall { call: Call::Wat { body, args }, refused: None }],
+            [Execution::Rejected { diagnostic }],
+        ) = (planned.as_slice(), executions.as_slice())
             && turn.attempt < self.settings.max_retries
         {
-            let failed =
-                FailedProgram { answer, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
-            let turn = Turn { purpose: Purpose::Repair, failed_program: Some(failed), retry_reason: None, ..turn };
+            let failed = FailedProgram {
+                answer,
+                body: body.clone(),
+                args: args.clone(),
+                diagnostic: diagnostic.clone(),
+            };
+            let turn = Turn {
+                purpose: Purpose::Repair,
+                failed_program: Some(failed),
+                retry_reason: None,
+                ..turn
+            };
             return self.retry(turn, diagnostic.clone());
         }
         self.finish_step(answer, &planned, &notes, executions)
@@ -172,7 +199,8 @@ impl State {
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
         let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
-            let described = self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
+            let described =
+                self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
             Effect::Emit(Event::ToolStart {
                 step,
                 call: number,
@@ -232,17 +260,26 @@ impl State {
             outputs.push(output);
         }
         let times = self.repeated(planned, &outputs);
-        for (plan, output) in
-            planned.iter().zip(&mut outputs).filter(|(plan, output)| output.success && self.is_silent(plan))
+        for (plan, output) in planned
+            .iter()
+            .zip(&mut outputs)
+            .filter(|(plan, output)| output.success && self.is_silent(plan))
         {
             *output = Output::silent(plan.call.label());
         }
         let warning = (times >= WARN_REPETITIONS).then(|| prompt::repeated(times, MAX_REPETITIONS));
-        let escaped = !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
+        let escaped =
+            !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
         let notes: Vec<String> = notes.iter().cloned().chain(warning).chain(escaped).collect();
-        self.conversation.extend(self.dialect.observation(&self.nonce, self.steps, answer, &outputs, &notes));
+        self.conversation.extend(self.dialect.observation(
+            &self.nonce,
+            self.steps,
+            answer,
+            &outputs,
+            &notes,
+        ));
         effects.extend(match final_answer {
             Some(text) => {
                 self.conversation.push(Message::assistant(text.as_str()));
@@ -275,7 +312,12 @@ impl State {
     }
 
     /// Ends the run with the answer of the forced last turn. Calls are no longer run.
-    fn conclude(&mut self, answer: Message, thought: Option<String>, intent: Intent) -> Vec<Effect> {
+    fn conclude(
+        &mut self,
+        answer: Message,
+        thought: Option<String>,
+        intent: Intent,
+    ) -> Vec<Effect> {
         let text = match intent {
             Intent::Answer(text) => text,
             Intent::Calls(_) => match thought {
@@ -284,7 +326,8 @@ impl State {
             },
         };
         // In the session's next turn an endpoint would reject a call that has no result.
-        let answer = if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
+        let answer =
+            if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
         self.conversation.push(answer);
         self.end(Ending::Exhausted { text, bound: Bound::Steps })
     }
@@ -292,8 +335,10 @@ impl State {
     /// Asks again after an empty answer, unless the step's retries are used up.
     fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
-            return self
-                .retry(Turn { retry_reason: Some(RetryReason::Empty), ..turn }, "the answer was empty".to_owned());
+            return self.retry(
+                Turn { retry_reason: Some(RetryReason::Empty), ..turn },
+                "the answer was empty".to_owned(),
+            );
         }
         match (turn.failed_program, turn.purpose) {
             (Some(FailedProgram { answer, body, args, diagnostic }), _) => {
@@ -301,7 +346,8 @@ impl State {
                 self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
             }
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
-            (None, _) => self.end(Ending::failed("the model returned an empty answer, and so did every retry")),
+            (None, _) => self
+                .end(Ending::failed("the model returned an empty answer, and so did every retry")),
         }
     }
 
@@ -335,8 +381,11 @@ impl State {
             opening.content = self.announce_nonce(&opening.content);
         }
         if let Some(failed) = &turn.failed_program {
-            let request = prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
-            messages.extend(self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)));
+            let request =
+                prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
+            messages.extend(
+                self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)),
+            );
         }
         if turn.purpose == Purpose::Conclude {
             self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
@@ -358,7 +407,8 @@ impl State {
     /// nonce comes after the prompt and the history, those are the same bytes in every run of a
     /// session.
     fn announce_nonce(&self, message: &str) -> String {
-        let (message, announcement) = (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
+        let (message, announcement) =
+            (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
         let escaped = if self.opens_escaped { prompt::ESCAPED_BEFORE } else { "" };
         format!("{message}\n\n{announcement}{escaped}")
     }
@@ -382,18 +432,23 @@ impl State {
     /// Returns the ending if the run has used up its tokens or its money.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
-        let cost = self.settings.max_cost.filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
+        let cost = self
+            .settings
+            .max_cost
+            .filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
         tokens.map(Ending::out_of_tokens).or_else(|| cost.map(Ending::out_of_money))
     }
 
     fn thinking(&self, thought: Option<&str>) -> Vec<Effect> {
-        let event = |content: &str| Event::Thinking { step: self.steps + 1, content: content.to_owned() };
+        let event =
+            |content: &str| Event::Thinking { step: self.steps + 1, content: content.to_owned() };
         thought.map(event).map(Effect::Emit).into_iter().collect()
     }
 
     /// Ends the run from outside. Calls that are still running are reported as failed.
     fn abort_pending_calls(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
-        let planned = if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };
+        let planned =
+            if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };
         let closed = planned.iter().zip(1..).map(|(plan, number)| {
             Effect::Emit(Event::ToolResult {
                 step: self.steps + 1,
@@ -432,21 +487,33 @@ impl State {
 impl Ending {
     fn cancelled(reason: &str) -> Self {
         let reason = reason.trim();
-        let text =
-            if reason.is_empty() { "stopped: cancelled".to_owned() } else { format!("stopped: cancelled ({reason})") };
+        let text = if reason.is_empty() {
+            "stopped: cancelled".to_owned()
+        } else {
+            format!("stopped: cancelled ({reason})")
+        };
         Self::Cancelled { text }
     }
 
     fn expired(limit_ms: u64) -> Self {
-        Self::Exhausted { text: format!("stopped: reached timeout ({limit_ms} ms)"), bound: Bound::Time }
+        Self::Exhausted {
+            text: format!("stopped: reached timeout ({limit_ms} ms)"),
+            bound: Bound::Time,
+        }
     }
 
     fn out_of_steps(max_steps: u32) -> Self {
-        Self::Exhausted { text: format!("stopped: reached max_steps ({max_steps})"), bound: Bound::Steps }
+        Self::Exhausted {
+            text: format!("stopped: reached max_steps ({max_steps})"),
+            bound: Bound::Steps,
+        }
     }
 
     fn out_of_tokens(bound: u64) -> Self {
-        Self::Exhausted { text: format!("stopped: reached max_tokens_total ({bound})"), bound: Bound::Tokens }
+        Self::Exhausted {
+            text: format!("stopped: reached max_tokens_total ({bound})"),
+            bound: Bound::Tokens,
+        }
     }
 
     fn out_of_money(bound: Dollars) -> Self {
@@ -454,11 +521,16 @@ impl Ending {
     }
 
     fn repeated(times: u32) -> Self {
-        Self::Exhausted { text: format!("stopped: the same call was repeated {times} times"), bound: Bound::Repetition }
+        Self::Exhausted {
+            text: format!("stopped: the same call was repeated {times} times"),
+            bound: Bound::Repetition,
+        }
     }
 
     fn failed(message: &str) -> Self {
         let message = message.trim();
-        Self::Failed { message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)) }
+        Self::Failed {
+            message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)),
+        }
     }
 }

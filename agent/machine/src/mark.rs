@@ -105,7 +105,11 @@ impl TryFrom<String> for Nonce {
 
     fn try_from(text: String) -> Result<Self, String> {
         let is_one = text.len() == LENGTH && text.bytes().all(|byte| LETTERS.contains(&byte));
-        if is_one { Ok(Self(text)) } else { Err(format!("a nonce has {LENGTH} letters and digits, not {text:?}")) }
+        if is_one {
+            Ok(Self(text))
+        } else {
+            Err(format!("a nonce has {LENGTH} letters and digits, not {text:?}"))
+        }
     }
 }
 
@@ -155,9 +159,13 @@ fn looks_like_mark(opening: char, rest: &str) -> bool {
     match fold(opening) {
         Some('[') => WORDS.iter().any(|word| {
             let after = after_word(rest, word);
-            after.is_some_and(|after| !after.chars().find_map(fold).is_some_and(|c| c.is_ascii_alphabetic()))
+            after.is_some_and(|after| {
+                !after.chars().find_map(fold).is_some_and(|c| c.is_ascii_alphabetic())
+            })
         }),
-        Some('<') => is_named_turn(rest) || TURNS.iter().any(|word| after_word(rest, word).is_some()),
+        Some('<') => {
+            is_named_turn(rest) || TURNS.iter().any(|word| after_word(rest, word).is_some())
+        }
         _ => false,
     }
 }
@@ -181,7 +189,8 @@ fn is_named_turn(rest: &str) -> bool {
 /// Returns the text after `word`, if `text` begins with it. Ignores case, look-alikes, invisible
 /// characters, and whitespace and backslashes before the word.
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    let mut rest = text.trim_start_matches(|c: char| c == '\\' || c.is_whitespace() || fold(c).is_none());
+    let mut rest =
+        text.trim_start_matches(|c: char| c == '\\' || c.is_whitespace() || fold(c).is_none());
     for wanted in word.chars() {
         rest = rest.trim_start_matches(|c: char| fold(c).is_none());
         let c = rest.chars().next()?;
@@ -197,9 +206,14 @@ fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 /// ends and control characters become spaces, invisible characters are removed, and marks are
 /// escaped.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
-    let visible: String = text.chars().filter(|c| c.is_whitespace() || c.is_control() || fold(*c).is_some()).collect();
-    let words: Vec<&str> =
-        visible.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let visible: String = text
+        .chars()
+        .filter(|c| c.is_whitespace() || c.is_control() || fold(*c).is_some())
+        .collect();
+    let words: Vec<&str> = visible
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
     let line = words.join(" ");
     let truncated = match line.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
@@ -291,7 +305,9 @@ mod tests {
     #[test]
     fn long_texts_are_escaped_in_linear_time() {
         let started = std::time::Instant::now();
-        for part in ["[", "[\u{200b}", "[ ", "[\\", "k", "k\u{200b}", "<|", "<|a", "[note", "\u{200b}"] {
+        for part in
+            ["[", "[\u{200b}", "[ ", "[\\", "k", "k\u{200b}", "<|", "<|a", "[note", "\u{200b}"]
+        {
             let text = part.repeat(100_000);
             assert!(escape_marks(&text, Some(&nonce())).len() >= text.len());
         }

@@ -19,7 +19,8 @@ pub(crate) struct Output {
 impl Output {
     /// Returns the output of a call whose results are not added to the conversation.
     pub(crate) fn silent(label: &str) -> Self {
-        let text = Excerpt::of(&format!("(done; the results of `{label}` are not shown)"), usize::MAX);
+        let text =
+            Excerpt::of(&format!("(done; the results of `{label}` are not shown)"), usize::MAX);
         Self { success: true, text, warnings: Vec::new(), fixes: Vec::new() }
     }
 
@@ -38,7 +39,9 @@ pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
             (false, format!("the program does not compile:\n{diagnostic}"), Vec::new())
         }
         Execution::Refused { reason } => (false, reason.clone(), Vec::new()),
-        Execution::Stopped { reason, results, .. } => (false, reason.clone() + &results_so_far(results), Vec::new()),
+        Execution::Stopped { reason, results, .. } => {
+            (false, reason.clone() + &results_so_far(results), Vec::new())
+        }
     };
     Output { success, text: Excerpt::of(&text, limit), warnings, fixes: execution.fixes().to_vec() }
 }
@@ -104,7 +107,11 @@ fn failure_text(failure: &Failure) -> String {
 
 /// Renders the results that a program had printed before it failed.
 fn results_so_far(results: &[String]) -> String {
-    if results.is_empty() { String::new() } else { format!("\nprinted before that:\n{}", results.join("\n")) }
+    if results.is_empty() {
+        String::new()
+    } else {
+        format!("\nprinted before that:\n{}", results.join("\n"))
+    }
 }
 
 /// A text within a limit: complete, or only its head and its tail.
@@ -147,7 +154,11 @@ impl Excerpt {
         match self.omission() {
             None => head.into_owned(),
             Some(omission) => {
-                format!("{head}\n{}\n{}", nonce.note(&format!("… {omission} …")), escape_marks(&self.tail, Some(nonce)))
+                format!(
+                    "{head}\n{}\n{}",
+                    nonce.note(&format!("… {omission} …")),
+                    escape_marks(&self.tail, Some(nonce))
+                )
             }
         }
     }
@@ -161,8 +172,8 @@ impl Excerpt {
     fn omission(&self) -> Option<String> {
         let (omitted, length) = self.omitted?;
         Some(format!(
-            "{omitted} of {length} characters left out: print less, or a part at a time with $str.slice, or run the next program on \
-             the data without printing all of it"
+            "{omitted} of {length} characters left out: print less, or a part at a time with \
+             $str.slice, or run the next program on the data without printing all of it"
         ))
     }
 }

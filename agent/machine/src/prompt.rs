@@ -32,7 +32,9 @@ pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 /// ```
 pub fn system_prompt(parts: &PromptParts) -> String {
     let mut prompt = String::new();
-    if let Some(preamble) = parts.preamble.as_deref().map(str::trim).filter(|preamble| !preamble.is_empty()) {
+    if let Some(preamble) =
+        parts.preamble.as_deref().map(str::trim).filter(|preamble| !preamble.is_empty())
+    {
         _ = writeln!(prompt, "{preamble}\n");
     }
     let (answering, listed, example) = match parts.dialect {
@@ -64,7 +66,8 @@ fn volatile(parts: &PromptParts) -> String {
 
 fn limits(limits: &Limits) -> String {
     format!(
-        "- Bounds: {} MiB of memory, {} s a program; output over {} characters is cut in the middle.\n",
+        "- Bounds: {} MiB of memory, {} s a program; output over {} characters is cut in the \
+         middle.\n",
         limits.memory_mib, limits.program_secs, limits.observation_limit
     )
 }
@@ -97,7 +100,9 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
     }
     match section.as_str() {
         "" => section,
-        section => format!("# Host functions\nThey return a string unless → says otherwise.\n{section}"),
+        section => {
+            format!("# Host functions\nThey return a string unless → says otherwise.\n{section}")
+        }
     }
 }
 
@@ -113,7 +118,11 @@ fn programs(programs: &[ProgramLine], more: usize) -> String {
         }
         more => format!("… and {more} more: calling an unknown name lists the nearest ones\n"),
     };
-    if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}{rest}") }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("# Catalog programs (? may be left out)\n{lines}{rest}")
+    }
 }
 
 /// Explains how to find the catalog programs that have no function.
@@ -121,7 +130,10 @@ fn more_functions(more: usize) -> String {
     match more {
         0 => String::new(),
         more => {
-            format!("There are {more} more programs: `help` finds them by words, `catalog` calls one by its name.\n")
+            format!(
+                "There are {more} more programs: `help` finds them by words, `catalog` calls one \
+                 by its name.\n"
+            )
         }
     }
 }
@@ -151,7 +163,8 @@ fn program_line(program: &ProgramLine) -> String {
 }
 
 fn codes(parts: &PromptParts) -> String {
-    let codes: Vec<String> = parts.codes.iter().map(|code| format!("{} {}", code.name, code.meaning)).collect();
+    let codes: Vec<String> =
+        parts.codes.iter().map(|code| format!("{} {}", code.name, code.meaning)).collect();
     if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
 }
 
@@ -161,7 +174,11 @@ fn withheld(withheld: &[Withheld]) -> String {
         why => format!("{capability} ({why})"),
     };
     let lines: Vec<String> = withheld.iter().map(line).collect();
-    if lines.is_empty() { String::new() } else { format!("# Not granted: do not try\n{}\n", lines.join("; ")) }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("# Not granted: do not try\n{}\n", lines.join("; "))
+    }
 }
 
 /// Maximum length of a failed program and of its diagnostic in a request, in characters.
@@ -170,11 +187,13 @@ const REPAIR_LIMIT: usize = 12_000;
 /// Returns the request to correct a program that does not compile.
 pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &str) -> String {
     let width = body.lines().count().to_string().len();
-    let numbered = body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
-        _ = writeln!(text, "{number:>width$} | {line}");
-        text
-    });
-    let (numbered, diagnostic) = (Excerpt::of(&numbered, REPAIR_LIMIT), Excerpt::of(diagnostic.trim(), REPAIR_LIMIT));
+    let numbered =
+        body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
+            _ = writeln!(text, "{number:>width$} | {line}");
+            text
+        });
+    let (numbered, diagnostic) =
+        (Excerpt::of(&numbered, REPAIR_LIMIT), Excerpt::of(diagnostic.trim(), REPAIR_LIMIT));
     let is_escaped = numbered.has_marks(nonce) || diagnostic.has_marks(nonce);
     format!(
         "{} With line numbers it is:\n\n{}\n{}\n\n{}",
@@ -182,9 +201,14 @@ pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &s
         numbered.escaped(nonce),
         diagnostic.escaped(nonce),
         nonce.note(&format!(
-            "Answer with {}: the whole corrected program, without line numbers{}, and its arguments.",
+            "Answer with {}: the whole corrected program, without line numbers{}, and its \
+             arguments.",
             dialect.wat(),
-            if is_escaped { " and without those backslashes after `[` that you did not write" } else { "" }
+            if is_escaped {
+                " and without those backslashes after `[` that you did not write"
+            } else {
+                ""
+            }
         ))
     )
 }
@@ -192,8 +216,8 @@ pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &s
 /// Returns the request for the final answer, for a run that has used up its steps.
 pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
-        "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with {}: say what you found out, and \
-         what is missing.",
+        "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with \
+         {}: say what you found out, and what is missing.",
         dialect.done()
     )
 }
@@ -201,19 +225,21 @@ pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
 /// Returns the warning about a call that is repeated without effect.
 pub(crate) fn repeated(times: u32, limit: u32) -> String {
     format!(
-        "you made this call {times} times in a row and got the same result: do something else, or answer with what you have; \
-         the run ends at the {limit}th time"
+        "you made this call {times} times in a row and got the same result: do something else, or \
+         answer with what you have; the run ends at the {limit}th time"
     )
 }
 
 /// The request after a truncated answer.
-pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was not used. Answer again, much \
-                                     shorter: think less, write a shorter program, or do it in several steps.";
+pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was \
+                                           not used. Answer again, much shorter: think less, \
+                                           write a shorter program, or do it in several steps.";
 
 /// The note on escaped marks in an observation.
-pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with a backslash after its `[`; the data \
-                                  itself is unchanged";
+pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \
+                                  a backslash after its `[`; the data itself is unchanged";
 
 /// The note on escaped marks before the run's first step: in the user's message and in earlier
 /// turns.
-pub(crate) const ESCAPED_BEFORE: &str = " Marks with a backslash above are of earlier runs, or data.";
+pub(crate) const ESCAPED_BEFORE: &str =
+    " Marks with a backslash above are of earlier runs, or data.";

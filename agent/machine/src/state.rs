@@ -43,7 +43,8 @@ pub struct State {
 impl State {
     /// Creates a run that waits for [`Input::Begin`].
     pub fn new(setup: Setup) -> Self {
-        let (mut conversation, mut opens_escaped) = (Vec::with_capacity(setup.history.len() + 1), false);
+        let (mut conversation, mut opens_escaped) =
+            (Vec::with_capacity(setup.history.len() + 1), false);
         conversation.push(Message::system(setup.system));
         // Earlier turns are data: marks in them, genuine or not, do not belong to this run.
         for mut message in setup.dialect.translate(setup.history) {

@@ -1,7 +1,13 @@
 //! Reads every answer of the data files and compares it with the expected reading; `UPDATE=1`
 //! updates the readings.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use std::fmt::Write as _;
 
@@ -18,7 +24,11 @@ fn cases(text: &str) -> (String, Vec<Case>) {
     let preamble = parts.next().unwrap_or_default().to_owned();
     let cases = parts.map(|part| {
         let (name, rest) = part.split_once('\n').expect("a case has a name and a text");
-        let at = if rest.starts_with("==> ") { 0 } else { rest.find("\n==> ").expect("a case has a reading") + 1 };
+        let at = if rest.starts_with("==> ") {
+            0
+        } else {
+            rest.find("\n==> ").expect("a case has a reading") + 1
+        };
         let answer = rest[..at].strip_suffix('\n').unwrap_or("").to_owned();
         Case { name: name.to_owned(), answer }
     });
@@ -31,8 +41,11 @@ fn decode(answer: &str) -> String {
 
 fn show(reading: &Reading) -> String {
     let mut shown = format!("==> {}", reading.to_json());
-    let notes: Vec<String> =
-        reading.notes.iter().map(|note| serde_json::to_value(note).unwrap().as_str().unwrap().to_owned()).collect();
+    let notes: Vec<String> = reading
+        .notes
+        .iter()
+        .map(|note| serde_json::to_value(note).unwrap().as_str().unwrap().to_owned())
+        .collect();
     if !notes.is_empty() {
         write!(shown, "\n!!! {}", notes.join(", ")).unwrap();
     }

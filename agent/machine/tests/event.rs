@@ -1,6 +1,12 @@
 //! The serialised form of events.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use wattle_machine::{Envelope, Event, Source, Stop, Usage};
 
@@ -8,7 +14,10 @@ use wattle_machine::{Envelope, Event, Source, Stop, Usage};
 fn each_event_has_its_type_and_fields() {
     let usage = Usage { prompt: 3, completion: 2, cached: 1, cost: None };
     let cases = [
-        (Event::Thinking { step: 1, content: "hm".into() }, r#"{"type":"thinking","step":1,"content":"hm"}"#),
+        (
+            Event::Thinking { step: 1, content: "hm".into() },
+            r#"{"type":"thinking","step":1,"content":"hm"}"#,
+        ),
         (Event::Delta { step: 1, text: "a".into() }, r#"{"type":"delta","step":1,"text":"a"}"#),
         (
             Event::ToolStart {
@@ -41,17 +50,29 @@ fn each_event_has_its_type_and_fields() {
             r#"{"type":"retry","step":2,"attempt":1,"error":"e"}"#,
         ),
         (
-            Event::Response { text: "t".into(), session_id: None, steps: 2, usage, stop: Stop::MaxSteps },
+            Event::Response {
+                text: "t".into(),
+                session_id: None,
+                steps: 2,
+                usage,
+                stop: Stop::MaxSteps,
+            },
             r#"{"type":"response","text":"t","session_id":null,"steps":2,"usage":{"prompt":3,"completion":2,"cached":1},"stop":"max_steps"}"#,
         ),
         (Event::Error { message: "error: m".into() }, r#"{"type":"error","message":"error: m"}"#),
     ];
     for (event, expected) in cases {
         assert_eq!(serde_json::to_string(&event).unwrap(), expected);
-        let envelope =
-            Envelope { run_id: "r".into(), root_run_id: "q".into(), seq: u64::MAX, ts: 1_700_000_000_000, event };
+        let envelope = Envelope {
+            run_id: "r".into(),
+            root_run_id: "q".into(),
+            seq: u64::MAX,
+            ts: 1_700_000_000_000,
+            event,
+        };
         let written = serde_json::to_string(&envelope).unwrap();
-        let head = r#"{"run_id":"r","root_run_id":"q","seq":18446744073709551615,"ts":1700000000000,"#;
+        let head =
+            r#"{"run_id":"r","root_run_id":"q","seq":18446744073709551615,"ts":1700000000000,"#;
         assert_eq!(written, format!("{head}{}", &expected[1..]));
         assert_eq!(serde_json::from_str::<Envelope>(&written).unwrap(), envelope);
     }

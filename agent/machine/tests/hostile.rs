@@ -1,6 +1,12 @@
 //! Reads very large texts, which need a linear reader, and random texts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use proptest::prelude::*;
 use wattle_machine::{Action, Reading, read};
@@ -46,11 +52,18 @@ fn a_megabyte_of_anything_has_an_action() {
         "'",
         "\\",
     ] {
-        for before in
-            ["", "ToolCall::Catalog(", "ToolCall::Wat(```wat\n", "ToolCall::Wat(~~~~\n(", "ToolCall::Response(\"\"\""]
-        {
+        for before in [
+            "",
+            "ToolCall::Catalog(",
+            "ToolCall::Wat(```wat\n",
+            "ToolCall::Wat(~~~~\n(",
+            "ToolCall::Response(\"\"\"",
+        ] {
             let text = format!("{before}{} x", repeated(piece, MIB));
-            assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{before}{piece}");
+            assert!(
+                strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()),
+                "{before}{piece}"
+            );
         }
     }
 }
@@ -118,9 +131,13 @@ fn unclosed_text_has_an_action() {
         "<b>",
     ];
     for piece in pieces {
-        for before in
-            ["", "ToolCall::Wat(```wat\n", "ToolCall::Catalog(\"a\", ", "ToolCall::Response(\"\"\"", "<think>"]
-        {
+        for before in [
+            "",
+            "ToolCall::Wat(```wat\n",
+            "ToolCall::Catalog(\"a\", ",
+            "ToolCall::Response(\"\"\"",
+            "<think>",
+        ] {
             let text = format!("{before}{}", repeated(piece, MIB / 32));
             let reading = read(&text);
             let longest = strings(&reading).into_iter().map(str::len).max().unwrap_or(0);

@@ -1,11 +1,17 @@
 //! Properties that hold for every run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer, OnMaxSteps, Purpose, Ran, Settings,
-    Setup, State, Usage, step,
+    Call, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer, OnMaxSteps,
+    Purpose, Ran, Settings, Setup, State, Usage, step,
 };
 
 fn answer() -> impl Strategy<Value = Input> {
@@ -156,7 +162,8 @@ fn a_repaired_program_replaces_the_failed_one() {
 fn a_repaired_program_without_arguments_keeps_those_of_the_failed_one() {
     let (state, _) = step(State::new(Setup::default()), Input::Begin { message: "go".into() });
     let (state, _) = step(state, model("ToolCall::Wat(```wat\n(broken)\n```, \"a\")"));
-    let (state, _) = step(state, Input::Executed(vec![Execution::Rejected { diagnostic: "error".into() }]));
+    let (state, _) =
+        step(state, Input::Executed(vec![Execution::Rejected { diagnostic: "error".into() }]));
     let (_, effects) = step(state, model("```wat\n(repaired)\n```"));
     let calls = vec![Call::Wat { body: "(repaired)".into(), args: vec!["a".into()] }];
     assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls }));

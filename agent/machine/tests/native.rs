@@ -1,14 +1,20 @@
 //! Reads function calls as models and servers write them, in both dialects. The cases are in
 //! `functions/`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Offer, Param, ParamKind,
-    ProgramFunction, Ran, Role, Setup, State, function_tools, step,
+    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Offer,
+    Param, ParamKind, ProgramFunction, Ran, Role, Setup, State, function_tools, step,
 };
 
 fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFunction {
@@ -41,7 +47,11 @@ fn programs() -> Vec<ProgramFunction> {
         program("quiet", &[("x", Text, Some(""))]),
         program(
             "search_text",
-            &[("pattern", Text, None), ("max", Integer, Some("10")), ("deep", Boolean, Some("false"))],
+            &[
+                ("pattern", Text, None),
+                ("max", Integer, Some("10")),
+                ("deep", Boolean, Some("false")),
+            ],
         ),
     ]
 }
@@ -55,11 +65,16 @@ fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
 
 fn shown(call: &Call) -> String {
     match call {
-        Call::Wat { body, args } => {
-            [format!("wat: {body}")].into_iter().chain(args.iter().cloned()).collect::<Vec<_>>().join(" | ")
-        }
+        Call::Wat { body, args } => [format!("wat: {body}")]
+            .into_iter()
+            .chain(args.iter().cloned())
+            .collect::<Vec<_>>()
+            .join(" | "),
         Call::Catalog { name, args } => {
-            format!("{name}({})", args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", "))
+            format!(
+                "{name}({})",
+                args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", ")
+            )
         }
     }
 }
@@ -106,13 +121,20 @@ fn calls_in_the_text_are_read_in_both_dialects() {
     assert!(cases.len() >= 30, "{} cases", cases.len());
     for (text, expected) in cases {
         for dialect in [Dialect::Native, Dialect::Text] {
-            let (state, effects) = answered(dialect, ModelAnswer { text: text.clone(), ..ModelAnswer::default() });
+            let (state, effects) =
+                answered(dialect, ModelAnswer { text: text.clone(), ..ModelAnswer::default() });
             // The text dialect makes one call at a time.
-            let expected = if dialect == Dialect::Text { expected.split(" + ").next().unwrap() } else { &expected };
+            let expected = if dialect == Dialect::Text {
+                expected.split(" + ").next().unwrap()
+            } else {
+                &expected
+            };
             if read(&effects) != expected {
-                writeln!(wrong, "{dialect:?}: {text}\n  {}\n  expected {expected}", read(&effects)).unwrap();
+                writeln!(wrong, "{dialect:?}: {text}\n  {}\n  expected {expected}", read(&effects))
+                    .unwrap();
             }
-            let open = state.conversation().iter().filter(|message| !message.calls.is_empty()).count();
+            let open =
+                state.conversation().iter().filter(|message| !message.calls.is_empty()).count();
             assert!(dialect == Dialect::Native || open == 0);
         }
     }
@@ -137,7 +159,10 @@ fn arguments_with_one_possible_meaning_are_accepted() {
                 writeln!(wrong, "{dialect:?}: {given}\n  {found}\n  expected {expected}").unwrap();
             }
             for call in state.conversation().iter().flat_map(|message| &message.calls) {
-                assert!(serde_json::from_str::<serde_json::Value>(&call.arguments).unwrap().is_object(), "{given}");
+                assert!(
+                    serde_json::from_str::<serde_json::Value>(&call.arguments).unwrap().is_object(),
+                    "{given}"
+                );
             }
         }
     }
@@ -175,19 +200,30 @@ fn calls_of_one_turn_share_its_step_and_each_has_its_result_in_order() {
         ]),
     );
     let Some(Effect::Execute { step: 1, calls }) = effects.last() else { panic!("{effects:?}") };
-    assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), ["kv_get(\"1\")", "now()", "kv_get(\"4\")"]);
+    assert_eq!(
+        calls.iter().map(shown).collect::<Vec<_>>(),
+        ["kv_get(\"1\")", "now()", "kv_get(\"4\")"]
+    );
     let (state, effects) = step(state, Input::Executed(vec![ran("one"), ran("two"), ran("four")]));
     assert_eq!(state.steps(), 1);
     let numbers = effects.iter().filter_map(|effect| match effect {
-        Effect::Emit(Event::ToolResult { step, call, success, .. }) => Some((*step, *call, *success)),
+        Effect::Emit(Event::ToolResult { step, call, success, .. }) => {
+            Some((*step, *call, *success))
+        }
         _ => None,
     });
-    assert_eq!(numbers.collect::<Vec<_>>(), [(1, 1, true), (1, 2, true), (1, 3, false), (1, 4, true)]);
+    assert_eq!(
+        numbers.collect::<Vec<_>>(),
+        [(1, 1, true), (1, 2, true), (1, 3, false), (1, 4, true)]
+    );
     let results = results(&state);
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["a", "c00010002", "c00010003", "d"], "every call has an id of its own");
     for ((_, result), part) in results.iter().zip(["one", "two", "not JSON", "four"]) {
-        assert!(result.starts_with("[Observation bbbbbb (step 1)] Execution") && result.contains(part), "{result}");
+        assert!(
+            result.starts_with("[Observation bbbbbb (step 1)] Execution") && result.contains(part),
+            "{result}"
+        );
     }
     let said = state.conversation().iter().find(|message| !message.calls.is_empty()).unwrap();
     assert_eq!(said.calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ids);
@@ -201,7 +237,10 @@ fn an_exclusive_program_runs_alone_and_the_others_are_refused() {
     assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), ["alone()"]);
     let (state, _) = step(state, Input::Executed(vec![ran("well")]));
     let results = results(&state);
-    assert!(results[0].1.contains("not run: `alone` must be the only call of its turn"), "{results:?}");
+    assert!(
+        results[0].1.contains("not run: `alone` must be the only call of its turn"),
+        "{results:?}"
+    );
     assert!(results[1].1.ends_with("well") && results[2].1.contains("not run"), "{results:?}");
 }
 
@@ -214,20 +253,28 @@ fn results_of_a_silent_program_stay_out_of_the_conversation_and_its_failures_do_
         assert!(last.contains("(done;") && !last.contains("a secret"), "{last}");
         assert!(format!("{effects:?}").contains("a secret"), "whoever watches sees it");
         let (state, _) = step(state, Input::Answer(calling(&[("b", "quiet", "{}")])));
-        let (state, _) = step(state, Input::Executed(vec![Execution::Refused { reason: "no such key".into() }]));
+        let (state, _) =
+            step(state, Input::Executed(vec![Execution::Refused { reason: "no such key".into() }]));
         assert!(state.conversation().last().unwrap().content.contains("no such key"));
     }
 }
 
 #[test]
 fn done_beside_other_calls_is_refused() {
-    let (state, effects) =
-        answered(Dialect::Native, calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]));
+    let (state, effects) = answered(
+        Dialect::Native,
+        calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]),
+    );
     assert!(matches!(effects.last(), Some(Effect::Execute { .. })));
     let (state, effects) = step(state, Input::Executed(vec![ran("13:00")]));
-    assert!(results(&state)[1].1.contains("not accepted: read the results"), "{:?}", results(&state));
+    assert!(
+        results(&state)[1].1.contains("not accepted: read the results"),
+        "{:?}",
+        results(&state)
+    );
     assert!(matches!(effects.last(), Some(Effect::Ask(_))));
-    let (state, effects) = step(state, Input::Answer(calling(&[("c", "done", "{\"result\":\"13:00\"}")])));
+    let (state, effects) =
+        step(state, Input::Answer(calling(&[("c", "done", "{\"result\":\"13:00\"}")])));
     assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "13:00".into() })));
     let last = state.conversation().last().unwrap();
     assert_eq!((last.role, last.content.as_str(), last.calls.len()), (Role::Assistant, "13:00", 0));
@@ -239,15 +286,30 @@ fn functions_have_names_and_schemas_that_endpoints_accept() {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
         names,
-        ["a_dotted", "alone", "file_read", "kv_get", "now", "quiet", "search_text", "catalog", "wat", "done"]
+        [
+            "a_dotted",
+            "alone",
+            "file_read",
+            "kv_get",
+            "now",
+            "quiet",
+            "search_text",
+            "catalog",
+            "wat",
+            "done"
+        ]
     );
     let search = tools.iter().find(|tool| tool.name == "search_text").unwrap();
     assert_eq!(
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
-    assert!(function_tools(&all).iter().all(|tool| tool.name != "catalog"), "nothing else can be called");
+    let all: Vec<ProgramFunction> =
+        programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
+    assert!(
+        function_tools(&all).iter().all(|tool| tool.name != "catalog"),
+        "nothing else can be called"
+    );
 }
 
 #[test]
@@ -265,7 +327,8 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
     let (state, effects) = step(state, Input::WithoutFunctions("no tools here".into()));
     let [Effect::Ask(ask)] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!((state.dialect(), ask.dialect, ask.step), (Dialect::Text, Dialect::Text, 2));
-    let seen: Vec<(Role, &str)> = ask.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
+    let seen: Vec<(Role, &str)> =
+        ask.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
     assert_eq!(
         seen,
         [
@@ -275,9 +338,12 @@ fn without_functions_the_run_continues_in_the_text_dialect() {
             (Role::User, "[Observation bbbbbb (step 1)] Execution result:\none"),
         ]
     );
-    assert!(ask.messages.iter().all(|message| message.calls.is_empty() && message.answers.is_none()));
+    assert!(
+        ask.messages.iter().all(|message| message.calls.is_empty() && message.answers.is_none())
+    );
 
-    let (state, _) = step(State::new(Setup { fallback: None, ..setup }), Input::Begin { message: "go".into() });
+    let (state, _) =
+        step(State::new(Setup { fallback: None, ..setup }), Input::Begin { message: "go".into() });
     let (_, effects) = step(state, Input::WithoutFunctions("no tools here".into()));
     let message = "error: no tools here; set `dialect = \"text\"`".to_owned();
     assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Failed { message })));
@@ -312,9 +378,19 @@ proptest! {
 
 #[test]
 fn a_megabyte_of_marks_is_read_in_linear_time() {
-    for piece in ["<tool_call>", "{\"name\":", "<function=x>", "[TOOL_CALLS]", "{", "[", "```json\n", "<parameter=a>"] {
+    for piece in [
+        "<tool_call>",
+        "{\"name\":",
+        "<function=x>",
+        "[TOOL_CALLS]",
+        "{",
+        "[",
+        "```json\n",
+        "<parameter=a>",
+    ] {
         let text = piece.repeat((1 << 20) / piece.len());
-        let (_, effects) = answered(Dialect::Native, ModelAnswer { text, ..ModelAnswer::default() });
+        let (_, effects) =
+            answered(Dialect::Native, ModelAnswer { text, ..ModelAnswer::default() });
         assert!(!effects.is_empty());
     }
 }

@@ -1,10 +1,16 @@
 //! The content and the length of the system prompt.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use wattle_machine::{
-    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read,
-    system_prompt,
+    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
+    PromptParts, Withheld, read, system_prompt,
 };
 
 /// The fixed host functions, as their rows describe them.
@@ -53,11 +59,18 @@ const SIGNATURES: [&str; 41] = [
 ];
 
 fn program(name: &str) -> ProgramLine {
-    let arg =
-        |name: &str, type_hint: &str, optional| ArgLine { name: name.into(), type_hint: type_hint.into(), optional };
+    let arg = |name: &str, type_hint: &str, optional| ArgLine {
+        name: name.into(),
+        type_hint: type_hint.into(),
+        optional,
+    };
     ProgramLine {
         name: name.to_owned(),
-        args: vec![arg("path", "path", false), arg("count", "int", true), arg("text", "string", false)],
+        args: vec![
+            arg("path", "path", false),
+            arg("count", "int", true),
+            arg("text", "string", false),
+        ],
         description: "Does something useful with a file and returns what it found".into(),
     }
 }
@@ -68,13 +81,24 @@ fn everything() -> PromptParts {
         let name = signature.split('.').next().unwrap().to_owned();
         if capabilities.last().is_none_or(|last| last.name != name) {
             let rare = vec![format!("{name}.rare")];
-            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), rare });
+            capabilities.push(CapabilityPart {
+                name,
+                about: "Of its kind".to_owned(),
+                functions: Vec::new(),
+                rare,
+            });
         }
-        let line = FunctionLine { usage: signature.to_owned(), about: "bytes; -1 where there is none".to_owned() };
+        let line = FunctionLine {
+            usage: signature.to_owned(),
+            about: "bytes; -1 where there is none".to_owned(),
+        };
         capabilities.last_mut().unwrap().functions.push(line);
     }
     let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
-    let code = |name: &&str| CodeLine { name: (*name).to_owned(), meaning: "the remote side failed".to_owned() };
+    let code = |name: &&str| CodeLine {
+        name: (*name).to_owned(),
+        meaning: "the remote side failed".to_owned(),
+    };
     PromptParts {
         capabilities,
         withheld: vec![
@@ -120,8 +144,10 @@ fn sections_are_in_order_and_variable_lines_come_last() {
         "At most 12 calls before the final answer.",
         "Today is 2026-03-01.",
     ];
-    let places: Vec<usize> =
-        marks.iter().map(|mark| prompt.find(mark).unwrap_or_else(|| panic!("{mark} is missing"))).collect();
+    let places: Vec<usize> = marks
+        .iter()
+        .map(|mark| prompt.find(mark).unwrap_or_else(|| panic!("{mark} is missing")))
+        .collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(prompt.ends_with("Today is 2026-03-01.\n"));
 }
@@ -139,24 +165,42 @@ fn the_same_parts_make_the_same_bytes_and_the_stable_part_is_a_prefix() {
 #[test]
 fn empty_parts_have_no_section() {
     let prompt = system_prompt(&PromptParts::default());
-    for absent in ["# Catalog programs", "# Host functions", "# Error codes", "# Not granted", "\n\n\n", "{program}"] {
+    for absent in [
+        "# Catalog programs",
+        "# Host functions",
+        "# Error codes",
+        "# Not granted",
+        "\n\n\n",
+        "{program}",
+    ] {
         assert!(!prompt.contains(absent), "{absent:?} is in the prompt");
     }
 }
 
 #[test]
 fn the_prompt_explains_how_to_find_unlisted_programs() {
-    let mut parts = PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
+    let mut parts =
+        PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
     let prompt = system_prompt(&parts);
-    assert!(prompt.contains("… and 15 more: calling an unknown name lists the nearest ones\n"), "{prompt}");
+    assert!(
+        prompt.contains("… and 15 more: calling an unknown name lists the nearest ones\n"),
+        "{prompt}"
+    );
     parts.programs.push(program("help"));
-    assert!(system_prompt(&parts).contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
+    assert!(
+        system_prompt(&parts)
+            .contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n")
+    );
 }
 
 #[test]
 fn the_example_is_an_answer_that_the_reader_accepts() {
     let prompt = system_prompt(&PromptParts::default());
-    let answer = prompt.split("You:\n").nth(1).and_then(|turn| turn.split("\nUser:").next()).expect("a turn");
+    let answer = prompt
+        .split("You:\n")
+        .nth(1)
+        .and_then(|turn| turn.split("\nUser:").next())
+        .expect("a turn");
     let reading = read(answer);
     let args = vec!["red\nblue\nred wine".to_owned(), "red".to_owned()];
     assert_eq!(reading.action, Action::Wat { body: EXAMPLE_PROGRAM.trim_end().to_owned(), args });

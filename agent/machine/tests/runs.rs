@@ -2,11 +2,19 @@
 //!
 //! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and its effects.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 use std::fmt::Write as _;
 
-use wattle_machine::{Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step};
+use wattle_machine::{
+    Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
+};
 
 fn input(kind: &str, payload: &str) -> Input {
     match kind {
@@ -20,7 +28,9 @@ fn input(kind: &str, payload: &str) -> Input {
         "moderated" => Input::Moderated(serde_json::from_str(payload).expect("a verdict")),
         "spent" => Input::Spent(serde_json::from_str(payload).expect("tokens")),
         "failed" => Input::Failed(payload.to_owned()),
-        "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),
+        "executed" => Input::Executed(
+            serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls"),
+        ),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
         "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },
         _ => panic!("unknown input {kind}"),
@@ -35,12 +45,19 @@ fn show(effect: &Effect) -> String {
     match effect {
         Effect::Ask(ask) => {
             let purpose = serde_json::to_string(&ask.purpose).unwrap();
-            let mut shown = format!("ask {} (step {}, attempt {})\n", purpose.trim_matches('"'), ask.step, ask.attempt);
+            let mut shown = format!(
+                "ask {} (step {}, attempt {})\n",
+                purpose.trim_matches('"'),
+                ask.step,
+                ask.attempt
+            );
             for Message { role, content, calls, answers } in &ask.messages {
                 match role {
                     Role::System => writeln!(shown, "  system: {content}").unwrap(),
                     Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),
-                    Role::Assistant => write!(shown, "  assistant:\n{}", indented(content)).unwrap(),
+                    Role::Assistant => {
+                        write!(shown, "  assistant:\n{}", indented(content)).unwrap()
+                    }
                     Role::Tool => {
                         let id = answers.as_deref().expect("the id of the call");
                         write!(shown, "  tool {id}:\n{}", indented(content)).unwrap();

@@ -11,7 +11,9 @@ use wattle_rt::Grants;
 use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
 
 use super::tape::describe;
-use super::{Lock, RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, TurnRecorder};
+use super::{
+    Lock, RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, TurnRecorder,
+};
 use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Suspended};
 use crate::error::StoreError;
@@ -165,7 +167,8 @@ pub async fn resume(
     sink: &dyn Sink,
     journal: &SharedJournal,
 ) -> Result<RunOutcome, ResumeError> {
-    let lock = journal.lock(&lock_name(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    let lock =
+        journal.lock(&lock_name(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
     if with.release {
         journal.release(run).await?;
     }
@@ -175,11 +178,15 @@ pub async fn resume(
     };
     match (status, reason) {
         (Status::Ended, _) => return Err(ResumeError::Ended(run.to_owned())),
-        (Status::Parked, Some(reason)) => return Err(ResumeError::Parked { run: run.to_owned(), reason }),
+        (Status::Parked, Some(reason)) => {
+            return Err(ResumeError::Parked { run: run.to_owned(), reason });
+        }
         (Status::Parked, None) => answer(journal, run, &with.answers).await?,
         // Answers come from a person, who may give wrong ones, so this does not count as an
         // attempt.
-        (Status::Open, _) if !with.answers.is_empty() => answer(journal, run, &with.answers).await?,
+        (Status::Open, _) if !with.answers.is_empty() => {
+            answer(journal, run, &with.answers).await?
+        }
         (Status::Open, _) => {}
     }
     attempt(journal, run, with.release).await?;
@@ -212,7 +219,13 @@ pub async fn resume(
         cancel: with.cancel,
     };
     let setup = start.setup;
-    let recorder = TurnRecorder::resume(Arc::clone(journal), run.to_owned(), setup.clone(), files(&job.grants)).await?;
+    let recorder = TurnRecorder::resume(
+        Arc::clone(journal),
+        run.to_owned(),
+        setup.clone(),
+        files(&job.grants),
+    )
+    .await?;
     let ended = drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
     Ok(ended)
@@ -238,7 +251,9 @@ async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<()
 /// Describes the last turn of a run, and the last call of its programs.
 async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>, StoreError> {
     let turns = journal.turns(run).await?;
-    let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else { return Ok(None) };
+    let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else {
+        return Ok(None);
+    };
     let doing = turn.effects.iter().find_map(|effect| match effect {
         RecordedEffect::Ask(asked) => Some(format!("step {}: the model was asked", asked.step)),
         RecordedEffect::Execute { step, calls } => {
@@ -249,7 +264,8 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
         RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
-    let external = || calls.iter().filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
+    let external =
+        || calls.iter().filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
     let last = external().find(|call| call.result.is_none()).or_else(|| external().next_back());
     let call = last.map(|call| {
         let state = if call.result.is_none() { "under way" } else { "done" };
@@ -267,7 +283,8 @@ async fn drive(
     sink: &dyn Sink,
     (journal, recorder): (&SharedJournal, &TurnRecorder),
 ) -> RunOutcome {
-    let driven = driver::drive(host, model, settings, (job, setup), sink, (&recorder.run, Some(recorder)));
+    let driven =
+        driver::drive(host, model, settings, (job, setup), sink, (&recorder.run, Some(recorder)));
     match caught(&recorder.run, driven).await {
         Ok(Ok(report)) => RunOutcome::Done(report),
         Err(Bug) => RunOutcome::Done(Report::failed(recorder.run.clone(), BUG.to_owned())),
@@ -311,19 +328,30 @@ fn files(grants: &Grants) -> Option<Arc<Files>> {
     grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
 }
 
-fn start(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup: Setup, origin: Json) -> RunStart {
+fn start(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: &Job,
+    setup: Setup,
+    origin: Json,
+) -> RunStart {
     let capabilities = host.runtime().capabilities().iter();
     RunStart {
         setup,
         message: job.message.clone(),
         agent: settings.agent.clone(),
         model: model.name().to_owned(),
-        timeout_ms: settings.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: settings
+            .timeout
+            .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         temperature: settings.temperature,
         max_tokens: settings.max_tokens,
         preamble: settings.preamble.clone(),
         granted: job.grants.names().map(str::to_owned).collect(),
-        capabilities: capabilities.map(|capability| (capability.name.to_owned(), capability.version)).collect(),
+        capabilities: capabilities
+            .map(|capability| (capability.name.to_owned(), capability.version))
+            .collect(),
         workdir: job.workdir.clone(),
         forked: None,
         origin,
@@ -334,7 +362,10 @@ fn start(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup: 
 ///
 /// # Errors
 /// The journal cannot be read.
-pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<PendingApproval>, StoreError> {
+pub async fn waiting(
+    journal: &SharedJournal,
+    run: &str,
+) -> Result<Vec<PendingApproval>, StoreError> {
     Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
 }
 
@@ -343,14 +374,14 @@ async fn open_questions(
     run: &str,
 ) -> Result<Vec<(PendingApproval, RecordedCall)>, StoreError> {
     let turns = journal.turns(run).await?;
-    let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
+    let Some((last, at)) =
+        turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
     else {
         return Ok(Vec::new());
     };
-    let step = last
-        .effects
-        .iter()
-        .find_map(|effect| if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None });
+    let step = last.effects.iter().find_map(|effect| {
+        if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None }
+    });
     let Some(step) = step else { return Ok(Vec::new()) };
     let calls = journal.calls_of(run, at).await?.into_iter();
     let open = calls.filter(|call| call.id.function == QUESTION && call.result.is_none());
@@ -362,9 +393,15 @@ async fn open_questions(
 }
 
 /// Records the answers. All pending approvals must be answered.
-async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) -> Result<(), ResumeError> {
+async fn answer(
+    journal: &SharedJournal,
+    run: &str,
+    answers: &[(String, bool)],
+) -> Result<(), ResumeError> {
     let open = open_questions(journal, run).await?;
-    if let Some((call, _)) = answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call)) {
+    if let Some((call, _)) =
+        answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call))
+    {
         return Err(ResumeError::NotAsked(call.clone()));
     }
     let mut answered = Vec::new();
@@ -373,7 +410,10 @@ async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) 
             return Err(ResumeError::Pending(waiting));
         };
         let answer = if *yes { "yes" } else { "no" };
-        answered.push(RecordedCall { result: Some(Ok(RecordedValue::Bytes(answer.as_bytes().to_vec()))), ..call });
+        answered.push(RecordedCall {
+            result: Some(Ok(RecordedValue::Bytes(answer.as_bytes().to_vec()))),
+            ..call
+        });
     }
     Ok(journal.calls(run, answered).await?)
 }
@@ -382,10 +422,15 @@ async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) 
 ///
 /// # Errors
 /// The journal cannot be read.
-pub async fn conversation(journal: &SharedJournal, run: &RunRecord) -> Result<Vec<Message>, StoreError> {
+pub async fn conversation(
+    journal: &SharedJournal,
+    run: &RunRecord,
+) -> Result<Vec<Message>, StoreError> {
     let turns = journal.turns(&run.id).await?;
-    let state = turns.into_iter().fold(wattle_machine::State::new(run.start.setup.clone()), |state, turn| {
-        wattle_machine::step(state, turn.input).0
-    });
+    let state = turns
+        .into_iter()
+        .fold(wattle_machine::State::new(run.start.setup.clone()), |state, turn| {
+            wattle_machine::step(state, turn.input).0
+        });
     Ok(state.conversation().to_vec())
 }

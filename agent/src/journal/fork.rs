@@ -43,7 +43,8 @@ pub async fn fork(
         let effects;
         (state, effects) = turn.step(state);
         kept.push(turn);
-        reached = state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_)));
+        reached =
+            state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_)));
         if reached {
             break;
         }
@@ -73,7 +74,8 @@ pub async fn fork(
         return Ok(());
     };
     let start = restart(&of.start, state.conversation(), message);
-    let (_, effects) = step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
+    let (_, effects) =
+        step(State::new(start.setup.clone()), Input::Begin { message: start.message.clone() });
     let first = Turn {
         spent: Usage::default(),
         input: Input::Begin { message: start.message.clone() },

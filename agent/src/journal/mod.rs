@@ -26,8 +26,8 @@ use wattle_machine::{Effect, Input, Message, Setup, State, Usage, step};
 use wattle_rt::tape::{CallId, CallResult};
 
 pub use durable::{
-    ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, conversation, end, lock_session, new_id,
-    resume, run, waiting,
+    ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, conversation, end,
+    lock_session, new_id, resume, run, waiting,
 };
 pub use fork::{ForkError, fork};
 pub(crate) use recorder::TurnRecorder;
@@ -74,7 +74,12 @@ pub trait Journal: Send + Sync {
     /// Ends a run. In the same transaction, its `turns` are added to its session, and the state
     /// that its programs stored for the run alone is dropped. `sealed` is the last seal of its
     /// trace.
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()>;
+    fn end(
+        &self,
+        run: &str,
+        turns: Vec<Message>,
+        sealed: Option<FinalSeal>,
+    ) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>>;
@@ -95,7 +100,9 @@ pub trait Journal: Send + Sync {
 }
 
 /// An exclusive lock of a name. It is released when this is dropped.
-pub struct Lock(#[expect(dead_code, reason = "only its drop matters")] Box<dyn std::any::Any + Send + Sync>);
+pub struct Lock(
+    #[expect(dead_code, reason = "only its drop matters")] Box<dyn std::any::Any + Send + Sync>,
+);
 
 impl Lock {
     /// Creates a lock that is released when `held` is dropped.

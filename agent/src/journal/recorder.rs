@@ -41,11 +41,22 @@ pub(crate) struct ResumePoint {
 
 impl TurnRecorder {
     /// Creates the recorder of a new run.
-    pub(crate) fn new(journal: SharedJournal, run: String, files: Option<Arc<Files>>) -> TurnRecorder {
+    pub(crate) fn new(
+        journal: SharedJournal,
+        run: String,
+        files: Option<Arc<Files>>,
+    ) -> TurnRecorder {
         if let Some(files) = &files {
             files.mark_all_changed();
         }
-        TurnRecorder { run, journal, files, effects: Mutex::default(), turns: AtomicU32::new(0), resumed: None }
+        TurnRecorder {
+            run,
+            journal,
+            files,
+            effects: Mutex::default(),
+            turns: AtomicU32::new(0),
+            resumed: None,
+        }
     }
 
     /// Creates the recorder of a stopped run. Its state is rebuilt from its turns, and its overlay
@@ -81,7 +92,14 @@ impl TurnRecorder {
         }
         point.calls = journal.calls_of(&run, point.turn).await?;
         let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
-        Ok(TurnRecorder { run, journal, files, effects: Mutex::new(recorder), turns, resumed: Some(point) })
+        Ok(TurnRecorder {
+            run,
+            journal,
+            files,
+            effects: Mutex::new(recorder),
+            turns,
+            resumed: Some(point),
+        })
     }
 
     /// Returns the point from which the run was resumed, or `None` for a new run.
@@ -100,7 +118,9 @@ impl TurnRecorder {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.journal.turn(&self.run, Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files }).await?;
+        self.journal
+            .turn(&self.run, Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files })
+            .await?;
         self.turns.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -116,6 +136,12 @@ impl TurnRecorder {
             .flat_map(|resumed| resumed.calls.iter().cloned());
         let overlay = self.files.as_ref().is_none_or(|files| files.is_overlay());
         let journal = Arc::clone(&self.journal);
-        Arc::new(RunTape::new(journal, &self.run, (turn, program), Mode::Record { overlay }, resumed))
+        Arc::new(RunTape::new(
+            journal,
+            &self.run,
+            (turn, program),
+            Mode::Record { overlay },
+            resumed,
+        ))
     }
 }

@@ -54,11 +54,21 @@ pub async fn replay(
                 _ => None,
             });
             let tapes = journal.calls_of(&run.id, at - 1).await?;
-            for (program, (call, recorded)) in (0..).zip(calls.unwrap_or_default().iter().zip(executions)) {
+            for (program, (call, recorded)) in
+                (0..).zip(calls.unwrap_or_default().iter().zip(executions))
+            {
                 let past = tapes.iter().filter(|call| call.program == program).cloned();
-                let tape = RunTape::new(Arc::clone(journal), &run.id, (at - 1, program), Mode::Replay, past);
+                let tape = RunTape::new(
+                    Arc::clone(journal),
+                    &run.id,
+                    (at - 1, program),
+                    Mode::Replay,
+                    past,
+                );
                 played.programs += 1;
-                if let Some(differs) = compare_execution(host, &grants, call, recorded, tape).await? {
+                if let Some(differs) =
+                    compare_execution(host, &grants, call, recorded, tape).await?
+                {
                     return Ok(ReplayReport { difference: Some((number, differs)), ..played });
                 }
             }
@@ -86,10 +96,20 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
             return Some(Difference { what, was: version(was), is: version(capability.version) });
         }
     }
-    let settings = Settings { machine: start.setup.settings, preamble: start.preamble.clone(), ..Settings::default() };
-    let first = start.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
+    let settings = Settings {
+        machine: start.setup.settings,
+        preamble: start.preamble.clone(),
+        ..Settings::default()
+    };
+    let first =
+        start.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
     let first = first.map_or(start.message.as_str(), |message| &message.content);
-    let prompt = host.prompt(&settings, &grants(host, start), &host.listing(None, first), start.setup.dialect);
+    let prompt = host.prompt(
+        &settings,
+        &grants(host, start),
+        &host.listing(None, first),
+        start.setup.dialect,
+    );
     if prompt == start.setup.system {
         return None;
     }
@@ -156,12 +176,16 @@ fn compare_effects(was: &[RecordedEffect], is: &[RecordedEffect]) -> Option<Diff
             let (from, to) = describe_difference(was, is);
             Some(Difference { what: name(was).to_owned(), was: from, is: to })
         }
-        (Some(was), None) => {
-            Some(Difference { what: name(was).to_owned(), was: "there".to_owned(), is: "not done any more".to_owned() })
-        }
-        (None, Some(is)) => {
-            Some(Difference { what: name(is).to_owned(), was: "not there".to_owned(), is: "done now".to_owned() })
-        }
+        (Some(was), None) => Some(Difference {
+            what: name(was).to_owned(),
+            was: "there".to_owned(),
+            is: "not done any more".to_owned(),
+        }),
+        (None, Some(is)) => Some(Difference {
+            what: name(is).to_owned(),
+            was: "not there".to_owned(),
+            is: "done now".to_owned(),
+        }),
         (None, None) => None,
     })
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_machine::Execution;
 use wattle_rt::CallEffect;
-use wattle_rt::tape::{CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape};
+use wattle_rt::tape::{
+    CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape,
+};
 
 use super::{RecordedCall, SharedJournal};
 
@@ -97,11 +99,16 @@ impl RunTape {
     /// Returns the first difference of a replay, including recorded calls that were not made.
     pub(super) fn difference(&self, recorded: &Execution) -> Option<Difference> {
         let state = self.lock();
-        if state.difference.is_some() || state.is_exhausted || matches!(recorded, Execution::Refused { .. }) {
+        if state.difference.is_some()
+            || state.is_exhausted
+            || matches!(recorded, Execution::Refused { .. })
+        {
             return state.difference.clone();
         }
         let is_missing = |key: &CallKey, call: &RecordedCall| {
-            call.id.function != QUESTION && !state.repeated.contains(key) && !self.is_within(&call.id)
+            call.id.function != QUESTION
+                && !state.repeated.contains(key)
+                && !self.is_within(&call.id)
         };
         let (_, call) = self.past.iter().find(|(key, call)| is_missing(key, call))?;
         Some(Difference {
@@ -115,7 +122,8 @@ impl RunTape {
     /// result of that call is known, so the nested program does not run again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
-        let mut above = levels.filter_map(|at| Some((Arc::from(id.path.get(..at)?), *id.path.get(at)?)));
+        let mut above =
+            levels.filter_map(|at| Some((Arc::from(id.path.get(..at)?), *id.path.get(at)?)));
         above.any(|key| self.past.contains_key(&key))
     }
 
@@ -157,12 +165,19 @@ impl Tape for RunTape {
         }
         let Some((at, call)) = self.recorded(id) else {
             if self.mode == Mode::Replay {
-                let unrecorded =
-                    Difference { what: describe_position(id), was: "no call".to_owned(), is: describe(id) };
+                let unrecorded = Difference {
+                    what: describe_position(id),
+                    was: "no call".to_owned(),
+                    is: describe(id),
+                };
                 return Err(RunTape::differs(&mut state, unrecorded));
             }
-            if state.calls >= MAX_CALLS || state.bytes >= MAX_BYTES || state.buffered >= MAX_BUFFERED {
-                let reason = "the program was stopped: it made more calls than the run's journal can hold; fetch and read less in one program";
+            if state.calls >= MAX_CALLS
+                || state.bytes >= MAX_BYTES
+                || state.buffered >= MAX_BUFFERED
+            {
+                let reason = "the program was stopped: it made more calls than the run's journal \
+                              can hold; fetch and read less in one program";
                 return Err(halt_with(&mut state, Halt(reason.to_owned())));
             }
             if id.effect != CallEffect::Reads || id.number < 2 {
@@ -179,7 +194,10 @@ impl Tape for RunTape {
         if call.id.function != id.function || call.id.digest != id.digest {
             let (was, is) = (describe(&call.id), describe(id));
             let is = if was == is { format!("{is} with another argument") } else { is };
-            return Err(RunTape::differs(&mut state, Difference { what: describe_position(id), was, is }));
+            return Err(RunTape::differs(
+                &mut state,
+                Difference { what: describe_position(id), was, is },
+            ));
         }
         state.repeated.insert(at.clone());
         match (&call.result, self.mode) {
@@ -188,13 +206,15 @@ impl Tape for RunTape {
             }
             (Some(result), _) => Ok(Replay::Recorded(result.clone())),
             (None, Mode::Record { overlay }) => match id.effect {
-                CallEffect::None | CallEffect::Reads | CallEffect::Repeatable | CallEffect::Writes => {
-                    Ok(Replay::Perform)
-                }
+                CallEffect::None
+                | CallEffect::Reads
+                | CallEffect::Repeatable
+                | CallEffect::Writes => Ok(Replay::Perform),
                 CallEffect::Changes if overlay => Ok(Replay::Perform),
                 CallEffect::Once | CallEffect::Changes => {
                     let reason = format!(
-                        "outcome unknown: {} was under way when the process stopped; check its effect before you do it again",
+                        "outcome unknown: {} was under way when the process stopped; check its \
+                         effect before you do it again",
                         describe(id)
                     );
                     Err(halt_with(&mut state, Halt(reason)))
@@ -203,7 +223,10 @@ impl Tape for RunTape {
             (None, Mode::Replay) if id.function == PROGRAM => Ok(Replay::Perform),
             (None, Mode::Replay) => {
                 state.is_exhausted = true;
-                Err(halt_with(&mut state, Halt("the recording of the program ends here".to_owned())))
+                Err(halt_with(
+                    &mut state,
+                    Halt("the recording of the program ends here".to_owned()),
+                ))
             }
         }
     }
@@ -213,11 +236,13 @@ impl Tape for RunTape {
             return;
         }
         let mut state = self.lock();
-        let size = result.as_ref().map_or_else(|failure| failure.reason.len(), RecordedValue::size) + id.args.len();
+        let size = result.as_ref().map_or_else(|failure| failure.reason.len(), RecordedValue::size)
+            + id.args.len();
         state.calls += 1;
         state.bytes += size;
         state.buffered += size;
-        let same = |call: &&mut RecordedCall| call.id.path == id.path && call.id.number == id.number;
+        let same =
+            |call: &&mut RecordedCall| call.id.path == id.path && call.id.number == id.number;
         if let Some(call) = state.pending.iter_mut().rev().find(same) {
             call.result = Some(result);
             return;
@@ -264,7 +289,9 @@ impl Tape for RunTape {
                 return Ok(());
             }
             let written = self.journal.calls(&self.run, pending).await;
-            written.map_err(|error| halt_with(&mut self.lock(), Halt(format!("the program was stopped: {error}"))))
+            written.map_err(|error| {
+                halt_with(&mut self.lock(), Halt(format!("the program was stopped: {error}")))
+            })
         })
     }
 

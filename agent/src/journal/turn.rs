@@ -62,13 +62,23 @@ impl EffectRecorder {
         match effect {
             Effect::Moderate { message } => RecordedEffect::Moderate { message: message.clone() },
             Effect::Ask(Ask { step, attempt, purpose, dialect, messages }) => {
-                let same = self.previous.iter().zip(messages).take_while(|(was, is)| was == is).count();
+                let same =
+                    self.previous.iter().zip(messages).take_while(|(was, is)| was == is).count();
                 let new = messages.get(same..).unwrap_or_default().to_vec();
                 self.previous.clone_from(messages);
                 let (step, attempt, purpose, dialect) = (*step, *attempt, *purpose, *dialect);
-                RecordedEffect::Ask(RecordedAsk { step, attempt, purpose, dialect, same, messages: new })
+                RecordedEffect::Ask(RecordedAsk {
+                    step,
+                    attempt,
+                    purpose,
+                    dialect,
+                    same,
+                    messages: new,
+                })
             }
-            Effect::Execute { step, calls } => RecordedEffect::Execute { step: *step, calls: calls.clone() },
+            Effect::Execute { step, calls } => {
+                RecordedEffect::Execute { step: *step, calls: calls.clone() }
+            }
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
             Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),
         }

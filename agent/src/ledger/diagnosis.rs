@@ -54,8 +54,10 @@ pub(super) fn diagnose(
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut run_lines: HashMap<&str, RunLines> =
-        runs.iter().map(|run| (run.as_str(), RunLines { is_complete: true, ..RunLines::default() })).collect();
+    let mut run_lines: HashMap<&str, RunLines> = runs
+        .iter()
+        .map(|run| (run.as_str(), RunLines { is_complete: true, ..RunLines::default() }))
+        .collect();
     let mut remaining = MAX_COMPARED;
     files.each_seal(|line, text| {
         let Line::Whole(bytes) = text else { return Ok(()) };
@@ -88,13 +90,17 @@ pub(super) fn diagnose(
         }
         Ok(())
     })?;
-    let diagnoses =
-        run_lines.into_iter().filter_map(|(run, run_lines)| Some((run.to_owned(), diagnose_run(&run_lines, &strays)?)));
+    let diagnoses = run_lines
+        .into_iter()
+        .filter_map(|(run, run_lines)| Some((run.to_owned(), diagnose_run(&run_lines, &strays)?)));
     Ok(diagnoses.collect())
 }
 
 /// Returns the first fault in the lines of a run.
-fn diagnose_run(RunLines { lines, seals, is_complete }: &RunLines, strays: &BTreeSet<u64>) -> Option<Diagnosis> {
+fn diagnose_run(
+    RunLines { lines, seals, is_complete }: &RunLines,
+    strays: &BTreeSet<u64>,
+) -> Option<Diagnosis> {
     let hashes: Vec<Option<Hash>> = seals.iter().map(|seal| seal.hash).collect();
     let (mut sealed, mut time) = (0, None);
     if !is_complete {
@@ -104,7 +110,9 @@ fn diagnose_run(RunLines { lines, seals, is_complete }: &RunLines, strays: &BTre
         let finding = match lines.get(at) {
             None => Some(missing(lines, &hashes, strays)),
             Some(line) if Some(line.hash) != seal.hash => Some(moved(at, lines, &hashes, strays)),
-            Some(line) => (seal.head != Some(line.head)).then_some(Finding::OtherGenesis { line: seal.line }),
+            Some(line) => {
+                (seal.head != Some(line.head)).then_some(Finding::OtherGenesis { line: seal.line })
+            }
         };
         if let Some(finding) = finding {
             return Some(Diagnosis { sealed, time, finding });
@@ -134,7 +142,12 @@ fn missing(lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>)
 }
 
 /// Explains why the line at index `at` is not the sealed one.
-fn moved(at: usize, lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTreeSet<u64>) -> Finding {
+fn moved(
+    at: usize,
+    lines: &[TraceLine],
+    hashes: &[Option<Hash>],
+    strays: &BTreeSet<u64>,
+) -> Finding {
     let Some(found) = lines.get(at) else { return missing(lines, hashes, strays) };
     let line = found.number;
     let rest = hashes.get(at..).unwrap_or_default();
@@ -144,7 +157,10 @@ fn moved(at: usize, lines: &[TraceLine], hashes: &[Option<Hash>], strays: &BTree
         // A line that was sealed later is here.
         Some(_) if expected_is_later => Finding::Reordered { line },
         Some(ahead) => {
-            let before = at.checked_sub(1).and_then(|before| lines.get(before)).map_or(0, |line| line.number);
+            let before = at
+                .checked_sub(1)
+                .and_then(|before| lines.get(before))
+                .map_or(0, |line| line.number);
             match strays.range(before + 1..line).next() {
                 // The line is present, but no longer names its run.
                 Some(stray) => Finding::Edited { line: *stray },

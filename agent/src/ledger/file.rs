@@ -33,9 +33,14 @@ impl LockedLedger {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_RETRY),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(LOCK_RETRY)
+                }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(Error::new(ErrorKind::WouldBlock, "another process keeps it locked"));
+                    return Err(Error::new(
+                        ErrorKind::WouldBlock,
+                        "another process keeps it locked",
+                    ));
                 }
             }
         }
@@ -76,7 +81,10 @@ impl LockedLedger {
             }
             line.splice(0..0, chunk);
             if line.len() > LINE_BYTES {
-                return Err(Error::new(ErrorKind::InvalidData, "its last line is too long to be a seal"));
+                return Err(Error::new(
+                    ErrorKind::InvalidData,
+                    "its last line is too long to be a seal",
+                ));
             }
         }
         Ok((0, line))

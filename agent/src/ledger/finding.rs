@@ -146,57 +146,96 @@ impl fmt::Display for Finding {
         let (steps, ledger) = (TRACE_FILE, LEDGER_FILE);
         match self {
             Finding::NoLedger => write!(f, "the ledger `{ledger}` is missing"),
-            Finding::NoSeals { line } => write!(f, "{steps} line {line}: the run has no seal in `{ledger}`"),
-            Finding::NoKey => write!(f, "no public key is pinned for this tenant; give the right one with `--key`"),
+            Finding::NoSeals { line } => {
+                write!(f, "{steps} line {line}: the run has no seal in `{ledger}`")
+            }
+            Finding::NoKey => write!(
+                f,
+                "no public key is pinned for this tenant; give the right one with `--key`"
+            ),
             Finding::OtherKey { line, found, pinned } => {
-                write!(f, "{ledger} line {line}: sealed with another key ({found}; the pinned one is {pinned})")
+                write!(
+                    f,
+                    "{ledger} line {line}: sealed with another key ({found}; the pinned one is \
+                     {pinned})"
+                )
             }
             Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a valid seal"),
             Finding::OtherOrder { line } => {
-                write!(f, "{steps} line {line}: reordered; the lines of several runs were sealed in another order")
+                write!(
+                    f,
+                    "{steps} line {line}: reordered; the lines of several runs were sealed in \
+                     another order"
+                )
             }
             Finding::Differs => write!(f, "{steps}: the lines of the run differ from their seals"),
-            Finding::Empty { file, line } => write!(f, "{file} line {line}: an empty line was inserted"),
-            Finding::TooLong { file, line } => write!(f, "{file} line {line}: longer than 4 MiB; it was not read"),
+            Finding::Empty { file, line } => {
+                write!(f, "{file} line {line}: an empty line was inserted")
+            }
+            Finding::TooLong { file, line } => {
+                write!(f, "{file} line {line}: longer than 4 MiB; it was not read")
+            }
             Finding::NoLineBreak { file, line } => {
                 write!(
                     f,
-                    "{file} line {line}: the line break at its end is missing; the line is incomplete, or was changed"
+                    "{file} line {line}: the line break at its end is missing; the line is \
+                     incomplete, or was changed"
                 )
             }
             Finding::Unchained { line, previous_run } if previous_run.is_empty() => {
-                write!(f, "{ledger} line {line}: this was the first line; the lines before it were inserted")
+                write!(
+                    f,
+                    "{ledger} line {line}: this was the first line; the lines before it were \
+                     inserted"
+                )
             }
             Finding::Unchained { line, previous_run } => write!(
                 f,
-                "{ledger} line {line}: the previous seal is not the one of the run {previous_run} that it names; seals were removed, inserted or reordered"
+                "{ledger} line {line}: the previous seal is not the one of the run {previous_run} \
+                 that it names; seals were removed, inserted or reordered"
             ),
             Finding::RunRemoved { lines } => {
                 write!(
                     f,
-                    "the store has this run, which ended with {lines} sealed lines; it was removed from `{ledger}`"
+                    "the store has this run, which ended with {lines} sealed lines; it was \
+                     removed from `{ledger}`"
                 )
             }
             Finding::EndRemoved { lines, found } => {
                 write!(
                     f,
-                    "{ledger}: the store has {lines} sealed lines of the run, the ledger has {found}; its end was cut off"
+                    "{ledger}: the store has {lines} sealed lines of the run, the ledger has \
+                     {found}; its end was cut off"
                 )
             }
-            Finding::OtherEnd => write!(f, "{ledger}: the last seal of the run differs from the one in the store"),
+            Finding::OtherEnd => {
+                write!(f, "{ledger}: the last seal of the run differs from the one in the store")
+            }
             Finding::Forged { line } => {
-                write!(f, "{ledger} line {line}: the signature is invalid; the count, the time or the head was changed")
+                write!(
+                    f,
+                    "{ledger} line {line}: the signature is invalid; the count, the time or the \
+                     head was changed"
+                )
             }
             Finding::OtherGenesis { line } => {
-                write!(f, "{ledger} line {line}: the chain was started for another run or another tenant")
+                write!(
+                    f,
+                    "{ledger} line {line}: the chain was started for another run or another tenant"
+                )
             }
             Finding::SealsBroken { line, expected, found } => write!(
                 f,
-                "{ledger} line {line}: expected seal {expected}, found seal {found}; seals were removed or reordered"
+                "{ledger} line {line}: expected seal {expected}, found seal {found}; seals were \
+                 removed or reordered"
             ),
             Finding::Edited { line } => write!(f, "{steps} line {line}: edited"),
-            Finding::Removed { line, lines: 1 } => write!(f, "{steps} line {line}: the line before it was removed"),
-            Finding::Removed { line, lines } => write!(f, "{steps} line {line}: {lines} lines before it were removed"),
+            Finding::Removed { line, lines: 1 } => {
+                write!(f, "{steps} line {line}: the line before it was removed")
+            }
+            Finding::Removed { line, lines } => {
+                write!(f, "{steps} line {line}: {lines} lines before it were removed")
+            }
             Finding::Inserted { line } => write!(f, "{steps} line {line}: inserted"),
             Finding::Reordered { line } => write!(f, "{steps} line {line}: reordered"),
             Finding::Truncated { sealed, found } => {
@@ -205,7 +244,8 @@ impl fmt::Display for Finding {
             Finding::Unsealed { line, lines: 1 } => {
                 write!(
                     f,
-                    "{steps} line {line}: follows the last seal; the process stopped before sealing it, or it was added"
+                    "{steps} line {line}: follows the last seal; the process stopped before \
+                     sealing it, or it was added"
                 )
             }
             Finding::Unsealed { line, lines } => {

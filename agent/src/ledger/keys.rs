@@ -78,8 +78,14 @@ impl Keys {
         let pin = self.path(tenant, "pub");
         if !pin.exists() {
             let public = Some(hex(key.verifying_key().as_bytes()));
-            let pinned = write_new(&pin, &KeyFile { tenant: tenant.to_owned(), secret: None, public });
-            pinned.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path: pin, cause })?;
+            let pinned =
+                write_new(&pin, &KeyFile { tenant: tenant.to_owned(), secret: None, public });
+            pinned.map_err(|cause| KeyError {
+                what: "use",
+                tenant: tenant.to_owned(),
+                path: pin,
+                cause,
+            })?;
         }
         Ok(Signer { tenant: tenant.to_owned(), key })
     }
@@ -118,16 +124,21 @@ impl Keys {
         let path = self.path(tenant, "pub");
         let read = || -> Result<Option<PublicKey>, Cause> {
             let Some(file) = read_file(&path, tenant)? else { return Ok(None) };
-            Ok(Some(PublicKey::parse(file.public.as_deref().unwrap_or_default()).ok_or("it contains no public key")?))
+            Ok(Some(
+                PublicKey::parse(file.public.as_deref().unwrap_or_default())
+                    .ok_or("it contains no public key")?,
+            ))
         };
-        let failed = |cause| KeyError { what: "read", tenant: tenant.to_owned(), path: path.clone(), cause };
+        let failed =
+            |cause| KeyError { what: "read", tenant: tenant.to_owned(), path: path.clone(), cause };
         read().map_err(failed)
     }
 
     fn secret(&self, tenant: &str, path: &Path) -> Result<Option<Hash>, Cause> {
         let Some(file) = read_file(path, tenant)? else { return Ok(None) };
         check_private(path)?;
-        let seed = unhex(file.secret.as_deref().unwrap_or_default()).ok_or("it contains no secret key")?;
+        let seed =
+            unhex(file.secret.as_deref().unwrap_or_default()).ok_or("it contains no secret key")?;
         Ok(Some(seed))
     }
 
@@ -135,7 +146,10 @@ impl Keys {
         create_folder(&self.folder)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
-        write_new(path, &KeyFile { tenant: tenant.to_owned(), secret: Some(hex(&seed)), public: None })?;
+        write_new(
+            path,
+            &KeyFile { tenant: tenant.to_owned(), secret: Some(hex(&seed)), public: None },
+        )?;
         // Another process may have created the key first, so the file decides.
         Ok(self.secret(tenant, path)?.ok_or("it was removed while it was being created")?)
     }
@@ -247,7 +261,10 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
 #[cfg(unix)]
 fn restrict_folder(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    let Ok(mode) = std::fs::symlink_metadata(folder).map(|meta| meta.permissions().mode() & 0o777) else { return };
+    let Ok(mode) = std::fs::symlink_metadata(folder).map(|meta| meta.permissions().mode() & 0o777)
+    else {
+        return;
+    };
     if mode & 0o077 == 0 || folder.is_symlink() {
         return;
     }

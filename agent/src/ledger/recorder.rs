@@ -46,7 +46,8 @@ impl Recorder {
     /// Starts the trace of a new run. Nothing is read, because the run has no lines yet.
     #[must_use]
     pub fn begin(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> Recorder {
-        let chain = signer.map(|signer| SealedChain { run: run.to_owned(), signer, count: 0, head: None });
+        let chain =
+            signer.map(|signer| SealedChain { run: run.to_owned(), signer, count: 0, head: None });
         Recorder { folder: folder.to_owned(), lines: 0, chain }
     }
 
@@ -76,8 +77,14 @@ impl Recorder {
             }
             recorder.lines += 1;
             each(line);
-            if let Some(chain) = recorder.chain.as_mut().filter(|chain| chain.count < recorder.lines) {
-                chain.add(&mut LockedLedger::open(&folder.join(LEDGER_FILE))?, line, Subject::Late(of(line)))?;
+            if let Some(chain) =
+                recorder.chain.as_mut().filter(|chain| chain.count < recorder.lines)
+            {
+                chain.add(
+                    &mut LockedLedger::open(&folder.join(LEDGER_FILE))?,
+                    line,
+                    Subject::Late(of(line)),
+                )?;
             }
         }
         Ok(recorder)
@@ -112,13 +119,15 @@ impl Recorder {
         sealed
     }
 
-    /// SealedChain the end of the run, and returns the final seal, or `None` if the run is not sealed.
+    /// SealedChain the end of the run, and returns the final seal, or `None` if the run is not
+    /// sealed.
     ///
     /// # Errors
     /// The ledger cannot be written.
     pub fn end(&mut self) -> io::Result<Option<FinalSeal>> {
         let Some(chain) = &mut self.chain else { return Ok(None) };
-        let head = chain.write(&mut LockedLedger::open(&self.folder.join(LEDGER_FILE))?, Subject::End)?;
+        let head =
+            chain.write(&mut LockedLedger::open(&self.folder.join(LEDGER_FILE))?, Subject::End)?;
         let folder = self.folder.canonicalize()?;
         Ok(Some(FinalSeal { run: chain.run.clone(), folder, lines: chain.count, head: hex(&head) }))
     }
@@ -132,7 +141,9 @@ impl SealedChain {
         let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
-            let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run) else { continue };
+            let Some(seal) = Seal::parse(line).filter(|seal| seal.run == self.run) else {
+                continue;
+            };
             if let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0)) {
                 (self.count, self.head) = (seal.count, Some(head));
             }

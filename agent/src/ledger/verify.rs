@@ -91,7 +91,11 @@ pub enum VerifyError {
 ///
 /// # Errors
 /// There is no trace, or a file cannot be read.
-pub fn verify(folder: &Path, pins: &Pins, known: &[FinalSeal]) -> Result<Verification, VerifyError> {
+pub fn verify(
+    folder: &Path,
+    pins: &Pins,
+    known: &[FinalSeal],
+) -> Result<Verification, VerifyError> {
     let files = Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) };
     let has_ledger = files.ledger()?.is_some();
     let mut found = Findings::default();
@@ -101,12 +105,16 @@ pub fn verify(folder: &Path, pins: &Pins, known: &[FinalSeal]) -> Result<Verific
         found.runs.iter().filter(|(_, run)| run.is_damaged()).map(|(id, _)| id.clone()).collect();
     for (run, diagnosis) in diagnose(&files, &damaged, &found)? {
         if let Some(seen) = found.runs.get_mut(&run) {
-            (seen.verified, seen.verdict.time) = (diagnosis.sealed, diagnosis.time.or(seen.verdict.time));
+            (seen.verified, seen.verdict.time) =
+                (diagnosis.sealed, diagnosis.time.or(seen.verdict.time));
             seen.verdict.finding = Some(diagnosis.finding);
         }
     }
     let is_sound = found.runs.values().all(|run| run.verdict.finding.is_none());
-    if is_sound && found.files.is_empty() && found.in_ledger.clone().finalize() != found.in_steps.clone().finalize() {
+    if is_sound
+        && found.files.is_empty()
+        && found.in_ledger.clone().finalize() != found.in_steps.clone().finalize()
+    {
         let line = first_out_of_order(&files, &found)?;
         found.files.push(Finding::OtherOrder { line });
     }
@@ -142,7 +150,8 @@ impl Files {
         let Some(file) = file else { return Ok((0, true)) };
         let (mut lines, mut count) = (LineReader::of(file), 0);
         loop {
-            let line = lines.next().map_err(|cause| VerifyError::Read { path: path.to_owned(), cause })?;
+            let line =
+                lines.next().map_err(|cause| VerifyError::Read { path: path.to_owned(), cause })?;
             let Some((number, line)) = line else { break };
             count = number;
             take(number, line)?;
@@ -235,10 +244,10 @@ impl Findings {
         if !self.runs.contains_key(id) && self.runs.len() >= MAX_RUNS {
             return Err(VerifyError::TooMany(path.to_owned()));
         }
-        Ok(self
-            .runs
-            .entry(id.to_owned())
-            .or_insert_with(|| Run { verdict: Verdict { run: id.to_owned(), ..Verdict::default() }, ..Run::default() }))
+        Ok(self.runs.entry(id.to_owned()).or_insert_with(|| Run {
+            verdict: Verdict { run: id.to_owned(), ..Verdict::default() },
+            ..Run::default()
+        }))
     }
 
     fn read_ledger(&mut self, files: &Files, pins: &Pins) -> Result<(), VerifyError> {
@@ -280,7 +289,10 @@ impl Findings {
         (pins, keys): (&Pins, &mut BTreeMap<String, Option<PublicKey>>),
     ) -> Result<(), VerifyError> {
         if seal.prev.is_some() && seal.prev.as_deref() != previous {
-            self.report(Finding::Unchained { line, previous_run: seal.prev_run.clone().unwrap_or_default() });
+            self.report(Finding::Unchained {
+                line,
+                previous_run: seal.prev_run.clone().unwrap_or_default(),
+            });
         }
         let run = self.run(&seal.run, &files.ledger)?;
         // A run has one tenant: the one named in its first seal.
@@ -334,7 +346,10 @@ impl Findings {
     fn finish(mut self, has_ledger: bool, known: &[FinalSeal]) -> Verification {
         for sealed in known {
             let known = || Verdict { run: sealed.run.clone(), ..Verdict::default() };
-            let run = self.runs.entry(sealed.run.clone()).or_insert_with(|| Run { verdict: known(), ..Run::default() });
+            let run = self
+                .runs
+                .entry(sealed.run.clone())
+                .or_insert_with(|| Run { verdict: known(), ..Run::default() });
             if run.verdict.finding.is_none() {
                 run.verdict.finding = run.compare(sealed);
             }
@@ -345,9 +360,15 @@ impl Findings {
         let runs = runs.into_iter().map(|mut run| {
             let is_sound = run.verdict.finding.is_none();
             run.verdict.finding = match (run.verdict.finding, run.first, run.head) {
-                (Some(known @ (Finding::RunRemoved { .. } | Finding::EndRemoved { .. })), None, _) => Some(known),
+                (
+                    Some(known @ (Finding::RunRemoved { .. } | Finding::EndRemoved { .. })),
+                    None,
+                    _,
+                ) => Some(known),
                 (_, Some(_), _) if !has_ledger => Some(Finding::NoLedger),
-                (_, Some(line), None) if run.first_seal.is_none() => Some(Finding::NoSeals { line }),
+                (_, Some(line), None) if run.first_seal.is_none() => {
+                    Some(Finding::NoSeals { line })
+                }
                 (finding, ..) => finding,
             };
             run.verdict.sealed = if is_sound { run.count.min(run.lines) } else { run.verified };
@@ -420,7 +441,8 @@ impl Run {
         if self.count < known.lines || !self.verdict.ended {
             return Some(Finding::EndRemoved { lines: known.lines, found: self.count });
         }
-        let is_same = self.count == known.lines && self.head.is_some_and(|head| hex(&head) == known.head);
+        let is_same =
+            self.count == known.lines && self.head.is_some_and(|head| hex(&head) == known.head);
         (!is_same).then_some(Finding::OtherEnd)
     }
 }

@@ -57,7 +57,10 @@ struct RecordedRequest {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "`reply` is neither a text nor an object with a `text` or a `vector`")]
+#[serde(
+    untagged,
+    expecting = "`reply` is neither a text nor an object with a `text` or a `vector`"
+)]
 enum RecordedReply {
     Text(String),
     Reply(ModelReply),
@@ -73,7 +76,11 @@ impl RecordedReply {
             calls: reply
                 .calls
                 .into_iter()
-                .map(|call| FunctionCall { name: mask.text(&call.name), arguments: mask.text(&call.arguments), ..call })
+                .map(|call| FunctionCall {
+                    name: mask.text(&call.name),
+                    arguments: mask.text(&call.arguments),
+                    ..call
+                })
                 .collect(),
             ..reply
         };
@@ -110,10 +117,13 @@ impl RecordedRequest {
             if self.digests.get(at) == Some(&digest(message)) {
                 continue;
             }
-            let what = format!("message {} of {asked} ({}) is another one", at + 1, role(message.role));
+            let what =
+                format!("message {} of {asked} ({}) is another one", at + 1, role(message.role));
             let was = self.last.as_ref().filter(|_| at + 1 == recorded);
             return Some(match was {
-                Some(was) => format!("{what}: {}", first_difference(&was.content, &message.content)),
+                Some(was) => {
+                    format!("{what}: {}", first_difference(&was.content, &message.content))
+                }
                 None => what,
             });
         }
@@ -125,7 +135,11 @@ fn digest(message: &Message) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(role(message.role).as_bytes()).update(&[0]).update(message.content.as_bytes());
     for call in &message.calls {
-        hasher.update(&[0]).update(call.name.as_bytes()).update(&[0]).update(call.arguments.as_bytes());
+        hasher
+            .update(&[0])
+            .update(call.name.as_bytes())
+            .update(&[0])
+            .update(call.arguments.as_bytes());
     }
     let mut hex = hasher.finalize().to_hex().to_string();
     hex.truncate(16);
@@ -148,7 +162,11 @@ fn first_difference(was: &str, is: &str) -> String {
         match was_lines.next() {
             Some(was_line) if was_line == is_line => line += 1,
             Some(was_line) => {
-                return format!("line {line} was `{}`, is `{}`", truncate(was_line, QUOTED), truncate(is_line, QUOTED));
+                return format!(
+                    "line {line} was `{}`, is `{}`",
+                    truncate(was_line, QUOTED),
+                    truncate(is_line, QUOTED)
+                );
             }
             None => return format!("line {line} `{}` was not there", truncate(is_line, QUOTED)),
         }
@@ -200,7 +218,8 @@ impl<T: Clone> Turns<T> {
         let at = {
             let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
             let is_left = |at: &usize| played.get(*at) == Some(&false);
-            let recorded = self.by_request.get(&digests).and_then(|turns| turns.iter().copied().find(is_left));
+            let recorded =
+                self.by_request.get(&digests).and_then(|turns| turns.iter().copied().find(is_left));
             let at = recorded.or_else(|| (0..played.len()).find(is_left));
             let at = at.ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
             if let Some(played) = played.get_mut(at) {
@@ -208,7 +227,8 @@ impl<T: Clone> Turns<T> {
             }
             at
         };
-        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
+        let (asked, reply) =
+            self.turns.get(at).ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
         let asked = asked.as_ref().filter(|_| strict);
         match asked.and_then(|asked| asked.difference(messages)) {
             Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
@@ -223,8 +243,8 @@ impl Cassette {
     /// # Errors
     /// The file cannot be read, or is not a valid recording; the text names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
         Self::parse(&text)
     }
 
@@ -237,15 +257,22 @@ impl Cassette {
         let model = read_header(lines.next())?.model;
         let (mut replies, mut embedded) = (Vec::new(), Vec::new());
         for (at, line) in lines {
-            let turn: Turn =
-                serde_json::from_str(line).map_err(|why| invalid_line(at, "turn `{\"reply\":…}`", &why))?;
+            let turn: Turn = serde_json::from_str(line)
+                .map_err(|why| invalid_line(at, "turn `{\"reply\":…}`", &why))?;
             match turn.reply {
-                RecordedReply::Text(text) => replies.push((turn.request, ModelReply { text, ..ModelReply::default() })),
+                RecordedReply::Text(text) => {
+                    replies.push((turn.request, ModelReply { text, ..ModelReply::default() }))
+                }
                 RecordedReply::Reply(reply) => replies.push((turn.request, reply)),
                 RecordedReply::Embedded(vector) => embedded.push((turn.request, vector)),
             }
         }
-        Ok(Self { model, replies: Turns::new(replies), embedded: Turns::new(embedded), strict: false })
+        Ok(Self {
+            model,
+            replies: Turns::new(replies),
+            embedded: Turns::new(embedded),
+            strict: false,
+        })
     }
 
     /// Makes playback fail if a request differs from the recorded one. Turns that were recorded
@@ -261,11 +288,18 @@ impl Cassette {
 
 fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     let (at, line) = first.ok_or_else(|| ModelError::bad_recording(1, "the file is empty"))?;
-    let header: Header = serde_json::from_str(line.trim_start_matches('\u{feff}')).map_err(|why| {
-        ModelError::bad_recording(at, &format!("it is not a header `{{\"wattle_cassette\":1,…}}`: {why}"))
-    })?;
+    let header: Header =
+        serde_json::from_str(line.trim_start_matches('\u{feff}')).map_err(|why| {
+            ModelError::bad_recording(
+                at,
+                &format!("it is not a header `{{\"wattle_cassette\":1,…}}`: {why}"),
+            )
+        })?;
     if header.wattle_cassette != VERSION {
-        let why = format!("version {} is unknown, this program reads version {VERSION}", header.wattle_cassette);
+        let why = format!(
+            "version {} is unknown, this program reads version {VERSION}",
+            header.wattle_cassette
+        );
         return Err(ModelError::bad_recording(at, &why));
     }
     Ok(header)
@@ -288,7 +322,10 @@ impl Model for Cassette {
         self.replies.turns.iter().any(|(_, reply)| !reply.calls.is_empty())
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         ready(self.play(request.messages)).boxed()
     }
 
@@ -299,7 +336,10 @@ impl Model for Cassette {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let reply = self.play(request.messages);
         if let Ok(reply) = &reply {
-            reply.text.split_inclusive(char::is_whitespace).for_each(|word| on_delta(Delta::Text(word)));
+            reply
+                .text
+                .split_inclusive(char::is_whitespace)
+                .for_each(|word| on_delta(Delta::Text(word)));
         }
         ready(reply).boxed()
     }
@@ -322,7 +362,12 @@ impl Recorder {
     /// The file cannot be written, or is not a recording.
     pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot_open)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(cannot_open)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(cannot_open)?;
         if text.trim().is_empty() {
@@ -369,7 +414,10 @@ impl Model for Recorder {
         self.model.mask()
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.complete(request).await?;
             self.record(request.messages, RecordedReply::Reply(reply.clone()))?;

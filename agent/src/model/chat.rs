@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
-use super::protocol::{LengthField, OptionalFields, ReplyBuilder, ReplyFault, admit_call, read_usage};
+use super::protocol::{
+    LengthField, OptionalFields, ReplyBuilder, ReplyFault, admit_call, read_usage,
+};
 use super::provider_error::reported_error;
 use super::{FunctionTool, ModelReply, ModelRequest};
 
@@ -87,12 +89,17 @@ pub(super) fn body(
     serde_json::to_vec(&Body {
         model,
         messages: request.messages.iter().map(RequestMessage::from).collect(),
-        tools: request.functions.iter().map(|function| Tool { r#type: "function", function }).collect(),
+        tools: request
+            .functions
+            .iter()
+            .map(|function| Tool { r#type: "function", function })
+            .collect(),
         temperature: fields.temperature.then_some(request.temperature),
         max_tokens: length(LengthField::MaxTokens),
         max_completion_tokens: length(LengthField::MaxCompletionTokens),
         stream,
-        stream_options: (stream && fields.stream_options).then_some(StreamOptions { include_usage: true }),
+        stream_options: (stream && fields.stream_options)
+            .then_some(StreamOptions { include_usage: true }),
     })
 }
 
@@ -132,7 +139,8 @@ impl ReplyBuilder for ChatBuilder {
                         self.done = true;
                         return Ok(());
                     }
-                    let value = serde_json::from_str(line).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
+                    let value = serde_json::from_str(line)
+                        .map_err(|why| ReplyFault::NotJson(why.to_string()))?;
                     self.absorb_value(&value)?;
                 }
                 Ok(())
@@ -155,7 +163,8 @@ impl ReplyBuilder for ChatBuilder {
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
         let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
-        let is_empty = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        let is_empty =
+            text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
         (has_begun && !is_empty).then(|| ModelReply {
             text,
             calls: calls.into_iter().map(|(_, call)| call).collect(),
@@ -170,7 +179,16 @@ impl ChatBuilder {
     pub(super) fn new(reasoning_fields: Vec<String>) -> Self {
         let (text, reasoning) = (String::new(), String::new());
         let (calls, usage, finish) = (Vec::new(), Usage::default(), None);
-        Self { reasoning_fields, text, reasoning, calls, usage, finish, has_begun: false, done: false }
+        Self {
+            reasoning_fields,
+            text,
+            reasoning,
+            calls,
+            usage,
+            finish,
+            has_begun: false,
+            done: false,
+        }
     }
 
     fn absorb_value(&mut self, value: &Value) -> Result<(), ReplyFault> {
@@ -183,7 +201,9 @@ impl ChatBuilder {
             self.has_begun = true;
         }
         let choices = value.get("choices").and_then(Value::as_array).into_iter().flatten();
-        let Some(choice) = choices.into_iter().find(|choice| index(choice) == 0) else { return Ok(()) };
+        let Some(choice) = choices.into_iter().find(|choice| index(choice) == 0) else {
+            return Ok(());
+        };
         if let Some(fault) = reported_error(choice) {
             return Err(fault);
         }
@@ -193,7 +213,9 @@ impl ChatBuilder {
             let message = "the provider ended the answer with an error".to_owned();
             return Err(ReplyFault::Reported { unavailable: true, status: None, message });
         }
-        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+        if let Some(finish) =
+            choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty())
+        {
             self.finish = Some(finish.to_owned());
         }
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
@@ -202,7 +224,9 @@ impl ChatBuilder {
             // A complete message; at the end of a stream it only repeats the pieces.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message)?,
-                _ => self.text.push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
+                _ => self
+                    .text
+                    .push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
             }
         }
         Ok(())
@@ -218,7 +242,11 @@ impl ChatBuilder {
             _ => {}
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        calls.into_iter().flatten().enumerate().try_for_each(|(at, call)| self.absorb_call(at, call))?;
+        calls
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .try_for_each(|(at, call)| self.absorb_call(at, call))?;
         if self.text.len() == before {
             self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
         }
@@ -227,21 +255,29 @@ impl ChatBuilder {
 
     /// Adds a complete call, or a piece of the call with the same index.
     fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
-        let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text =
+            |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
         // Some servers send the index 0 for every call and distinguish calls by id only.
         let same = |id: &str| id.is_empty() || text("/id").is_empty() || id == text("/id");
-        let at = match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
-            Some(at) => at,
-            None => {
-                admit_call(self.calls.len())?;
-                let empty = FunctionCall { id: String::new(), name: String::new(), arguments: String::new() };
-                self.calls.push((index, empty));
-                self.calls.len() - 1
-            }
-        };
+        let at =
+            match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
+                Some(at) => at,
+                None => {
+                    admit_call(self.calls.len())?;
+                    let empty = FunctionCall {
+                        id: String::new(),
+                        name: String::new(),
+                        arguments: String::new(),
+                    };
+                    self.calls.push((index, empty));
+                    self.calls.len() - 1
+                }
+            };
         let Some((_, call)) = self.calls.get_mut(at) else { return Ok(()) };
-        for (field, piece) in [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))] {
+        for (field, piece) in
+            [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))]
+        {
             // Some servers repeat these fields in every piece.
             if field.is_empty() {
                 field.push_str(piece);
@@ -262,7 +298,9 @@ impl ChatBuilder {
         }
         let thoughts = part.get("thinking");
         let thoughts = thoughts.and_then(Value::as_array).into_iter().flatten().chain(thoughts);
-        for thought in thoughts.filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str())) {
+        for thought in thoughts
+            .filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str()))
+        {
             self.reasoning.push_str(thought);
         }
     }

@@ -39,7 +39,8 @@ impl Timeouts {
     /// keeps clients that failed together from returning together.
     pub(super) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         let delay = requested.unwrap_or_else(|| {
-            let span = self.backoff.saturating_mul(2_u32.saturating_pow(attempt)).min(self.max_delay);
+            let span =
+                self.backoff.saturating_mul(2_u32.saturating_pow(attempt)).min(self.max_delay);
             span.mul_f64(0.5 + fastrand::f64() / 2.0)
         });
         delay.min(self.max_delay)
@@ -49,7 +50,10 @@ impl Timeouts {
 /// Returns the maximum duration of a turn, whatever the HTTP client does: `(retries + 1) × request
 /// + slack`, 375 s by default.
 pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
-    timeouts.request.saturating_mul(timeouts.retries.saturating_add(1)).saturating_add(timeouts.slack)
+    timeouts
+        .request
+        .saturating_mul(timeouts.retries.saturating_add(1))
+        .saturating_add(timeouts.slack)
 }
 
 /// Asks a model, streamed, and waits at most [`turn_deadline`].
@@ -103,9 +107,13 @@ mod tests {
     #[test]
     fn delays_grow_up_to_their_maximum() {
         let timeouts = Timeouts { max_delay: Duration::from_secs(3), ..Timeouts::default() };
-        for (attempt, low, high) in
-            [(0, 250, 500), (1, 500, 1000), (2, 1000, 2000), (3, 1500, 3000), (u32::MAX, 1500, 3000)]
-        {
+        for (attempt, low, high) in [
+            (0, 250, 500),
+            (1, 500, 1000),
+            (2, 1000, 2000),
+            (3, 1500, 3000),
+            (u32::MAX, 1500, 3000),
+        ] {
             for _ in 0..100 {
                 let wait = timeouts.delay(attempt, None).as_millis();
                 assert!((low..=high).contains(&wait), "{attempt}: {wait}");

@@ -18,7 +18,10 @@ impl RemoteModel {
         loop {
             let failure = match self.try_embedding(text).await {
                 Ok(embedded) => return Ok(embedded),
-                Err(failure) => FailedAttempt { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
+                Err(failure) => FailedAttempt {
+                    error: failure.error.scrubbed(self.endpoint.key.as_ref()),
+                    ..failure
+                },
             };
             match failure.retry {
                 Retry::Again(asked) if attempt < self.timeouts.retries => {
@@ -34,10 +37,13 @@ impl RemoteModel {
         let (url, model) = (self.embeddings_url.as_str(), self.endpoint.embed_model.as_str());
         let body = json!({"model": model, "input": text}).to_string();
         let request = self.http(url, body.into_bytes());
-        let mut response = self.client.start(request).await.map_err(|why| self.network_failure(&why))?;
+        let mut response =
+            self.client.start(request).await.map_err(|why| self.network_failure(&why))?;
         if !response.status.is_success() {
             let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(self.rejected(&mut response, RequestContext { url, model, ..self.context() }, fields).await);
+            return Err(self
+                .rejected(&mut response, RequestContext { url, model, ..self.context() }, fields)
+                .await);
         }
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|why| self.network_failure(&why))? {
@@ -52,8 +58,10 @@ impl RemoteModel {
         if let Some(fault) = reported_error(&answer) {
             return Err(self.invalid_reply(fault, &body));
         }
-        let vector = answer.pointer("/data/0/embedding").and_then(Value::as_array).ok_or_else(nothing)?;
-        let vector: Vec<f64> = vector.iter().map(Value::as_f64).collect::<Option<_>>().ok_or_else(nothing)?;
+        let vector =
+            answer.pointer("/data/0/embedding").and_then(Value::as_array).ok_or_else(nothing)?;
+        let vector: Vec<f64> =
+            vector.iter().map(Value::as_f64).collect::<Option<_>>().ok_or_else(nothing)?;
         Ok(Embedded { vector, usage: answer.get("usage").map(read_usage).unwrap_or_default() })
     }
 }

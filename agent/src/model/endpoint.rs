@@ -68,7 +68,9 @@ pub fn presets() -> &'static [Preset] {
     }
     // The file is compiled in, and a test parses it.
     static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-        toml::from_str(include_str!("providers.toml")).map(|file: File| file.preset).unwrap_or_default()
+        toml::from_str(include_str!("providers.toml"))
+            .map(|file: File| file.preset)
+            .unwrap_or_default()
     });
     &PRESETS
 }
@@ -129,36 +131,45 @@ pub fn resolve(
     let base_url = settings.base_url.map(parse_base).transpose()?;
     let preset = match (settings.provider, &base_url) {
         (Some(name), _) => Some(named(name)?),
-        (None, Some(url)) => presets().iter().find(|preset| preset.base_url.origin() == url.origin()),
-        (None, None) => {
-            presets().iter().find(|preset| preset.key_variable.as_deref().is_some_and(|v| env(v).is_some()))
+        (None, Some(url)) => {
+            presets().iter().find(|preset| preset.base_url.origin() == url.origin())
         }
+        (None, None) => presets()
+            .iter()
+            .find(|preset| preset.key_variable.as_deref().is_some_and(|v| env(v).is_some())),
     };
     let found_by_key = settings.provider.is_none() && base_url.is_none();
     let base_url = match (base_url, preset) {
         (Some(url), _) => url,
         (None, Some(preset)) => preset.base_url.clone(),
-        (None, None) if env(ANY_KEY).is_some() => return Err(EndpointError::key_without_endpoint(ANY_KEY)),
+        (None, None) if env(ANY_KEY).is_some() => {
+            return Err(EndpointError::key_without_endpoint(ANY_KEY));
+        }
         (None, None) => return Err(EndpointError::nothing_set()),
     };
     let (key, key_variable) = find_key(settings.api_key_env, preset, found_by_key, &env)?;
     let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
-    let embed_model = settings.embed_model.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(&model).to_owned();
+    let embed_model = settings
+        .embed_model
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .unwrap_or(&model)
+        .to_owned();
     let quirks = preset.map(|preset| preset.quirks.clone()).unwrap_or_default();
     Ok(Endpoint { base_url, model, embed_model, key, key_variable, quirks })
 }
 
 fn named(name: &str) -> Result<&'static Preset, EndpointError> {
     let plain = |text: &str| text.to_ascii_lowercase().replace(['.', '-', '_', ' '], "");
-    presets()
-        .iter()
-        .find(|preset| plain(&preset.name) == plain(name))
-        .ok_or_else(|| EndpointError::unknown_preset(name, presets().iter().map(|preset| preset.name.as_str())))
+    presets().iter().find(|preset| plain(&preset.name) == plain(name)).ok_or_else(|| {
+        EndpointError::unknown_preset(name, presets().iter().map(|preset| preset.name.as_str()))
+    })
 }
 
 fn parse_base(text: &str) -> Result<Url, EndpointError> {
-    let url = Url::parse(text.trim()).map_err(|why| EndpointError::bad_url(text, &why.to_string()))?;
+    let url =
+        Url::parse(text.trim()).map_err(|why| EndpointError::bad_url(text, &why.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(EndpointError::bad_url(text, "it does not begin with `http://` or `https://`"));
     }
@@ -187,7 +198,9 @@ fn find_key(
     }
     match preset {
         _ if asked.is_some() => Err(EndpointError::no_key(None, &variables)),
-        Some(preset) if preset.needs_key => Err(EndpointError::no_key(Some(&preset.name), &variables)),
+        Some(preset) if preset.needs_key => {
+            Err(EndpointError::no_key(Some(&preset.name), &variables))
+        }
         _ => Ok((None, own.unwrap_or(ANY_KEY).to_owned())),
     }
 }
@@ -197,7 +210,12 @@ mod tests {
     use super::*;
     use crate::model::EndpointErrorKind as Kind;
 
-    fn settings<'a>(provider: &'a str, base_url: &'a str, model: &'a str, key: &'a str) -> EndpointSettings<'a> {
+    fn settings<'a>(
+        provider: &'a str,
+        base_url: &'a str,
+        model: &'a str,
+        key: &'a str,
+    ) -> EndpointSettings<'a> {
         let some = |text: &'a str| (!text.is_empty()).then_some(text);
         EndpointSettings {
             provider: some(provider),
@@ -255,12 +273,16 @@ mod tests {
         ];
         assert_eq!(names, known);
         let manual = include_str!("../../../docs/models.md");
-        assert!(names.iter().all(|name| manual.contains(&format!("`{name}`"))), "docs/models.md lists every provider");
+        assert!(
+            names.iter().all(|name| manual.contains(&format!("`{name}`"))),
+            "docs/models.md lists every provider"
+        );
     }
 
     #[test]
     fn settings_resolve_to_an_endpoint() {
-        // provider, base URL, model, key variable; variables that are set; expected: URL, model, variable, has key
+        // provider, base URL, model, key variable; variables that are set; expected: URL, model,
+        // variable, has key
         for (given, set, url, model, variable, has_key) in [
             (
                 ["openai", "", "m", ""],
@@ -278,7 +300,14 @@ mod tests {
                 "WATTLE_API_KEY",
                 true,
             ),
-            (["openai", "", "m", "MINE"], &["OPENAI_API_KEY", "MINE"], "https://api.openai.com/v1", "m", "MINE", true),
+            (
+                ["openai", "", "m", "MINE"],
+                &["OPENAI_API_KEY", "MINE"],
+                "https://api.openai.com/v1",
+                "m",
+                "MINE",
+                true,
+            ),
             (
                 ["", "", "m", ""],
                 &["CEREBRAS_API_KEY", "OPENAI_API_KEY"],
@@ -327,10 +356,38 @@ mod tests {
                 "WATTLE_API_KEY",
                 true,
             ),
-            (["LlamaCpp", "", "", ""], &[], "http://127.0.0.1:8080/v1", "default", "WATTLE_API_KEY", false),
-            (["", "", "m", ""], &["ANTHROPIC_API_KEY"], "https://api.anthropic.com/v1", "m", "ANTHROPIC_API_KEY", true),
-            (["lm-studio", "", "m", ""], &[], "http://127.0.0.1:1234/v1", "m", "WATTLE_API_KEY", false),
-            (["vllm", "http://box:1/v1", "m", ""], &["VLLM_API_KEY"], "http://box:1/v1", "m", "VLLM_API_KEY", true),
+            (
+                ["LlamaCpp", "", "", ""],
+                &[],
+                "http://127.0.0.1:8080/v1",
+                "default",
+                "WATTLE_API_KEY",
+                false,
+            ),
+            (
+                ["", "", "m", ""],
+                &["ANTHROPIC_API_KEY"],
+                "https://api.anthropic.com/v1",
+                "m",
+                "ANTHROPIC_API_KEY",
+                true,
+            ),
+            (
+                ["lm-studio", "", "m", ""],
+                &[],
+                "http://127.0.0.1:1234/v1",
+                "m",
+                "WATTLE_API_KEY",
+                false,
+            ),
+            (
+                ["vllm", "http://box:1/v1", "m", ""],
+                &["VLLM_API_KEY"],
+                "http://box:1/v1",
+                "m",
+                "VLLM_API_KEY",
+                true,
+            ),
         ] {
             let [provider, base_url, name, key] = given;
             let endpoint = resolve(&settings(provider, base_url, name, key), env(set)).unwrap();
@@ -348,8 +405,18 @@ mod tests {
     fn missing_settings_are_named() {
         for (given, set, kind, words) in [
             (["", "", "m", ""], &[][..], Kind::NothingSet, &["--provider", "--base-url"][..]),
-            (["", "", "m", ""], &["WATTLE_API_KEY"], Kind::NothingSet, &["WATTLE_API_KEY", "--provider"]),
-            (["openai", "", "m", ""], &[], Kind::NoKey, &["openai", "`WATTLE_API_KEY`", "`OPENAI_API_KEY`"]),
+            (
+                ["", "", "m", ""],
+                &["WATTLE_API_KEY"],
+                Kind::NothingSet,
+                &["WATTLE_API_KEY", "--provider"],
+            ),
+            (
+                ["openai", "", "m", ""],
+                &[],
+                Kind::NoKey,
+                &["openai", "`WATTLE_API_KEY`", "`OPENAI_API_KEY`"],
+            ),
             (["ollama", "", "m", "MINE"], &["WATTLE_API_KEY"], Kind::NoKey, &["`MINE`"]),
             (["opnai", "", "m", ""], &[], Kind::UnknownPreset, &["opnai", "openai", "lmstudio"]),
             (["ollama", "", "", ""], &[], Kind::NoModel, &["--model"]),
@@ -365,14 +432,21 @@ mod tests {
             for word in words {
                 assert!(why.to_string().contains(word), "{why}");
             }
-            assert!(!why.to_string().contains("key-of-") && !why.to_string().contains("pass@"), "{why}");
+            assert!(
+                !why.to_string().contains("key-of-") && !why.to_string().contains("pass@"),
+                "{why}"
+            );
         }
     }
 
     #[test]
     fn a_key_that_no_header_can_carry_is_not_shown() {
-        let why = resolve(&settings("ollama", "", "m", ""), |_| Some("sk-top\nsecret".to_owned())).unwrap_err();
+        let why = resolve(&settings("ollama", "", "m", ""), |_| Some("sk-top\nsecret".to_owned()))
+            .unwrap_err();
         assert_eq!(why.kind(), Kind::NoKey);
-        assert!(why.to_string().contains("WATTLE_API_KEY") && !why.to_string().contains("top"), "{why}");
+        assert!(
+            why.to_string().contains("WATTLE_API_KEY") && !why.to_string().contains("top"),
+            "{why}"
+        );
     }
 }

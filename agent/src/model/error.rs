@@ -87,25 +87,40 @@ impl ModelError {
         use ModelErrorKind::*;
         let RequestContext { url, model, key_variable, with_key } = context;
         let (kind, text) = match status {
-            401 | 403 if !with_key => (Key, format!("the provider requires a key ({status}): set `{key_variable}`")),
-            401 | 403 => (Key, format!("the provider rejected the key ({status}): check `{key_variable}`")),
-            402 => {
-                (Credit, "the provider requires payment (402): the account of this key has no credit left".to_owned())
+            401 | 403 if !with_key => {
+                (Key, format!("the provider requires a key ({status}): set `{key_variable}`"))
             }
+            401 | 403 => {
+                (Key, format!("the provider rejected the key ({status}): check `{key_variable}`"))
+            }
+            402 => (
+                Credit,
+                "the provider requires payment (402): the account of this key has no credit left"
+                    .to_owned(),
+            ),
             // A relay reports this if no endpoint behind it supports functions.
             404 | 405 | 501 if message.to_ascii_lowercase().contains("tool") => {
                 (Request, format!("the provider rejected the request ({status})"))
             }
-            404 => (NotFound, format!("{url} has no model `{model}` (404): check the base URL and the model")),
-            400 | 413 | 422 if is_about_length(message) || status == 413 => {
-                (TooLong, format!("the conversation exceeds the context window of model `{model}` ({status})"))
-            }
+            404 => (
+                NotFound,
+                format!("{url} has no model `{model}` (404): check the base URL and the model"),
+            ),
+            400 | 413 | 422 if is_about_length(message) || status == 413 => (
+                TooLong,
+                format!(
+                    "the conversation exceeds the context window of model `{model}` ({status})"
+                ),
+            ),
             429 => (Unavailable, "the provider limits the rate of requests (429)".to_owned()),
             529 | 503 => (Unavailable, format!("the provider is overloaded ({status})")),
             408 | 409 | 425 | 500.. => (Unavailable, format!("the provider failed ({status})")),
-            300..400 => {
-                (NotFound, format!("{url} redirects ({status}): set the base URL to the target of the redirect"))
-            }
+            300..400 => (
+                NotFound,
+                format!(
+                    "{url} redirects ({status}): set the base URL to the target of the redirect"
+                ),
+            ),
             _ => (Request, format!("the provider rejected the request ({status})")),
         };
         error(kind, quoting(text, message))
@@ -128,7 +143,9 @@ impl ModelError {
 
     /// Creates the error for an answer whose end is missing.
     pub(super) fn broke_off(url: &str) -> Self {
-        let text = format!("the answer of {url} broke off: the connection closed before the message had ended");
+        let text = format!(
+            "the answer of {url} broke off: the connection closed before the message had ended"
+        );
         error(ModelErrorKind::Network, text)
     }
 
@@ -148,7 +165,10 @@ impl ModelError {
             E::TooLarge => ModelErrorKind::Malformed,
             E::BadRequest => ModelErrorKind::Request,
             E::Timeout => {
-                let text = format!("the model did not complete its answer within {} ms", limit.as_millis());
+                let text = format!(
+                    "the model did not complete its answer within {} ms",
+                    limit.as_millis()
+                );
                 return error(ModelErrorKind::Timeout, text);
             }
             _ => ModelErrorKind::Network,
@@ -201,13 +221,18 @@ impl ModelError {
     }
 
     pub(super) fn recording_ended(turns: usize) -> Self {
-        let text =
-            format!("the recording has ended: it has {turns} turns, and the run asks for another one; record it again");
+        let text = format!(
+            "the recording has ended: it has {turns} turns, and the run asks for another one; \
+             record it again"
+        );
         error(ModelErrorKind::Cassette, text)
     }
 
     pub(super) fn recording_differs(turn: usize, what: &str) -> Self {
-        error(ModelErrorKind::Cassette, format!("the run differs from the recording at turn {turn}: {what}"))
+        error(
+            ModelErrorKind::Cassette,
+            format!("the run differs from the recording at turn {turn}: {what}"),
+        )
     }
 
     pub(super) fn unwritable_recording(why: &std::io::Error) -> Self {
@@ -299,12 +324,15 @@ impl Error for EndpointError {}
 /// The wording of settings.
 impl EndpointError {
     pub(super) fn nothing_set() -> Self {
-        let text = "no model endpoint is set: give `--provider NAME` or `--base-url URL`, or set a provider's key";
+        let text = "no model endpoint is set: give `--provider NAME` or `--base-url URL`, or set \
+                    a provider's key";
         Self { kind: EndpointErrorKind::NothingSet, text: text.to_owned() }
     }
 
     pub(super) fn key_without_endpoint(variable: &str) -> Self {
-        let text = format!("`{variable}` is set, but no endpoint: give `--provider NAME` or `--base-url URL`");
+        let text = format!(
+            "`{variable}` is set, but no endpoint: give `--provider NAME` or `--base-url URL`"
+        );
         Self { kind: EndpointErrorKind::NothingSet, text }
     }
 
@@ -318,14 +346,16 @@ impl EndpointError {
     }
 
     pub(super) fn bad_url(url: &str, why: &str) -> Self {
-        let text =
-            format!("invalid base URL `{}`: {why}; it looks like `http://127.0.0.1:8080/v1`", without_userinfo(url));
+        let text = format!(
+            "invalid base URL `{}`: {why}; it looks like `http://127.0.0.1:8080/v1`",
+            without_userinfo(url)
+        );
         Self { kind: EndpointErrorKind::BadUrl, text }
     }
 
     pub(super) fn key_in_url() -> Self {
-        let text =
-            "invalid base URL: it contains a user name or password; name a variable by `--api-key-env VAR` instead";
+        let text = "invalid base URL: it contains a user name or password; name a variable by \
+                    `--api-key-env VAR` instead";
         Self { kind: EndpointErrorKind::BadUrl, text: text.to_owned() }
     }
 
@@ -344,13 +374,18 @@ impl EndpointError {
     }
 
     pub(super) fn bad_key(variable: &str) -> Self {
-        let text =
-            format!("the value of `{variable}` is not a valid key: it contains whitespace or characters outside ASCII");
+        let text = format!(
+            "the value of `{variable}` is not a valid key: it contains whitespace or characters \
+             outside ASCII"
+        );
         Self { kind: EndpointErrorKind::NoKey, text }
     }
 
     pub(super) fn no_model() -> Self {
-        Self { kind: EndpointErrorKind::NoModel, text: "no model is named: give `--model NAME`".to_owned() }
+        Self {
+            kind: EndpointErrorKind::NoModel,
+            text: "no model is named: give `--model NAME`".to_owned(),
+        }
     }
 }
 

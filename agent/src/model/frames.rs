@@ -3,8 +3,8 @@
 use super::protocol::ReplyFault;
 use super::sse::EventParser;
 
-/// A splitter of a response's body into frames: the JSON texts of its events, or the whole body if it
-/// is one JSON text. The first character decides, because the content type is unreliable.
+/// A splitter of a response's body into frames: the JSON texts of its events, or the whole body if
+/// it is one JSON text. The first character decides, because the content type is unreliable.
 #[derive(Debug, Default)]
 pub(super) enum Frames {
     #[default]
@@ -27,9 +27,9 @@ impl Frames {
         };
         match frames.iter().map(String::len).chain([pending]).all(|size| size <= FRAME_LIMIT) {
             true => Ok(frames),
-            false => {
-                Err(ReplyFault::Excessive(format!("a part of it is larger than the limit of {FRAME_LIMIT} bytes")))
-            }
+            false => Err(ReplyFault::Excessive(format!(
+                "a part of it is larger than the limit of {FRAME_LIMIT} bytes"
+            ))),
         }
     }
 
@@ -63,7 +63,9 @@ impl Frames {
     pub(super) fn finish(self) -> Option<String> {
         match self {
             Self::Undecided => None,
-            Self::Json(text) => Some(String::from_utf8_lossy(&text).trim_matches('\u{feff}').to_owned()),
+            Self::Json(text) => {
+                Some(String::from_utf8_lossy(&text).trim_matches('\u{feff}').to_owned())
+            }
             Self::Events(events) => events.finish(),
         }
     }

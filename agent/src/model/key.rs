@@ -111,7 +111,11 @@ mod tests {
     #[test]
     fn a_key_prints_as_a_mask() {
         let key = ApiKey::new(" sk-secret\n").unwrap();
-        let shown = format!("{key} {key:?} {key:#?} {:?} {}", Some(&key), serde_json::to_string(&key).unwrap());
+        let shown = format!(
+            "{key} {key:?} {key:#?} {:?} {}",
+            Some(&key),
+            serde_json::to_string(&key).unwrap()
+        );
         assert_eq!(shown, "*** *** *** Some(***) \"***\"");
         assert!(key.header().is_sensitive());
         assert_eq!(key.header(), "Bearer sk-secret");
@@ -127,9 +131,11 @@ mod tests {
 
     #[test]
     fn a_key_that_is_part_of_other_words_is_not_masked() {
-        for (key, text, masked) in
-            [("k", "ok", "ok"), ("sk-1234", "a sk-1234", "a sk-1234"), ("sk-12345", "a sk-12345", "a ***")]
-        {
+        for (key, text, masked) in [
+            ("k", "ok", "ok"),
+            ("sk-1234", "a sk-1234", "a sk-1234"),
+            ("sk-12345", "a sk-12345", "a ***"),
+        ] {
             let key = ApiKey::new(key).unwrap();
             assert_eq!(key.is_short(), text == masked);
             assert_eq!(key.scrub(text), masked);
@@ -140,8 +146,12 @@ mod tests {
     #[test]
     fn a_mask_covers_every_text_of_a_value() {
         let mask = Mask::of(ApiKey::new("sk-secret"));
-        let value = serde_json::json!({"sk-secret": ["a sk-secret", {"b": "sk-secretsk-secret"}, 1, null]});
-        assert_eq!(mask.json(value.clone()), serde_json::json!({"***": ["a ***", {"b": "******"}, 1, null]}));
+        let value =
+            serde_json::json!({"sk-secret": ["a sk-secret", {"b": "sk-secretsk-secret"}, 1, null]});
+        assert_eq!(
+            mask.json(value.clone()),
+            serde_json::json!({"***": ["a ***", {"b": "******"}, 1, null]})
+        );
         assert_eq!(Mask::default().json(value.clone()), value);
     }
 }

@@ -38,7 +38,10 @@ pub(super) fn body(
     fields: OptionalFields,
     stream: bool,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let system = request.messages.iter().filter(|message| message.role == Role::System && !message.content.is_empty());
+    let system = request
+        .messages
+        .iter()
+        .filter(|message| message.role == Role::System && !message.content.is_empty());
     let mut system: Vec<Value> = system.map(|message| text(&message.content)).collect();
     let mut messages = turns(request.messages);
     system.last_mut().into_iter().for_each(mark);
@@ -86,7 +89,9 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
 
 fn blocks(message: &Message) -> Vec<Value> {
     if let Some(id) = &message.answers {
-        return vec![json!({"type": "tool_result", "tool_use_id": plain(id), "content": message.content})];
+        return vec![
+            json!({"type": "tool_result", "tool_use_id": plain(id), "content": message.content}),
+        ];
     }
     let spoken = Some(text(&message.content)).filter(|_| !message.content.trim().is_empty());
     let call = |FunctionCall { id, name, arguments }: &FunctionCall| {
@@ -155,7 +160,9 @@ impl MessagesBuilder {
                 self.message(value)?;
                 self.done = true;
             }
-            "content_block_start" => self.block(at, value.get("content_block").unwrap_or(&Value::Null))?,
+            "content_block_start" => {
+                self.block(at, value.get("content_block").unwrap_or(&Value::Null))?
+            }
             "content_block_delta" => self.delta(at, value.get("delta").unwrap_or(&Value::Null)),
             "message_delta" => {
                 self.has_begun = true;
@@ -188,11 +195,18 @@ impl MessagesBuilder {
             "thinking" => self.reasoning.push_str(field("thinking")),
             "tool_use" => {
                 admit_call(self.calls.len())?;
-                let input =
-                    block.get("input").filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
+                let input = block
+                    .get("input")
+                    .filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
-                self.calls
-                    .push((at, FunctionCall { id: field("id").to_owned(), name: field("name").to_owned(), arguments }));
+                self.calls.push((
+                    at,
+                    FunctionCall {
+                        id: field("id").to_owned(),
+                        name: field("name").to_owned(),
+                        arguments,
+                    },
+                ));
             }
             _ => {}
         }
@@ -206,7 +220,8 @@ impl MessagesBuilder {
             "thinking_delta" => self.reasoning.push_str(field("thinking")),
             "input_json_delta" => {
                 let call = self.calls.iter_mut().rev().find(|(index, _)| *index == at);
-                call.into_iter().for_each(|(_, call)| call.arguments.push_str(field("partial_json")));
+                call.into_iter()
+                    .for_each(|(_, call)| call.arguments.push_str(field("partial_json")));
             }
             _ => {}
         }
@@ -219,7 +234,8 @@ impl ReplyBuilder for MessagesBuilder {
         if !frame.starts_with('{') {
             return Ok(());
         }
-        let value: Value = serde_json::from_str(frame).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
+        let value: Value =
+            serde_json::from_str(frame).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
         match reported_error(&value) {
             Some(fault) => Err(fault),
             None => self.event(&value),
@@ -240,7 +256,8 @@ impl ReplyBuilder for MessagesBuilder {
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
         let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
-        let is_empty = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        let is_empty =
+            text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
         (has_begun && !is_empty).then(|| ModelReply {
             text,
             calls: calls.into_iter().map(|(_, call)| call).collect(),

@@ -65,7 +65,10 @@ pub trait Model: Send + Sync {
     }
 
     /// Asks for the next message and returns it when it is complete.
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
     /// complete message.
@@ -151,7 +154,9 @@ impl ModelReply {
             "content_filter",
             "refusal",
         ];
-        self.finish.as_deref().is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
+        self.finish
+            .as_deref()
+            .is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
     }
 }
 

@@ -33,7 +33,8 @@ impl Prices {
         for (model, Price { prompt, completion, cached }) in &prices {
             if ![*prompt, *completion, cached.unwrap_or_default()].into_iter().all(is_price) {
                 return Err(format!(
-                    "the prices of `{model}` are not all from 0 to 1,000,000 dollars per million tokens"
+                    "the prices of `{model}` are not all from 0 to 1,000,000 dollars per million \
+                     tokens"
                 ));
             }
         }
@@ -75,11 +76,13 @@ static BUILT_IN: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
 
 fn find(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
     let bare = model.rsplit('/').next().unwrap_or(model);
-    let edition = |rest: &str| rest.starts_with("-latest") || rest.strip_prefix(['-', '@']).is_some_and(is_date);
+    let edition = |rest: &str| {
+        rest.starts_with("-latest") || rest.strip_prefix(['-', '@']).is_some_and(is_date)
+    };
     let same = |name: &&String| {
-        [model, bare]
-            .into_iter()
-            .any(|full| full.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || edition(rest)))
+        [model, bare].into_iter().any(|full| {
+            full.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || edition(rest))
+        })
     };
     let longest = prices.keys().filter(same).max_by_key(|name| name.len())?;
     prices.get(longest).copied()

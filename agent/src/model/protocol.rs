@@ -86,7 +86,8 @@ impl OptionalFields {
             fields.stream_options = false;
         } else if message.contains("max_completion_tokens") {
             let names_both = message.replace("max_completion_tokens", "").contains("max_tokens");
-            fields.length = if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
+            fields.length =
+                if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
         } else if message.contains("temperature") {
             fields.temperature = false;
         }
@@ -114,7 +115,11 @@ pub(super) const MAX_CALLS: usize = 256;
 
 /// Checks that a message with `known` calls may have another one.
 pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
-    if known < MAX_CALLS { Ok(()) } else { Err(ReplyFault::Excessive(format!("it has more than {MAX_CALLS} calls"))) }
+    if known < MAX_CALLS {
+        Ok(())
+    } else {
+        Err(ReplyFault::Excessive(format!("it has more than {MAX_CALLS} calls")))
+    }
 }
 
 /// Parses the token counts of a response, in any of the known spellings.
@@ -125,7 +130,8 @@ pub(super) fn read_usage(usage: &Value) -> Usage {
             .or_else(|| value.as_f64().map(|count| count as u64))
             .or_else(|| value.as_str()?.trim().parse().ok())
     };
-    let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
+    let field =
+        |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
     Usage {
         prompt: field(&["/prompt_tokens", "/input_tokens"]),
         completion: field(&["/completion_tokens", "/output_tokens"]),

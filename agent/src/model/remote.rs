@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::egress::{
-    Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request, Streamed, header,
+    Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request, Streamed,
+    header,
 };
 
 use super::deadline::{Timeouts, retry_after};
@@ -48,22 +49,31 @@ impl RemoteModel {
     ///
     /// # Errors
     /// The endpoint's URL is invalid or not allowed.
-    pub fn new(endpoint: Endpoint, egress: &Egress, timeouts: Timeouts) -> Result<Self, EndpointError> {
+    pub fn new(
+        endpoint: Endpoint,
+        egress: &Egress,
+        timeouts: Timeouts,
+    ) -> Result<Self, EndpointError> {
         let own = endpoint.quirks.protocol.path();
         let below = |path: &str| {
             let mut url = endpoint.base_url.clone();
             let base = url.path().trim_end_matches('/');
-            let base = base.strip_suffix(own).and_then(|base| base.strip_suffix('/')).unwrap_or(base);
+            let base =
+                base.strip_suffix(own).and_then(|base| base.strip_suffix('/')).unwrap_or(base);
             url.set_path(&format!("{base}/{path}"));
             url
         };
         let (url, embeddings_url) = (below(own), below("embeddings"));
         let limits = Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 };
-        let client =
-            egress.endpoint(&url).map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
+        let client = egress
+            .endpoint(&url)
+            .map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
         let quirks = &endpoint.quirks;
-        let fields =
-            OptionalFields { length: quirks.length_field, temperature: true, stream_options: quirks.stream_usage };
+        let fields = OptionalFields {
+            length: quirks.length_field,
+            temperature: true,
+            stream_options: quirks.stream_usage,
+        };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
         Ok(Self {
@@ -94,7 +104,10 @@ impl RemoteModel {
             };
             let failure = match self.attempt(&request, fields, stream, &mut show).await {
                 Ok(reply) => return Ok(reply),
-                Err(failure) => FailedAttempt { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
+                Err(failure) => FailedAttempt {
+                    error: failure.error.scrubbed(self.endpoint.key.as_ref()),
+                    ..failure
+                },
             };
             let wait = match failure.retry {
                 // The endpoint did not fail, so this does not count as a retry.
@@ -107,7 +120,9 @@ impl RemoteModel {
                     attempt += 1;
                     self.timeouts.delay(attempt - 1, asked)
                 }
-                Retry::Again(_) | Retry::Without(_) | Retry::GiveUp => return Err(failure.error.after(attempt + 1)),
+                Retry::Again(_) | Retry::Without(_) | Retry::GiveUp => {
+                    return Err(failure.error.after(attempt + 1));
+                }
             };
             tracing::debug!(error = %failure.error, wait_ms = wait.as_millis(), "asking the model again");
             if shown {
@@ -129,12 +144,20 @@ impl RemoteModel {
             Protocol::Chat => chat::body(model, request, fields, stream),
             Protocol::Messages => messages::body(model, request, fields, stream),
         };
-        let body = body.map_err(|why| FailedAttempt::final_(ModelError::unwritable_request(&why)))?;
-        let mut response =
-            self.client.start(self.http(&self.url, body)).await.map_err(|why| self.network_failure(&why))?;
+        let body =
+            body.map_err(|why| FailedAttempt::final_(ModelError::unwritable_request(&why)))?;
+        let mut response = self
+            .client
+            .start(self.http(&self.url, body))
+            .await
+            .map_err(|why| self.network_failure(&why))?;
         if !response.status.is_success() {
             let failure = self.rejected(&mut response, self.context(), fields).await;
-            return Err(if request.functions.is_empty() { failure } else { self.without_functions(failure) });
+            return Err(if request.functions.is_empty() {
+                failure
+            } else {
+                self.without_functions(failure)
+            });
         }
         let mut reader = ReplyReader::of(quirks);
         let mut head = Vec::new();
@@ -152,7 +175,9 @@ impl RemoteModel {
             };
             let room = ERROR_LIMIT.saturating_sub(head.len());
             head.extend(piece.iter().take(room));
-            reader.push(&piece, &mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
+            reader
+                .push(&piece, &mut show)
+                .map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
         }
         // The model's text is executed as it is, so nothing in it is masked, not even the key.
         reader.finish(&mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))
@@ -161,9 +186,14 @@ impl RemoteModel {
     pub(super) fn http(&self, url: &str, body: Vec<u8>) -> Request {
         let mut request = Request::post(url, body);
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        request.headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
         for (name, value) in &self.endpoint.quirks.headers {
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
                 request.headers.insert(name, value);
             }
         }
@@ -173,7 +203,9 @@ impl RemoteModel {
                     request.headers.insert(header::AUTHORIZATION, key.header());
                 }
                 Protocol::Messages => {
-                    key.bare_header().into_iter().for_each(|key| drop(request.headers.insert("x-api-key", key)));
+                    key.bare_header()
+                        .into_iter()
+                        .for_each(|key| drop(request.headers.insert("x-api-key", key)));
                 }
             }
         }
@@ -211,7 +243,8 @@ impl RemoteModel {
         let retry = match status {
             400 | 422 => fields.without_rejected(&message).map_or(Retry::GiveUp, Retry::Without),
             status if is_retryable(status) => {
-                let asked = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+                let asked =
+                    response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
                 Retry::Again(asked.and_then(|text| retry_after(text, SystemTime::now())))
             }
             _ => Retry::GiveUp,
@@ -227,24 +260,41 @@ impl RemoteModel {
                     Some(status) => ModelError::of_status(self.context(), status, &message),
                     None => ModelError::in_answer(unavailable, &message),
                 };
-                FailedAttempt { error, retry: if unavailable { Retry::Again(None) } else { Retry::GiveUp } }
+                FailedAttempt {
+                    error,
+                    retry: if unavailable { Retry::Again(None) } else { Retry::GiveUp },
+                }
             }
             ReplyFault::NotJson(why) => {
                 FailedAttempt::again(ModelError::malformed(&self.url, &why, &self.message(head)))
             }
-            ReplyFault::Excessive(what) => FailedAttempt::final_(ModelError::malformed(&self.url, &what, "")),
+            ReplyFault::Excessive(what) => {
+                FailedAttempt::final_(ModelError::malformed(&self.url, &what, ""))
+            }
             ReplyFault::BrokeOff => FailedAttempt::again(ModelError::broke_off(&self.url)),
             ReplyFault::Nothing => {
-                let why = if head.is_empty() { "the response is empty" } else { "it contains no message" };
+                let why = if head.is_empty() {
+                    "the response is empty"
+                } else {
+                    "it contains no message"
+                };
                 FailedAttempt::again(ModelError::malformed(&self.url, why, &self.message(head)))
             }
         }
     }
 
-    pub(super) fn network_failure(&self, why: &wattle_capability::egress::EgressError) -> FailedAttempt {
+    pub(super) fn network_failure(
+        &self,
+        why: &wattle_capability::egress::EgressError,
+    ) -> FailedAttempt {
         let error = ModelError::of_egress(why, self.timeouts.request);
-        let certain = why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
-        if why.is_transient() && !certain { FailedAttempt::again(error) } else { FailedAttempt::final_(error) }
+        let certain =
+            why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
+        if why.is_transient() && !certain {
+            FailedAttempt::again(error)
+        } else {
+            FailedAttempt::final_(error)
+        }
     }
 
     pub(super) fn message(&self, body: &[u8]) -> String {
@@ -278,7 +328,10 @@ impl Model for RemoteModel {
         Mask::of(self.endpoint.key.clone())
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move { self.ask(request, false, &mut |_| {}).await }.boxed()
     }
 
@@ -293,7 +346,9 @@ impl Model for RemoteModel {
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
         match self.endpoint.quirks.protocol {
             Protocol::Chat => self.embedding(text).boxed(),
-            Protocol::Messages => std::future::ready(Err(ModelError::no_embeddings(self.name()))).boxed(),
+            Protocol::Messages => {
+                std::future::ready(Err(ModelError::no_embeddings(self.name()))).boxed()
+            }
         }
     }
 }

@@ -44,7 +44,9 @@ impl BadReply {
 impl fmt::Display for BadReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ReplyFault::Reported { message, .. } => write!(f, "the provider reported an error: {message}"),
+            ReplyFault::Reported { message, .. } => {
+                write!(f, "the provider reported an error: {message}")
+            }
             ReplyFault::NotJson(why) => write!(f, "it is not JSON: {why}"),
             ReplyFault::Excessive(what) => write!(f, "{what}"),
             ReplyFault::BrokeOff => f.write_str("it broke off before its end"),
@@ -161,8 +163,10 @@ mod tests {
 
     const MESSAGES: &[&str] = &[
         "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
-        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
-        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\
+         \"text\":\"\"}}\n\n",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"\
+         text\":\"hi\"}}\n\n",
         "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
         "data: {\"type\":\"message_stop\"}\n\n",
     ];
@@ -170,20 +174,33 @@ mod tests {
     /// The body is truncated after each byte: only the complete body is a reply.
     #[test]
     fn a_truncated_answer_is_never_a_reply() {
-        for (frames, reader) in
-            [(CHAT, ReplyReader::chat_completions as fn() -> ReplyReader), (MESSAGES, ReplyReader::messages)]
-        {
+        for (frames, reader) in [
+            (CHAT, ReplyReader::chat_completions as fn() -> ReplyReader),
+            (MESSAGES, ReplyReader::messages),
+        ] {
             let body = frames.concat();
             let last = frames.last().copied().unwrap_or_default();
             let end = body.len() - 2;
             for at in 0..body.len() {
                 let found = read(reader(), body.get(..at).unwrap_or_default().as_bytes(), 7);
-                assert_eq!(found.is_ok(), at >= end, "cut at {at} of {}: {found:?}\n{last}", body.len());
+                assert_eq!(
+                    found.is_ok(),
+                    at >= end,
+                    "cut at {at} of {}: {found:?}\n{last}",
+                    body.len()
+                );
             }
         }
         let json = "{\"choices\":[{\"message\":{\"content\":\"hi\"}}]}";
         for at in 0..json.len() {
-            assert!(read(ReplyReader::chat_completions(), json.get(..at).unwrap_or_default().as_bytes(), 5).is_err());
+            assert!(
+                read(
+                    ReplyReader::chat_completions(),
+                    json.get(..at).unwrap_or_default().as_bytes(),
+                    5
+                )
+                .is_err()
+            );
         }
         assert!(read(ReplyReader::chat_completions(), json.as_bytes(), 5).is_ok());
     }
@@ -196,24 +213,33 @@ mod tests {
             ("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n", false),
             ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":null}]}\n\n", false),
             ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"\"}]}\n\n", false),
-            ("data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n", false),
+            (
+                "data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+                false,
+            ),
             ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n", false),
             ("event: done\n\n: [DONE]\n\n", false),
             ("data: [DONE]\n\n", true),
             ("data: [DONE]", true),
             ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}", true),
         ] {
-            let found = read(ReplyReader::chat_completions(), format!("{half}{end}").as_bytes(), 11);
+            let found =
+                read(ReplyReader::chat_completions(), format!("{half}{end}").as_bytes(), 11);
             assert_eq!(found.is_ok(), is_whole, "{end:?}: {found:?}");
         }
         let without_stop = MESSAGES.iter().take(4).copied().collect::<String>();
-        assert!(read(ReplyReader::messages(), without_stop.as_bytes(), 11).is_err_and(|why| why.broke_off()));
+        assert!(
+            read(ReplyReader::messages(), without_stop.as_bytes(), 11)
+                .is_err_and(|why| why.broke_off())
+        );
     }
 
     #[test]
     fn parts_and_calls_without_end_are_refused() {
         let calls = |count: usize| {
-            let call = |at: usize| format!("{{\"index\":{at},\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}");
+            let call = |at: usize| {
+                format!("{{\"index\":{at},\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}")
+            };
             let calls: Vec<String> = (0..count).map(call).collect();
             format!("{{\"choices\":[{{\"message\":{{\"tool_calls\":[{}]}}}}]}}", calls.join(","))
         };

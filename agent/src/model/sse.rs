@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn events_are_the_same_wherever_the_stream_is_cut() {
-        let stream = "\u{feff}: hello\r\n\r\ndata: ä one\r\n\r\nevent: x\ndata:two\ndata: lines\nid: 7\n\n\n\
-                      retry: 5\n\ndata\n\ndata:  blank\r\rdata: €nd";
+        let stream = "\u{feff}: hello\r\n\r\ndata: ä one\r\n\r\nevent: x\ndata:two\ndata: \
+                      lines\nid: 7\n\n\nretry: 5\n\ndata\n\ndata:  blank\r\rdata: €nd";
         let expected = ["ä one", "two\nlines", "", " blank", "€nd"];
         assert_eq!(read(&[stream.as_bytes()]), expected);
         for at in 0..=stream.len() {

@@ -22,7 +22,8 @@ const TOKENS: &[f64] = &[
     67_108_864.0,
 ];
 /// The bucket boundaries of the conventions for durations in seconds.
-const SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const SECONDS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
 /// A span that has ended.
 pub(super) struct Span {
@@ -58,7 +59,8 @@ fn attribute((key, value): &(&str, Json)) -> Json {
         Json::Number(number) => json!({"intValue": number.to_string()}),
         Json::Bool(value) => json!({"boolValue": value}),
         Json::Array(items) => {
-            let items: Vec<Json> = items.iter().map(|item| json!({"stringValue": text(item)})).collect();
+            let items: Vec<Json> =
+                items.iter().map(|item| json!({"stringValue": text(item)})).collect();
             json!({"arrayValue": {"values": items}})
         }
         other => json!({"stringValue": text(other)}),
@@ -105,9 +107,15 @@ pub(super) fn traces(service: &str, trace: u128, spans: &[Span]) -> Json {
 
 /// Returns the body of a request to `/v1/metrics`: the requests of one run as histograms of the
 /// conventions.
-pub(super) fn metrics(service: &str, model: &str, (from, to): (SystemTime, SystemTime), samples: &[Sample]) -> Json {
+pub(super) fn metrics(
+    service: &str,
+    model: &str,
+    (from, to): (SystemTime, SystemTime),
+    samples: &[Sample],
+) -> Json {
     let point = |bounds: &[f64], values: &[f64], own: &[(&'static str, Json)]| {
-        let common = [("gen_ai.operation.name", json!("chat")), ("gen_ai.request.model", json!(model))];
+        let common =
+            [("gen_ai.operation.name", json!("chat")), ("gen_ai.request.model", json!(model))];
         let attributes: Vec<Json> = common.iter().chain(own).map(attribute).collect();
         let mut buckets = vec![0_u64; bounds.len() + 1];
         for value in values {
@@ -126,11 +134,14 @@ pub(super) fn metrics(service: &str, model: &str, (from, to): (SystemTime, Syste
         })
     };
     let tokens = |kind: &str, of: fn(&Sample) -> u64| {
-        let values: Vec<f64> = samples.iter().filter(|sample| !sample.error).map(|sample| of(sample) as f64).collect();
+        let values: Vec<f64> =
+            samples.iter().filter(|sample| !sample.error).map(|sample| of(sample) as f64).collect();
         point(TOKENS, &values, &[("gen_ai.token.type", json!(kind))])
     };
-    let (failed, done): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.error);
-    let seconds = |samples: &[&Sample]| samples.iter().map(|sample| sample.seconds).collect::<Vec<_>>();
+    let (failed, done): (Vec<&Sample>, Vec<&Sample>) =
+        samples.iter().partition(|sample| sample.error);
+    let seconds =
+        |samples: &[&Sample]| samples.iter().map(|sample| sample.seconds).collect::<Vec<_>>();
     let mut durations = vec![point(SECONDS, &seconds(&done), &[])];
     if !failed.is_empty() {
         durations.push(point(SECONDS, &seconds(&failed), &[("error.type", json!("_OTHER"))]));

@@ -16,7 +16,8 @@ use serde_json::Value as Json;
 use tokio::task::JoinSet;
 use url::Url;
 use wattle_capability::egress::{
-    Egress, EgressError, EndpointClient, HeaderMap, HeaderName, HeaderValue, Limits, Method, Request,
+    Egress, EgressError, EndpointClient, HeaderMap, HeaderName, HeaderValue, Limits, Method,
+    Request,
 };
 
 pub(crate) use spans::RunSpans;
@@ -66,7 +67,10 @@ pub enum CollectorError {
     #[error("the collector's URL is not allowed: {0}")]
     Refused(EgressError),
     /// A header is invalid.
-    #[error("a header for the collector is not of the form `name=value`: entry {0} of `OTEL_EXPORTER_OTLP_HEADERS`")]
+    #[error(
+        "a header for the collector is not of the form `name=value`: entry {0} of \
+         `OTEL_EXPORTER_OTLP_HEADERS`"
+    )]
     Header(usize),
 }
 
@@ -99,10 +103,15 @@ impl Collector {
 
     /// Waits for pending exports, at most `max_time`.
     pub async fn flush(&self, max_time: Duration) {
-        let mut pending = std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
-        let ended = tokio::time::timeout(max_time, async { while pending.join_next().await.is_some() {} }).await;
+        let mut pending =
+            std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended =
+            tokio::time::timeout(max_time, async { while pending.join_next().await.is_some() {} })
+                .await;
         if ended.is_err() {
-            tracing::warn!("the telemetry collector did not answer in time; unsent telemetry is lost");
+            tracing::warn!(
+                "the telemetry collector did not answer in time; unsent telemetry is lost"
+            );
         }
     }
 
@@ -111,7 +120,9 @@ impl Collector {
         let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
         while pending.try_join_next().is_some() {}
         if pending.len() >= MAX_CONCURRENT {
-            tracing::warn!("the telemetry collector is too slow; the telemetry of a run is dropped");
+            tracing::warn!(
+                "the telemetry collector is too slow; the telemetry of a run is dropped"
+            );
             return;
         }
         let inner = Arc::clone(&self.0);
@@ -131,7 +142,8 @@ impl Inner {
         let mut headers = self.headers.clone();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         let url = format!("{}{path}", self.base);
-        let request = Request { method: Method::POST, url, headers, body: document.to_string().into() };
+        let request =
+            Request { method: Method::POST, url, headers, body: document.to_string().into() };
         let answer = self.client.send(request).await.map_err(|error| error.to_string())?;
         match answer.status.is_success() {
             true => Ok(()),

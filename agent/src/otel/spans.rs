@@ -60,16 +60,21 @@ impl RunSpans {
     /// Records a finished request to the model, or its error.
     pub(crate) fn chat(&self, from: SystemTime, reply: Result<&ModelReply, String>) {
         let to = SystemTime::now();
-        let mut attributes =
-            vec![("gen_ai.operation.name", json!("chat")), ("gen_ai.request.model", json!(self.model))];
-        let mut sample = Sample { input: 0, output: 0, seconds: seconds(from, to), error: reply.is_err() };
+        let mut attributes = vec![
+            ("gen_ai.operation.name", json!("chat")),
+            ("gen_ai.request.model", json!(self.model)),
+        ];
+        let mut sample =
+            Sample { input: 0, output: 0, seconds: seconds(from, to), error: reply.is_err() };
         let error = match reply {
             Ok(reply) => {
                 (sample.input, sample.output) = (reply.usage.prompt, reply.usage.completion);
                 attributes.push(("gen_ai.usage.input_tokens", json!(sample.input)));
                 attributes.push(("gen_ai.usage.output_tokens", json!(sample.output)));
                 attributes.extend(
-                    reply.finish.as_ref().map(|why| ("gen_ai.response.finish_reasons", json!([self.mask.text(why)]))),
+                    reply.finish.as_ref().map(|why| {
+                        ("gen_ai.response.finish_reasons", json!([self.mask.text(why)]))
+                    }),
                 );
                 if self.collector.0.content {
                     attributes.push(("gen_ai.output.messages", json!(self.content(&reply.text))));
@@ -88,7 +93,13 @@ impl RunSpans {
     }
 
     /// Records a finished call.
-    pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, outcome: &CallOutcome<'_>) {
+    pub(crate) fn tool(
+        &self,
+        from: SystemTime,
+        (step, number): (u32, usize),
+        call: &Call,
+        outcome: &CallOutcome<'_>,
+    ) {
         let mut attributes: Vec<(&'static str, Json)> = vec![
             ("gen_ai.operation.name", json!("execute_tool")),
             ("gen_ai.tool.name", json!(self.mask.text(call.label()))),
@@ -100,27 +111,43 @@ impl RunSpans {
             attributes.push(("error.type", json!("_OTHER")));
         }
         if self.collector.0.content {
-            let args = self.mask.json(json!({"body": call.body(), "args": call.args()})).to_string();
+            let args =
+                self.mask.json(json!({"body": call.body(), "args": call.args()})).to_string();
             attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, MAX_CONTENT_CHARS))));
             attributes.push(("gen_ai.tool.call.result", json!(self.content(&outcome.output))));
         }
         // An error can quote data of programs.
         let error = outcome.error.as_ref();
-        let error = error.map(|why| if self.collector.0.content { self.content(why) } else { "failed".to_owned() });
-        let (name, to) = (format!("execute_tool {}", self.mask.text(call.label())), SystemTime::now());
-        self.add(Span { id: id(), parent: Some(self.root), name, is_client: false, from, to, attributes, error });
+        let error = error.map(|why| {
+            if self.collector.0.content { self.content(why) } else { "failed".to_owned() }
+        });
+        let (name, to) =
+            (format!("execute_tool {}", self.mask.text(call.label())), SystemTime::now());
+        self.add(Span {
+            id: id(),
+            parent: Some(self.root),
+            name,
+            is_client: false,
+            from,
+            to,
+            attributes,
+            error,
+        });
     }
 
     /// Records the end of the run and exports its spans.
     pub(crate) fn end(&self, ending: &Ending) {
-        let mut collected = std::mem::take(&mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut collected =
+            std::mem::take(&mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner));
         let mut attributes = vec![
             ("gen_ai.operation.name", json!("invoke_agent")),
             ("gen_ai.agent.name", json!(self.agent)),
             ("gen_ai.request.model", json!(self.model)),
             ("wattle.run_id", json!(self.run_id)),
         ];
-        attributes.extend(self.session.as_ref().map(|session| ("gen_ai.conversation.id", json!(session))));
+        attributes.extend(
+            self.session.as_ref().map(|session| ("gen_ai.conversation.id", json!(session))),
+        );
         if collected.left_out > 0 {
             attributes.push(("wattle.spans_left_out", json!(collected.left_out)));
         }
@@ -131,10 +158,21 @@ impl RunSpans {
             Ending::Failed { message } => Some(self.mask.text(message)),
             _ => None,
         };
-        let (from, to, name) = (self.from, SystemTime::now(), format!("invoke_agent {}", self.agent));
-        collected.spans.push(Span { id: self.root, parent: None, name, is_client: false, from, to, attributes, error });
+        let (from, to, name) =
+            (self.from, SystemTime::now(), format!("invoke_agent {}", self.agent));
+        collected.spans.push(Span {
+            id: self.root,
+            parent: None,
+            name,
+            is_client: false,
+            from,
+            to,
+            attributes,
+            error,
+        });
         // A resumed run continues the same trace.
-        let trace = ulid::Ulid::from_string(&self.run_id).map_or_else(|_| u128::from(id()), u128::from);
+        let trace =
+            ulid::Ulid::from_string(&self.run_id).map_or_else(|_| u128::from(id()), u128::from);
         let service = &self.collector.0.service;
         self.collector.send([
             ("/v1/traces", traces(service, trace, &collected.spans)),

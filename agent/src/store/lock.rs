@@ -33,16 +33,21 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Stor
     let acquired = key.of.store.with(StoreError::new("write"), move |connection| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let held: Option<(String, i64)> = transaction
-            .query_row("SELECT holder, beat FROM hold WHERE tenant = ?1 AND name = ?2", params![tenant, name], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT holder, beat FROM hold WHERE tenant = ?1 AND name = ?2",
+                params![tenant, name],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()?;
-        if held.is_some_and(|(holder, beat)| Holder::of(&holder).is_alive(&me, now().saturating_sub(beat))) {
+        if held.is_some_and(|(holder, beat)| {
+            Holder::of(&holder).is_alive(&me, now().saturating_sub(beat))
+        }) {
             return Ok(false);
         }
         transaction.execute(
             "INSERT INTO hold (tenant, name, holder, beat) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (tenant, name) DO UPDATE SET holder = excluded.holder, beat = excluded.beat",
+             ON CONFLICT (tenant, name) DO UPDATE SET holder = excluded.holder, beat = \
+             excluded.beat",
             params![tenant, name, holder, now()],
         )?;
         transaction.commit()?;
@@ -94,7 +99,8 @@ impl Drop for HeldLock {
     fn drop(&mut self) {
         self.heartbeats.abort();
         let (tenant, name, holder) = self.key.columns();
-        let connection = self.key.of.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let connection =
+            self.key.of.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let delete = "DELETE FROM hold WHERE tenant = ?1 AND name = ?2 AND holder = ?3";
         if let Err(error) = connection.execute(delete, params![tenant, name, holder]) {
             tracing::warn!(%error, "failed to release a lock; it becomes free when this process ends");
@@ -114,7 +120,11 @@ struct Holder {
 impl Holder {
     fn me() -> Holder {
         let pid = std::process::id().to_string();
-        let start_time = if let Process::Running(start_time) = Process::of(&pid) { start_time } else { String::new() };
+        let start_time = if let Process::Running(start_time) = Process::of(&pid) {
+            start_time
+        } else {
+            String::new()
+        };
         Holder { boot: boot(), start_time, pid }
     }
 
@@ -193,7 +203,10 @@ mod tests {
         assert_eq!(Holder::of(&format!("{} x", me.text())), me);
         assert!(me.is_alive(&me, i64::MAX));
         if !me.boot.is_empty() {
-            assert!(!other(&me.boot, &me.pid, "1").is_alive(&me, 0), "another process had that number");
+            assert!(
+                !other(&me.boot, &me.pid, "1").is_alive(&me, 0),
+                "another process had that number"
+            );
             assert!(!other("another-boot", &me.pid, &me.start_time).is_alive(&me, 0));
             assert!(!other(&me.boot, "999999999", &me.start_time).is_alive(&me, 0));
         }

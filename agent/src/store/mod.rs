@@ -62,8 +62,9 @@ impl Store {
     /// # Errors
     /// SQLite cannot allocate memory.
     pub fn in_memory(ttl: Duration) -> Result<Store, StoreError> {
-        let ready =
-            Connection::open_in_memory().map_err(Cause::from).and_then(|connection| Store::ready(connection, ttl));
+        let ready = Connection::open_in_memory()
+            .map_err(Cause::from)
+            .and_then(|connection| Store::ready(connection, ttl));
         ready.map_err(StoreError::new("open"))
     }
 
@@ -128,7 +129,9 @@ impl TenantStore {
     /// # Errors
     /// The store cannot be written.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.store.with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK")).await
+        self.store
+            .with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK"))
+            .await
     }
 }
 

@@ -19,7 +19,8 @@ const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
 /// the path to open, in which no folder is a link.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
     let name = path.file_name().ok_or("it is not the path of a file")?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_folder(folder)?;
     let folder = folder.canonicalize()?;
     reject_shared_folder(&folder)?;
@@ -37,7 +38,8 @@ fn reject_shared_folder(folder: &Path) -> Result<(), Cause> {
     match others_write(&meta) {
         false => Ok(()),
         true => Err(format!(
-            "others can write to its folder `{}` (mode {:03o}), and could put their own files in its place\nhint: `chmod go-w` the folder, or keep the store in a folder of its own",
+            "others can write to its folder `{}` (mode {:03o}), and could put their own files in \
+             its place\nhint: `chmod go-w` the folder, or keep the store in a folder of its own",
             folder.display(),
             meta.mode() & 0o777
         )
@@ -68,7 +70,11 @@ fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(_) if path.is_symlink() => {
-            return Err(format!("`{}` is a link, and a store is not opened through one", path.display()).into());
+            return Err(format!(
+                "`{}` is a link, and a store is not opened through one",
+                path.display()
+            )
+            .into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -102,11 +108,18 @@ pub struct Privacy {
 /// keys beside it.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let open = |path: &Path| -> Option<(PathBuf, u32)> {
         let mode = std::fs::symlink_metadata(path).ok()?.mode() & 0o777;
         (mode & 0o077 != 0).then(|| (path.to_owned(), mode))
     };
-    let files = SUFFIXES.iter().map(|suffix| beside(path, suffix)).chain([path.to_owned(), folder.join("keys")]);
-    Privacy { open_folder: open(folder), open_files: files.filter_map(|path| open(&path)).collect() }
+    let files = SUFFIXES
+        .iter()
+        .map(|suffix| beside(path, suffix))
+        .chain([path.to_owned(), folder.join("keys")]);
+    Privacy {
+        open_folder: open(folder),
+        open_files: files.filter_map(|path| open(&path)).collect(),
+    }
 }

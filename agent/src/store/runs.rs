@@ -42,7 +42,15 @@ impl Journal for TenantStore {
             transaction.execute(
                 "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
-                params![tenant, run.id, run.session, run.status.name(), now(), run.attempts, json(&run.start)?],
+                params![
+                    tenant,
+                    run.id,
+                    run.session,
+                    run.status.name(),
+                    now(),
+                    run.attempts,
+                    json(&run.start)?
+                ],
             )?;
             Ok(())
         }))
@@ -52,7 +60,8 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(self.durably(move |transaction, tenant| {
             Ok(transaction.query_row(
-                "UPDATE run SET status = 'open', attempts = attempts + 1, used = ?3 WHERE tenant = ?1 AND id = ?2
+                "UPDATE run SET status = 'open', attempts = attempts + 1, used = ?3 WHERE tenant \
+                 = ?1 AND id = ?2
                  RETURNING attempts",
                 params![tenant, run, now()],
                 |row| row.get(0),
@@ -64,7 +73,8 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(self.durably(move |transaction, tenant| {
             exactly_one(transaction.execute(
-                "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND id = ?2",
+                "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND \
+                 id = ?2",
                 params![tenant, run, reason, now()],
             )?)
         }))
@@ -87,12 +97,14 @@ impl Journal for TenantStore {
         Box::pin(self.journal("write", move |transaction, tenant| {
             // A turn is progress, so only the current attempt counts for the next turn.
             transaction.execute(
-                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = ?2",
+                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = \
+                 ?2",
                 params![tenant, run, now()],
             )?;
             transaction.execute(
                 "INSERT INTO turn (tenant, run, number, body)
-                 SELECT ?1, ?2, COALESCE(MAX(number) + 1, 0), ?3 FROM turn WHERE tenant = ?1 AND run = ?2",
+                 SELECT ?1, ?2, COALESCE(MAX(number) + 1, 0), ?3 FROM turn WHERE tenant = ?1 AND \
+                 run = ?2",
                 params![tenant, run, json(&turn)?],
             )?;
             Ok(())
@@ -103,7 +115,8 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let mut statement = transaction.prepare_cached(
-                "INSERT INTO call (tenant, run, turn, program, path, number, times, function, effect, digest, args, came)
+                "INSERT INTO call (tenant, run, turn, program, path, number, times, function, \
+                 effect, digest, args, came)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                  ON CONFLICT (tenant, run, turn, program, path, number)
                  DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came)",
@@ -130,7 +143,12 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()> {
+    fn end(
+        &self,
+        run: &str,
+        turns: Vec<Message>,
+        sealed: Option<FinalSeal>,
+    ) -> JournalFuture<'_, ()> {
         let run = run.to_owned();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let session: Option<String> = transaction.query_row(
@@ -143,7 +161,10 @@ impl Journal for TenantStore {
                 write_turns(transaction, tenant, &session, &turns)?;
             }
             let own = own_session(&run);
-            transaction.execute("DELETE FROM session WHERE tenant = ?1 AND id = ?2", params![tenant, own])?;
+            transaction.execute(
+                "DELETE FROM session WHERE tenant = ?1 AND id = ?2",
+                params![tenant, own],
+            )?;
             // `0` follows `/` in ASCII.
             transaction.execute(
                 "DELETE FROM changed WHERE tenant = ?1 AND call > ?2 || '/' AND call < ?2 || '0'",
@@ -156,8 +177,12 @@ impl Journal for TenantStore {
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
-            let mut statement = transaction.prepare("SELECT * FROM run WHERE tenant = ?1 AND id = ?2")?;
-            statement.query_row(params![tenant, run], |row| Ok(run_record(row))).optional()?.transpose()
+            let mut statement =
+                transaction.prepare("SELECT * FROM run WHERE tenant = ?1 AND id = ?2")?;
+            statement
+                .query_row(params![tenant, run], |row| Ok(run_record(row)))
+                .optional()?
+                .transpose()
         }))
     }
 
@@ -182,8 +207,8 @@ impl Journal for TenantStore {
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
-            let mut statement =
-                transaction.prepare("SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number")?;
+            let mut statement = transaction
+                .prepare("SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number")?;
             let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
             rows.map(|body| parse(&body?)).collect()
         }))
@@ -193,9 +218,11 @@ impl Journal for TenantStore {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
-                "SELECT * FROM call WHERE tenant = ?1 AND run = ?2 AND turn = ?3 ORDER BY program, path, number",
+                "SELECT * FROM call WHERE tenant = ?1 AND run = ?2 AND turn = ?3 ORDER BY \
+                 program, path, number",
             )?;
-            let rows = statement.query_map(params![tenant, run, turn], |row| Ok(recorded_call(row)))?;
+            let rows =
+                statement.query_map(params![tenant, run, turn], |row| Ok(recorded_call(row)))?;
             rows.map(|row| row?).collect()
         }))
     }
@@ -214,13 +241,15 @@ impl TenantStore {
         let folder = folder.to_owned();
         self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
-                "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended' AND sealed IS NOT NULL ORDER BY made, id",
+                "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended' AND sealed IS NOT \
+                 NULL ORDER BY made, id",
             )?;
             let rows = statement.query_map(params![tenant], |row| row.get::<_, String>(0))?;
-            let sealed = rows.map(|text| parse::<FinalSeal>(&text?)).filter(|sealed| match sealed {
-                Ok(sealed) => sealed.folder == folder,
-                Err(_) => true,
-            });
+            let sealed =
+                rows.map(|text| parse::<FinalSeal>(&text?)).filter(|sealed| match sealed {
+                    Ok(sealed) => sealed.folder == folder,
+                    Err(_) => true,
+                });
             sealed.collect()
         })
         .await
@@ -233,7 +262,11 @@ impl TenantStore {
         work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let tenant = self.tenant.clone();
-        let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+        let behavior = if what == "read" {
+            TransactionBehavior::Deferred
+        } else {
+            TransactionBehavior::Immediate
+        };
         let task = self.store.with(StoreError::new(what), move |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
             Ok(match work(&transaction, tenant.as_str()) {
@@ -254,7 +287,8 @@ impl TenantStore {
         let task = self.store.with(StoreError::new("write"), move |connection: &mut Connection| {
             connection.pragma_update(None, "synchronous", "FULL")?;
             let done = (|| {
-                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let transaction =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let done = work(&transaction, tenant.as_str())?;
                 transaction.commit()?;
                 Ok(done)
@@ -286,11 +320,13 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, Cause> {
 
 fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
     let path: String = row.get("path")?;
-    let path: Result<Arc<[u32]>, _> = path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
+    let path: Result<Arc<[u32]>, _> =
+        path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
     let effect: String = row.get("effect")?;
     let digest: Vec<u8> = row.get("digest")?;
     let result: Option<Vec<u8>> = row.get("came")?;
-    let result = result.map(|bytes| decode(&bytes).ok_or("the result of a call is invalid")).transpose()?;
+    let result =
+        result.map(|bytes| decode(&bytes).ok_or("the result of a call is invalid")).transpose()?;
     let id = CallId {
         path: path?,
         number: row.get("number")?,
@@ -299,7 +335,13 @@ fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
         digest: digest.try_into().map_err(|_| "the digest of a call has an invalid length")?,
         args: row.get("args")?,
     };
-    Ok(RecordedCall { turn: row.get("turn")?, program: row.get("program")?, id, times: row.get("times")?, result })
+    Ok(RecordedCall {
+        turn: row.get("turn")?,
+        program: row.get("program")?,
+        id,
+        times: row.get("times")?,
+        result,
+    })
 }
 
 /// Checks that exactly one run was changed.

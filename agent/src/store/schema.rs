@@ -109,10 +109,12 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
+    let version: usize =
+        transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
     let missing = MIGRATIONS.get(version..).ok_or_else(|| {
         let message = format!(
-            "the file has version {version}, but this program supports versions up to {}; use a newer program",
+            "the file has version {version}, but this program supports versions up to {}; use a \
+             newer program",
             MIGRATIONS.len()
         );
         rusqlite::Error::InvalidParameterName(message)
@@ -120,6 +122,10 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
     for step in missing {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX))?;
+    transaction.pragma_update(
+        None,
+        "user_version",
+        u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
+    )?;
     Ok(transaction.commit()?)
 }

@@ -36,21 +36,31 @@ impl StoredSecrets {
     ///
     /// # Errors
     /// The value is too short to be recognized in responses, or the store cannot be written.
-    pub async fn set(&self, name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<(), StoreError> {
-        Secret::new(name, value, hosts.clone()).map_err(|why| StoreError::new("write")(why.into()))?;
+    pub async fn set(
+        &self,
+        name: &str,
+        value: &str,
+        hosts: Vec<SecretHost>,
+    ) -> Result<(), StoreError> {
+        Secret::new(name, value, hosts.clone())
+            .map_err(|why| StoreError::new("write")(why.into()))?;
         let mut nonce = [0; 24];
-        getrandom::fill(&mut nonce).map_err(|why| StoreError::new("write")(why.to_string().into()))?;
+        getrandom::fill(&mut nonce)
+            .map_err(|why| StoreError::new("write")(why.to_string().into()))?;
         let context = self.context(name);
         let payload = Payload { msg: value.as_bytes(), aad: &context };
         let sealed = self.cipher.0.encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.map_err(|_| StoreError::new("write")("the encryption failed".into()))?;
-        let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string();
+        let sealed =
+            sealed.map_err(|_| StoreError::new("write")("the encryption failed".into()))?;
+        let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())
+            .to_string();
         let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
         self.of
             .store
             .with(StoreError::new("write"), move |connection| {
                 connection.execute(
-                    "INSERT INTO secret (tenant, name, hosts, nonce, sealed) VALUES (?1, ?2, ?3, ?4, ?5)
+                    "INSERT INTO secret (tenant, name, hosts, nonce, sealed) VALUES (?1, ?2, ?3, \
+                     ?4, ?5)
                      ON CONFLICT (tenant, name) DO UPDATE
                      SET hosts = excluded.hosts, nonce = excluded.nonce, sealed = excluded.sealed",
                     params![tenant.as_str(), name, hosts, nonce, sealed],
@@ -69,9 +79,10 @@ impl StoredSecrets {
         self.of
             .store
             .with(StoreError::new("read"), move |connection| {
-                let mut statement =
-                    connection.prepare("SELECT name, hosts FROM secret WHERE tenant = ?1 ORDER BY name")?;
-                let rows = statement.query_map(params![tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let mut statement = connection
+                    .prepare("SELECT name, hosts FROM secret WHERE tenant = ?1 ORDER BY name")?;
+                let rows = statement
+                    .query_map(params![tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 rows.collect()
             })
             .await
@@ -101,9 +112,11 @@ impl StoredSecrets {
         self.of
             .store
             .with(StoreError::new("read"), move |connection| {
-                let query = "SELECT hosts, nonce, sealed FROM secret WHERE tenant = ?1 AND name = ?2";
-                let read =
-                    |row: &rusqlite::Row<'_>| Ok(Row { hosts: row.get(0)?, nonce: row.get(1)?, sealed: row.get(2)? });
+                let query =
+                    "SELECT hosts, nonce, sealed FROM secret WHERE tenant = ?1 AND name = ?2";
+                let read = |row: &rusqlite::Row<'_>| {
+                    Ok(Row { hosts: row.get(0)?, nonce: row.get(1)?, sealed: row.get(2)? })
+                };
                 connection.query_row(query, params![tenant.as_str(), name], read).optional()
             })
             .await
@@ -115,7 +128,8 @@ impl StoredSecrets {
         let payload = Payload { msg: &row.sealed, aad: &self.context(name) };
         let value = self.cipher.0.decrypt(&XNonce::from(nonce), payload).ok()?;
         let hosts: Vec<String> = serde_json::from_str(&row.hosts).ok()?;
-        let hosts = hosts.iter().map(|host| host.parse().ok()).collect::<Option<Vec<SecretHost>>>()?;
+        let hosts =
+            hosts.iter().map(|host| host.parse().ok()).collect::<Option<Vec<SecretHost>>>()?;
         Secret::new(name, std::str::from_utf8(&value).ok()?, hosts).ok()
     }
 }
@@ -123,10 +137,15 @@ impl StoredSecrets {
 impl Secrets for StoredSecrets {
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         Box::pin(async move {
-            let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
+            let row = self
+                .row(&name)
+                .await
+                .map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
             let Some(row) = row else { return Ok(None) };
             let unreadable = || {
-                let reason = format!("failed to decrypt the stored secret `{name}`: it or its key was changed");
+                let reason = format!(
+                    "failed to decrypt the stored secret `{name}`: it or its key was changed"
+                );
                 Failure::new(Code::EACCESS, reason)
             };
             self.open(&name, &row).ok_or_else(unreadable).map(Some)
@@ -135,10 +154,14 @@ impl Secrets for StoredSecrets {
 
     fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         Box::pin(async move {
-            let listed = self.list().await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
+            let listed =
+                self.list().await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
             let mut all = Vec::new();
             for (name, _) in listed {
-                let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
+                let row = self
+                    .row(&name)
+                    .await
+                    .map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
                 // A secret that can no longer be read cannot occur in a response either.
                 all.extend(row.and_then(|row| self.open(&name, &row)));
             }
@@ -165,7 +188,11 @@ impl LazySecrets {
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,
     ) -> LazySecrets {
-        LazySecrets { may_exist: Box::new(may_exist), open: Box::new(open), opened: OnceCell::new() }
+        LazySecrets {
+            may_exist: Box::new(may_exist),
+            open: Box::new(open),
+            opened: OnceCell::new(),
+        }
     }
 
     async fn opened(&self) -> Result<&StoredSecrets, Failure> {

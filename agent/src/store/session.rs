@@ -61,7 +61,8 @@ pub enum StateValue {
 
 impl From<Vec<u8>> for StateValue {
     fn from(bytes: Vec<u8>) -> StateValue {
-        String::from_utf8(bytes).map_or_else(|error| StateValue::Bytes(error.into_bytes()), StateValue::Text)
+        String::from_utf8(bytes)
+            .map_or_else(|error| StateValue::Bytes(error.into_bytes()), StateValue::Text)
     }
 }
 
@@ -89,7 +90,8 @@ impl TenantStore {
                 let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
                 // A run that has not ended needs its session.
                 transaction.execute(
-                    "DELETE FROM session WHERE tenant = ?1 AND used < ?2 AND NOT EXISTS (SELECT 1 FROM run
+                    "DELETE FROM session WHERE tenant = ?1 AND used < ?2 AND NOT EXISTS (SELECT 1 \
+                     FROM run
                      WHERE run.tenant = ?1 AND status <> 'ended'
                      AND (run.session = session.id OR 'run/' || run.id = session.id))",
                     params![tenant, oldest],
@@ -132,7 +134,8 @@ impl TenantStore {
         self.store
             .with(StoreError::new("read"), move |connection| {
                 let mut statement = connection.prepare(
-                    "SELECT id, (SELECT COUNT(*) FROM message WHERE tenant = ?1 AND message.session = session.id),
+                    "SELECT id, (SELECT COUNT(*) FROM message WHERE tenant = ?1 AND \
+                     message.session = session.id),
                      bytes, made, used
                      FROM session WHERE tenant = ?1 AND id NOT LIKE 'run/%' ORDER BY used DESC, id",
                 )?;
@@ -175,9 +178,11 @@ impl TenantStore {
         self.store
             .with(StoreError::new("write"), move |connection| {
                 let (transaction, tenant) = (connection.transaction()?, tenant.as_str());
-                let bytes: usize = session.state.iter().map(|(key, value)| key.len() + value.as_ref().len()).sum();
+                let bytes: usize =
+                    session.state.iter().map(|(key, value)| key.len() + value.as_ref().len()).sum();
                 let created = transaction.execute(
-                    "INSERT INTO session (tenant, id, made, used, bytes) VALUES (?1, ?2, ?3, ?3, ?4)
+                    "INSERT INTO session (tenant, id, made, used, bytes) VALUES (?1, ?2, ?3, ?3, \
+                     ?4)
                      ON CONFLICT (tenant, id) DO NOTHING",
                     params![tenant, id, now(), i64::try_from(bytes).unwrap_or(i64::MAX)],
                 )?;
@@ -231,20 +236,28 @@ pub(super) fn write_turns(
     touch(connection, tenant, session)?;
     for message in messages {
         connection.execute(
-            "INSERT INTO message (tenant, session, role, content, whole) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO message (tenant, session, role, content, whole) VALUES (?1, ?2, ?3, ?4, \
+             ?5)",
             params![tenant, session, role_name(message.role), message.content, whole(message)],
         )?;
     }
     Ok(())
 }
 
-fn read_history(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<Vec<Message>> {
-    let mut statement = connection
-        .prepare("SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id DESC")?;
+fn read_history(
+    connection: &Connection,
+    tenant: &str,
+    session: &str,
+) -> rusqlite::Result<Vec<Message>> {
+    let mut statement = connection.prepare(
+        "SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id \
+         DESC",
+    )?;
     let mut rows = statement.query(params![tenant, session])?;
     let (mut newest_first, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let (role, content, whole): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (role, content, whole): (String, String, Option<String>) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         bytes += content.len() + whole.as_ref().map_or(0, String::len);
         if bytes > HISTORY_BYTES {
             break;
@@ -254,11 +267,16 @@ fn read_history(connection: &Connection, tenant: &str, session: &str) -> rusqlit
             newest_first.push(message);
             continue;
         }
-        newest_first.push(if role == "user" { Message::user(content) } else { Message::assistant(content) });
+        newest_first.push(if role == "user" {
+            Message::user(content)
+        } else {
+            Message::assistant(content)
+        });
     }
     newest_first.reverse();
     // A history begins with a user's message, not in the middle of a turn.
-    let begin = newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
+    let begin =
+        newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
     Ok(newest_first.split_off(begin))
 }
 
@@ -269,22 +287,32 @@ fn whole(message: &Message) -> Option<String> {
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
-fn export(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<Option<ExportedSession>> {
+fn export(
+    connection: &Connection,
+    tenant: &str,
+    session: &str,
+) -> rusqlite::Result<Option<ExportedSession>> {
     let of = params![tenant, session];
     let exists = "SELECT 1 FROM session WHERE tenant = ?1 AND id = ?2";
     if connection.query_row(exists, of, |_| Ok(())).optional()?.is_none() {
         return Ok(None);
     }
-    let mut statement =
-        connection.prepare("SELECT role, content FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id")?;
+    let mut statement = connection.prepare(
+        "SELECT role, content FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id",
+    )?;
     let messages = statement.query_map(of, |row| {
         let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
-        Ok(if role == role_name(Role::User) { Message::user(content) } else { Message::assistant(content) })
+        Ok(if role == role_name(Role::User) {
+            Message::user(content)
+        } else {
+            Message::assistant(content)
+        })
     })?;
     let messages = messages.collect::<rusqlite::Result<_>>()?;
-    let mut statement =
-        connection.prepare("SELECT key, value FROM state WHERE tenant = ?1 AND session = ?2 ORDER BY key")?;
-    let state = statement.query_map(of, |row| Ok((row.get(0)?, StateValue::from(row.get::<_, Vec<u8>>(1)?))))?;
+    let mut statement = connection
+        .prepare("SELECT key, value FROM state WHERE tenant = ?1 AND session = ?2 ORDER BY key")?;
+    let state = statement
+        .query_map(of, |row| Ok((row.get(0)?, StateValue::from(row.get::<_, Vec<u8>>(1)?))))?;
     let state = state.collect::<rusqlite::Result<_>>()?;
     Ok(Some(ExportedSession { wattle_session: 1, id: session.to_owned(), messages, state }))
 }

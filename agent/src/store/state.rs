@@ -42,7 +42,8 @@ const SESSION: Tables = Tables {
     remove: "DELETE FROM state WHERE tenant = ?1 AND session = ?2 AND key = ?3",
     keys: "SELECT key FROM state WHERE tenant = ?1 AND session = ?2 AND key >= ?3 ORDER BY key",
     grow: "INSERT INTO session (tenant, id, bytes, made, used) VALUES (?1, ?2, ?3, ?4, ?4)
-           ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes RETURNING bytes",
+           ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used, bytes = bytes + \
+           excluded.bytes RETURNING bytes",
 };
 
 const TENANT: Tables = Tables {
@@ -52,7 +53,8 @@ const TENANT: Tables = Tables {
     remove: "DELETE FROM variable WHERE tenant = ?1 AND key = ?3",
     keys: "SELECT key FROM variable WHERE tenant = ?1 AND key >= ?3 ORDER BY key",
     grow: "INSERT INTO tenant (name, bytes, made, used) VALUES (?1, ?3, ?4, ?4)
-           ON CONFLICT (name) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes RETURNING bytes",
+           ON CONFLICT (name) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes \
+           RETURNING bytes",
 };
 
 impl TenantStore {
@@ -71,13 +73,22 @@ impl State {
 
     /// Changes a key and records the call in the same transaction. If the call is recorded already,
     /// nothing changes.
-    async fn change(&self, call: Option<String>, key: String, change: Change) -> Result<(), Failure> {
+    async fn change(
+        &self,
+        call: Option<String>,
+        key: String,
+        change: Change,
+    ) -> Result<(), Failure> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
         let work = self.of.store.with(store_failure, move |connection| {
             let tenant = tenant.as_str();
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some(found) =
-                call.as_ref().map(|call| value_before(&transaction, tenant, call)).transpose()?.flatten()
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some(found) = call
+                .as_ref()
+                .map(|call| value_before(&transaction, tenant, call))
+                .transpose()?
+                .flatten()
             {
                 return Ok(change(found).map(drop));
             }
@@ -96,10 +107,15 @@ impl State {
             let bytes: i64 = transaction.query_row(tables.grow, owner, |row| row.get(0))?;
             if bytes > STATE_BYTES && grown > 0 {
                 // The transaction ends here without a commit, so all its changes are rolled back.
-                return Ok(Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first")));
+                return Ok(Err(Failure::new(
+                    Code::EBUDGET,
+                    "the state is full (64 MiB); delete keys first",
+                )));
             }
             match new {
-                Some(value) => transaction.execute(tables.set, params![tenant, session, key, value])?,
+                Some(value) => {
+                    transaction.execute(tables.set, params![tenant, session, key, value])?
+                }
                 None => transaction.execute(tables.remove, params![tenant, session, key])?,
             };
             transaction.commit()?;
@@ -110,7 +126,11 @@ impl State {
 }
 
 /// Returns the value that a recorded call found, or `None` if the call is not recorded.
-fn value_before(connection: &Connection, tenant: &str, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
+fn value_before(
+    connection: &Connection,
+    tenant: &str,
+    call: &str,
+) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
     let query = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
     connection.query_row(query, params![tenant, call], |row| row.get(0)).optional()
 }
@@ -139,7 +159,9 @@ fn store_failure(cause: Cause) -> Failure {
 impl Backend for State {
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
-        let get = move |connection: &mut Connection| tables.value(connection, tenant.as_str(), &session, &key);
+        let get = move |connection: &mut Connection| {
+            tables.value(connection, tenant.as_str(), &session, &key)
+        };
         Box::pin(self.of.store.with(store_failure, get))
     }
 
@@ -157,7 +179,8 @@ impl Backend for State {
             let mut statement = connection.prepare(tables.keys)?;
             let from = params![tenant.as_str(), session, prefix];
             let keys = statement.query_map(from, |row| row.get::<_, String>(0))?;
-            keys.take_while(|key| key.as_ref().map_or(true, |key| key.starts_with(&prefix))).collect()
+            keys.take_while(|key| key.as_ref().map_or(true, |key| key.starts_with(&prefix)))
+                .collect()
         }))
     }
 }

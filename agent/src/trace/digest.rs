@@ -113,7 +113,12 @@ impl DigestBuilder {
             None => {
                 let (run_id, agent) = (step.run_id.clone(), clip(&step.agent, NAME_CHARS));
                 self.index.insert(run_id.clone(), self.digest.runs.len());
-                self.digest.runs.push(RunDigest { run_id, agent, from: step.ts, ..RunDigest::default() });
+                self.digest.runs.push(RunDigest {
+                    run_id,
+                    agent,
+                    from: step.ts,
+                    ..RunDigest::default()
+                });
                 self.digest.runs.len() - 1
             }
         };
@@ -170,7 +175,8 @@ impl FeedBuilder {
     /// Adds a step.
     pub fn add(&mut self, step: &Step) {
         let agent = name(&self.feed.agents, &step.agent, AGENTS);
-        let is_new = self.runs.len() < RUNS * 100 && self.runs.insert((agent.clone(), step.run_id.clone()));
+        let is_new =
+            self.runs.len() < RUNS * 100 && self.runs.insert((agent.clone(), step.run_id.clone()));
         let activity = self.feed.agents.entry(agent).or_default();
         activity.runs += usize::from(is_new);
         activity.calls += 1;

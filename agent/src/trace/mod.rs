@@ -130,7 +130,8 @@ impl<'a> Trace<'a> {
         let mut written = WrittenLines::default();
         let files = workdir.and_then(|workdir| {
             let recorder = if resumed {
-                let recorder = Recorder::resume(workdir, run_id, signer, &mut |line| written.add(line));
+                let recorder =
+                    Recorder::resume(workdir, run_id, signer, &mut |line| written.add(line));
                 log_failure(&workdir.join(STEPS_FILE), recorder)?
             } else {
                 Recorder::begin(workdir, run_id, signer)
@@ -164,7 +165,12 @@ impl<'a> Trace<'a> {
             output: clip(&output, LINE_CHARS),
             exit_code: outcome.exit_code,
             error: outcome.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
-            mended: outcome.mended.iter().take(MAX_FIXES).map(|text| clip(&mask.text(text), FIX_CHARS)).collect(),
+            mended: outcome
+                .mended
+                .iter()
+                .take(MAX_FIXES)
+                .map(|text| clip(&mask.text(text), FIX_CHARS))
+                .collect(),
             dur_ms,
             ts: now_ms(),
         };
@@ -193,7 +199,11 @@ fn bounded(args: Json) -> Json {
 
 /// Logs a failure to write the trace, which does not affect the run.
 fn log_failure<T>(path: &Path, result: std::io::Result<T>) -> Option<T> {
-    result.map_err(|error| tracing::warn!(path = %path.display(), %error, "failed to write the trace")).ok()
+    result
+        .map_err(
+            |error| tracing::warn!(path = %path.display(), %error, "failed to write the trace"),
+        )
+        .ok()
 }
 
 /// The outcome of a call in the terms of a trace.
@@ -213,7 +223,8 @@ impl<'a> CallOutcome<'a> {
         let (output, error) = match execution {
             Execution::Ran(ran) => {
                 let error = ran.failure.as_ref().map(|failure| {
-                    let name = failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
+                    let name =
+                        failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
                     match &failure.reason {
                         Some(reason) => format!("{name}: {reason}"),
                         None => name,
@@ -223,7 +234,9 @@ impl<'a> CallOutcome<'a> {
             }
             Execution::Rejected { diagnostic } => (String::new(), Some(diagnostic.clone())),
             Execution::Refused { reason } => (String::new(), Some(reason.clone())),
-            Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
+            Execution::Stopped { reason, results, .. } => {
+                (results.join("\n"), Some(reason.clone()))
+            }
         };
         CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
     }
@@ -237,7 +250,12 @@ mod tests {
     fn a_clipped_text_keeps_both_ends_and_counts_what_is_missing() {
         let text: String = (0..300u32).map(|n| char::from_digit(n % 10, 10).unwrap()).collect();
         let cut = clip(&text, 200);
-        assert!(cut.starts_with("0123456789") && cut.ends_with("6789") && cut.contains(" characters … "), "{cut}");
+        assert!(
+            cut.starts_with("0123456789")
+                && cut.ends_with("6789")
+                && cut.contains(" characters … "),
+            "{cut}"
+        );
         assert!(cut.chars().count() <= 200, "{}", cut.chars().count());
         assert_eq!(clip("short", 200), "short");
         assert_eq!(clip("äöü", 3), "äöü");

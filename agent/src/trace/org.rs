@@ -20,7 +20,10 @@ pub(super) struct Org {
 
 impl Org {
     pub(super) fn new(workdir: &Path, run_id: &str, agent: &str) -> Org {
-        let text = format!("* Agent run :session:\n:PROPERTIES:\n:RUN: {run_id}\n:AGENT: {}\n:END:\n", one_line(agent));
+        let text = format!(
+            "* Agent run :session:\n:PROPERTIES:\n:RUN: {run_id}\n:AGENT: {}\n:END:\n",
+            one_line(agent)
+        );
         Org { path: workdir.join(EVENTS_FILE), text }
     }
 

@@ -44,7 +44,12 @@ pub fn read<E: From<std::io::Error>>(
 type OnStep<'a, E> = &'a mut dyn FnMut(Step) -> Result<(), E>;
 
 impl ReadSummary {
-    fn folder<E: From<std::io::Error>>(&mut self, folder: &Path, depth: usize, step: OnStep<'_, E>) -> Result<(), E> {
+    fn folder<E: From<std::io::Error>>(
+        &mut self,
+        folder: &Path,
+        depth: usize,
+        step: OnStep<'_, E>,
+    ) -> Result<(), E> {
         let mut entries: Vec<_> = std::fs::read_dir(folder)?.collect::<Result<_, _>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {

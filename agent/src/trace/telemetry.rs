@@ -82,8 +82,13 @@ impl TelemetryBuilder {
     /// Returns the statistics. `broken` is the number of unreadable lines.
     #[must_use]
     pub fn finish(self, broken: usize) -> Telemetry {
-        let mut all = Telemetry { broken, runs: self.runs.len(), steps: self.steps.len(), ..self.all };
-        all.tools = self.tools.into_iter().map(|(tool, (failures, times))| Tool::of(&tool, failures, times)).collect();
+        let mut all =
+            Telemetry { broken, runs: self.runs.len(), steps: self.steps.len(), ..self.all };
+        all.tools = self
+            .tools
+            .into_iter()
+            .map(|(tool, (failures, times))| Tool::of(&tool, failures, times))
+            .collect();
         all.tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
         all
     }
@@ -99,8 +104,12 @@ impl Tool {
     fn of(tool: &str, failures: usize, mut times: Vec<u32>) -> Tool {
         times.sort_unstable();
         // The smallest duration that the given percentage of calls did not exceed.
-        let at =
-            |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied().map(u64::from);
+        let at = |percent: usize| {
+            times
+                .get((times.len() * percent).div_ceil(100).saturating_sub(1))
+                .copied()
+                .map(u64::from)
+        };
         let (p50_ms, p95_ms) = (at(50).unwrap_or(0), at(95).unwrap_or(0));
         Tool { tool: tool.to_owned(), calls: times.len(), failures, p50_ms, p95_ms }
     }

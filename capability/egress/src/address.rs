@@ -107,8 +107,11 @@ const V6: &[([u16; 8], u32, Class)] = &[
 
 /// IPv6 networks whose last 32 bits are an IPv4 address that traffic really reaches, so that the
 /// IPv4 address decides. In order: IPv4-mapped, IPv4-translated, NAT64.
-const EMBEDS_V4: &[[u16; 8]] =
-    &[[0, 0, 0, 0, 0, 0xffff, 0, 0], [0, 0, 0, 0, 0xffff, 0, 0, 0], [0x64, 0xff9b, 0, 0, 0, 0, 0, 0]];
+const EMBEDS_V4: &[[u16; 8]] = &[
+    [0, 0, 0, 0, 0, 0xffff, 0, 0],
+    [0, 0, 0, 0, 0xffff, 0, 0, 0],
+    [0x64, 0xff9b, 0, 0, 0, 0, 0, 0],
+];
 
 /// Names of the metadata services of cloud platforms.
 const METADATA_NAMES: &[&str] = &[
@@ -146,7 +149,8 @@ fn classify_v4(address: Ipv4Addr) -> Option<Class> {
 
 fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     let bits = u128::from(address);
-    let within = |net: [u16; 8], len: u32| (bits ^ u128::from(Ipv6Addr::from(net))).leading_zeros() >= len;
+    let within =
+        |net: [u16; 8], len: u32| (bits ^ u128::from(Ipv6Addr::from(net))).leading_zeros() >= len;
     if EMBEDS_V4.iter().any(|net| within(*net, 96)) {
         // The low 32 bits are the embedded address, so the truncation is intended.
         return classify_v4(Ipv4Addr::from(bits as u32));
@@ -177,13 +181,23 @@ mod tests {
             let last = first | u32::MAX.checked_shr(len).unwrap_or(0);
             assert_eq!(classify_v4(first.into()), Some(class), "{}/{len}", Ipv4Addr::from(net));
             if !(len == 4 && class == Reserved) {
-                assert_eq!(classify_v4(last.into()), Some(class), "end of {}/{len}", Ipv4Addr::from(net));
+                assert_eq!(
+                    classify_v4(last.into()),
+                    Some(class),
+                    "end of {}/{len}",
+                    Ipv4Addr::from(net)
+                );
             }
         }
         for &(net, len, class) in V6 {
             let first = u128::from(Ipv6Addr::from(net));
             let last = first | u128::MAX.checked_shr(len).unwrap_or(0);
-            assert_eq!(classify_v6(last.into()), Some(class), "end of {}/{len}", Ipv6Addr::from(net));
+            assert_eq!(
+                classify_v6(last.into()),
+                Some(class),
+                "end of {}/{len}",
+                Ipv6Addr::from(net)
+            );
         }
     }
 
@@ -235,7 +249,17 @@ mod tests {
 
     #[test]
     fn unassigned_ipv6_space_is_reserved() {
-        for text in ["1::", "64:ff9b:2::", "200::", "400::1", "1fff:ffff::", "4000::", "5f00::1", "e000::", "fe00::1"] {
+        for text in [
+            "1::",
+            "64:ff9b:2::",
+            "200::",
+            "400::1",
+            "1fff:ffff::",
+            "4000::",
+            "5f00::1",
+            "e000::",
+            "fe00::1",
+        ] {
             assert_eq!(classify(text.parse().unwrap()), Some(Reserved), "{text}");
         }
     }

@@ -16,7 +16,9 @@ impl Backend for Egress {
 
 impl Backend for EndpointClient {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
-        Box::pin(async move { incoming(self.send_cleaned(outgoing.request().clone(), &outgoing.cleaner()).await) })
+        Box::pin(async move {
+            incoming(self.send_cleaned(outgoing.request().clone(), &outgoing.cleaner()).await)
+        })
     }
 }
 

@@ -56,7 +56,11 @@ impl Clients {
         if !body.is_empty() || wants_length {
             *request.body_mut() = Some(body.into());
         }
-        client.execute(request).await.map(IncompleteResponse).map_err(|why| classify_error(&url, limit, &why))
+        client
+            .execute(request)
+            .await
+            .map(IncompleteResponse)
+            .map_err(|why| classify_error(&url, limit, &why))
     }
 
     fn client(&self, reach: Reach, url: &Url) -> Result<&reqwest::Client, EgressError> {
@@ -68,9 +72,11 @@ impl Clients {
             (true, Reach::Public) => secure,
             (true, Reach::Named) => secure_named,
         };
-        pool.get_or_init(|| build_client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls))
-            .as_ref()
-            .map_err(|why| EgressError::no_client(why))
+        pool.get_or_init(|| {
+            build_client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls)
+        })
+        .as_ref()
+        .map_err(|why| EgressError::no_client(why))
     }
 }
 
@@ -88,7 +94,11 @@ impl IncompleteResponse {
     }
 
     /// Returns the next piece of the body, decompressed; `None` at the end of the body.
-    pub(crate) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
+    pub(crate) async fn chunk(
+        &mut self,
+        url: &Url,
+        limit: Duration,
+    ) -> Result<Option<Bytes>, EgressError> {
         self.0.chunk().await.map_err(|why| classify_error(url, limit, &why))
     }
 }
@@ -104,7 +114,8 @@ impl Resolve for CheckedResolver {
         let answer = self.inner.resolve(name.as_str());
         let reach = self.reach;
         async move {
-            let checked = check(name.as_str(), answer.await, reach).map_err(Box::<dyn Error + Send + Sync>::from)?;
+            let checked = check(name.as_str(), answer.await, reach)
+                .map_err(Box::<dyn Error + Send + Sync>::from)?;
             // Port 0 means the port of the URL.
             Ok(Box::new(checked.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
         }

@@ -100,7 +100,9 @@ impl Egress {
                     return Err(EgressError::redirects(limits.redirects, &next.url));
                 }
                 Some(next) => {
-                    outgoing.admit(&next.url).map_err(|why| EgressError::not_admitted(&next.url, &why))?;
+                    outgoing
+                        .admit(&next.url)
+                        .map_err(|why| EgressError::not_admitted(&next.url, &why))?;
                     hop = next;
                 }
             }

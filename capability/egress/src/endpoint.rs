@@ -24,7 +24,11 @@ pub struct EndpointClient {
 }
 
 impl EndpointClient {
-    pub(crate) fn new(clients: Arc<Clients>, url: &Url, limits: Limits) -> Result<Self, EgressError> {
+    pub(crate) fn new(
+        clients: Arc<Clients>,
+        url: &Url,
+        limits: Limits,
+    ) -> Result<Self, EgressError> {
         let mut origin = parse(url.as_str())?;
         Target::of(&origin)?;
         origin.set_path("");
@@ -46,7 +50,11 @@ impl EndpointClient {
     }
 
     /// Sends a request and reads the whole response, with secrets replaced by references.
-    pub(crate) async fn send_cleaned(&self, request: Request, cleaner: &Cleaner) -> Result<Response, EgressError> {
+    pub(crate) async fn send_cleaned(
+        &self,
+        request: Request,
+        cleaner: &Cleaner,
+    ) -> Result<Response, EgressError> {
         self.start(request).await?.cleaned_by(cleaner).collect().await
     }
 
@@ -57,7 +65,10 @@ impl EndpointClient {
     pub async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
         let hop = Hop::first(request)?;
         if hop.url.origin() != self.origin.origin() {
-            return Err(EgressError::other_origin(&hop.url, &self.origin.origin().ascii_serialization()));
+            return Err(EgressError::other_origin(
+                &hop.url,
+                &self.origin.origin().ascii_serialization(),
+            ));
         }
         let exchange = Exchange::start(self.limits);
         let response = exchange.perform(&self.clients, Reach::Named, &hop).await?;
@@ -70,6 +81,9 @@ impl EndpointClient {
 
 impl std::fmt::Debug for EndpointClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EndpointClient").field("origin", &self.origin.as_str()).field("limits", &self.limits).finish()
+        f.debug_struct("EndpointClient")
+            .field("origin", &self.origin.as_str())
+            .field("limits", &self.limits)
+            .finish()
     }
 }

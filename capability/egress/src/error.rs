@@ -88,43 +88,58 @@ impl EgressError {
         error(EgressErrorKind::Refused, format!("refused: {} is {what}; {hint}", target.host))
     }
 
-    pub(crate) fn resolves_to(name: &str, address: IpAddr, class: Class, permittable: bool) -> Self {
+    pub(crate) fn resolves_to(
+        name: &str,
+        address: IpAddr,
+        class: Class,
+        permittable: bool,
+    ) -> Self {
         let what = with_article(class, "address");
         let hint = if permittable {
             format!("`--allow-host {name}` would permit it")
         } else {
             "no setting permits a name that leads there".to_owned()
         };
-        error(EgressErrorKind::Refused, format!("refused: {name} resolves to {address}, {what}; {hint}"))
+        error(
+            EgressErrorKind::Refused,
+            format!("refused: {name} resolves to {address}, {what}; {hint}"),
+        )
     }
 
     pub(crate) fn not_listed(target: &Target, only: &[DomainPattern]) -> Self {
         const MAX_LISTED: usize = 10;
-        let mut list: Vec<String> = only.iter().take(MAX_LISTED).map(|pattern| format!("`{pattern}`")).collect();
+        let mut list: Vec<String> =
+            only.iter().take(MAX_LISTED).map(|pattern| format!("`{pattern}`")).collect();
         if only.len() > MAX_LISTED {
             list.push(format!("and {} more", only.len() - MAX_LISTED));
         }
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
         let host = &target.host;
         let text = format!(
-            "refused: {host} is not one of the allowed domains ({list}); `--allow-host {target}` would permit it"
+            "refused: {host} is not one of the allowed domains ({list}); `--allow-host {target}` \
+             would permit it"
         );
         error(EgressErrorKind::Refused, text)
     }
 
     pub(crate) fn other_origin(asked: &Url, origin: &str) -> Self {
-        let text = format!("refused: {} is outside the configured endpoint {origin}", origin_of(asked));
+        let text =
+            format!("refused: {} is outside the configured endpoint {origin}", origin_of(asked));
         error(EgressErrorKind::Refused, text)
     }
 
     pub(crate) fn downgrade(to: &Url) -> Self {
-        let text = format!("refused: redirect from https to plain http ({}); ask for that URL itself", origin_of(to));
+        let text = format!(
+            "refused: redirect from https to plain http ({}); ask for that URL itself",
+            origin_of(to)
+        );
         error(EgressErrorKind::Refused, text)
     }
 
     pub(crate) fn userinfo(url: &Url) -> Self {
         let text = format!(
-            "refused: the URL for {} carries a user name or password before `@`; send an `authorization` header instead",
+            "refused: the URL for {} carries a user name or password before `@`; send an \
+             `authorization` header instead",
             url.host_str().unwrap_or("the host")
         );
         error(EgressErrorKind::Refused, text)
@@ -132,7 +147,10 @@ impl EgressError {
 
     pub(crate) fn scheme(scheme: &str) -> Self {
         let scheme = truncate(scheme, 40);
-        error(EgressErrorKind::Refused, format!("refused: the scheme `{scheme}` is not `http` or `https`"))
+        error(
+            EgressErrorKind::Refused,
+            format!("refused: the scheme `{scheme}` is not `http` or `https`"),
+        )
     }
 
     pub(crate) fn bad_url(why: url::ParseError) -> Self {
@@ -153,7 +171,10 @@ impl EgressError {
     }
 
     pub(crate) fn no_host(url: &Url) -> Self {
-        error(EgressErrorKind::BadUrl, format!("invalid URL: `{}` has no host", truncate(url.as_str(), 100)))
+        error(
+            EgressErrorKind::BadUrl,
+            format!("invalid URL: `{}` has no host", truncate(url.as_str(), 100)),
+        )
     }
 
     pub(crate) fn method(method: &str) -> Self {
@@ -179,17 +200,23 @@ impl EgressError {
     }
 
     pub(crate) fn timeout(url: &Url, limit: Duration) -> Self {
-        let text = format!("{} returned no complete response within {}", origin_of(url), format_time(limit));
+        let text = format!(
+            "{} returned no complete response within {}",
+            origin_of(url),
+            format_time(limit)
+        );
         error(EgressErrorKind::Timeout, text)
     }
 
     pub(crate) fn too_large(url: &Url, limit: usize) -> Self {
-        let text = format!("the response of {} is larger than the limit of {limit} bytes", origin_of(url));
+        let text =
+            format!("the response of {} is larger than the limit of {limit} bytes", origin_of(url));
         error(EgressErrorKind::TooLarge, text)
     }
 
     pub(crate) fn redirects(limit: usize, to: &Url) -> Self {
-        let text = format!("more than {limit} redirects, the last to {}", truncate(to.as_str(), 200));
+        let text =
+            format!("more than {limit} redirects, the last to {}", truncate(to.as_str(), 200));
         error(EgressErrorKind::Redirect, text)
     }
 
@@ -208,7 +235,8 @@ impl EgressError {
             Err(_) => "an invalid location".to_owned(),
         };
         let text = format!(
-            "{} redirects to `{}`; set that as the endpoint's URL, redirects of an endpoint are not followed",
+            "{} redirects to `{}`; set that as the endpoint's URL, redirects of an endpoint are \
+             not followed",
             origin_of(url),
             truncate(&to, 200)
         );
@@ -218,16 +246,24 @@ impl EgressError {
     pub(crate) fn no_client(why: &str) -> Self {
         error(
             EgressErrorKind::Connect,
-            format!("failed to set up the HTTP client: {why}; https needs the system's CA certificates"),
+            format!(
+                "failed to set up the HTTP client: {why}; https needs the system's CA certificates"
+            ),
         )
     }
 
     pub(crate) fn unconnected(url: &Url, why: &str) -> Self {
-        error(EgressErrorKind::Connect, format!("failed to connect to {}: {}", origin_of(url), truncate(why, 200)))
+        error(
+            EgressErrorKind::Connect,
+            format!("failed to connect to {}: {}", origin_of(url), truncate(why, 200)),
+        )
     }
 
     pub(crate) fn broken(url: &Url, why: &str) -> Self {
-        error(EgressErrorKind::Broken, format!("the connection to {} broke: {}", origin_of(url), truncate(why, 200)))
+        error(
+            EgressErrorKind::Broken,
+            format!("the connection to {} broke: {}", origin_of(url), truncate(why, 200)),
+        )
     }
 
     /// Returns the error with another message.
@@ -250,15 +286,24 @@ impl Error for RuleError {}
 
 impl RuleError {
     pub(crate) fn scheme(text: &str) -> Self {
-        Self(format!("invalid host `{}`: give the host alone, without a scheme", truncate(text, 100)))
+        Self(format!(
+            "invalid host `{}`: give the host alone, without a scheme",
+            truncate(text, 100)
+        ))
     }
 
     pub(crate) fn more_than_host(text: &str) -> Self {
-        Self(format!("invalid host `{}`: give HOST or HOST:PORT, without user, path or query", truncate(text, 100)))
+        Self(format!(
+            "invalid host `{}`: give HOST or HOST:PORT, without user, path or query",
+            truncate(text, 100)
+        ))
     }
 
     pub(crate) fn wildcard(text: &str) -> Self {
-        Self(format!("invalid host `{}`: a wildcard is not allowed here, name each host", truncate(text, 100)))
+        Self(format!(
+            "invalid host `{}`: a wildcard is not allowed here, name each host",
+            truncate(text, 100)
+        ))
     }
 
     pub(crate) fn inner_wildcard(text: &str) -> Self {
@@ -276,7 +321,10 @@ impl RuleError {
     }
 
     pub(crate) fn port(text: &str) -> Self {
-        Self(format!("invalid host `{}`: the port is a number from 1 to 65535", truncate(text, 100)))
+        Self(format!(
+            "invalid host `{}`: the port is a number from 1 to 65535",
+            truncate(text, 100)
+        ))
     }
 
     pub(crate) fn host(text: &str, why: url::ParseError) -> Self {

@@ -27,7 +27,12 @@ impl Exchange {
     }
 
     /// Sends one request and waits for the headers of the response.
-    pub(crate) async fn perform(self, clients: &Clients, reach: Reach, hop: &Hop) -> Result<Streamed, EgressError> {
+    pub(crate) async fn perform(
+        self,
+        clients: &Clients,
+        reach: Reach,
+        hop: &Hop,
+    ) -> Result<Streamed, EgressError> {
         let Hop { url, method, headers, body } = hop.clone();
         let sent = clients.send(reach, (method, url.clone()), headers, body, self.limits.time);
         match timeout_at(self.deadline, sent).await {
@@ -98,10 +103,11 @@ impl Streamed {
 
     async fn receive(&mut self) -> Result<Option<Bytes>, EgressError> {
         let Limits { body, time, .. } = self.exchange.limits;
-        let piece = match timeout_at(self.exchange.deadline, self.response.chunk(&self.url, time)).await {
-            Err(_) => return Err(EgressError::timeout(&self.url, time)),
-            Ok(piece) => piece?,
-        };
+        let piece =
+            match timeout_at(self.exchange.deadline, self.response.chunk(&self.url, time)).await {
+                Err(_) => return Err(EgressError::timeout(&self.url, time)),
+                Ok(piece) => piece?,
+            };
         self.received = self.received.saturating_add(piece.as_ref().map_or(0, Bytes::len));
         if self.received > body {
             return Err(EgressError::too_large(&self.url, body));

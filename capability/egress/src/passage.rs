@@ -41,14 +41,22 @@ pub struct Incoming(Response);
 impl Passage {
     /// Creates a passage for the functions of a capability.
     #[must_use]
-    pub fn new(guard: Option<Arc<dyn Guard>>, vault: Arc<Vault>, capability: &'static str) -> Passage {
+    pub fn new(
+        guard: Option<Arc<dyn Guard>>,
+        vault: Arc<Vault>,
+        capability: &'static str,
+    ) -> Passage {
         Passage { guard, vault, capability }
     }
 
     /// Returns the passage of a run, with the guard and the vault of its grants.
     pub fn of(run: &Run, capability: &'static str) -> Passage {
         let grants = run.grants();
-        Passage::new(grants.guard().cloned(), grants.config::<Vault>().unwrap_or_default(), capability)
+        Passage::new(
+            grants.guard().cloned(),
+            grants.config::<Vault>().unwrap_or_default(),
+            capability,
+        )
     }
 
     /// Sends a program's request, and returns the response.
@@ -78,7 +86,8 @@ impl Passage {
         let first = request.url.clone();
         let outgoing = self.pass(function, request).await?;
         let response = outgoing.send_by(backend).await?;
-        let url = outgoing.urls().last().map_or(first, |url| outgoing.cleaner().clean_text(url.as_str()));
+        let url =
+            outgoing.urls().last().map_or(first, |url| outgoing.cleaner().clean_text(url.as_str()));
         Ok((response, url))
     }
 
@@ -115,10 +124,17 @@ impl Passage {
     /// # Errors
     /// `EACCESS` if the guard or the vault refuses, and errors of
     /// [`Secrets`](crate::secrets::Secrets).
-    pub async fn pass(&self, function: &'static str, mut request: Request) -> Result<Outgoing, Failure> {
+    pub async fn pass(
+        &self,
+        function: &'static str,
+        mut request: Request,
+    ) -> Result<Outgoing, Failure> {
         let (guard, capability) = (self.guard.clone(), self.capability);
-        let admit =
-            move |url: &str| guard.as_ref().map_or(Ok(()), |guard| guard.call(capability, function, Target::Url, url));
+        let admit = move |url: &str| {
+            guard
+                .as_ref()
+                .map_or(Ok(()), |guard| guard.call(capability, function, Target::Url, url))
+        };
         admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
         let known = self.vault.known().await?;
         known.refuse("the URL", request.url.as_bytes())?;
@@ -133,7 +149,9 @@ impl Passage {
         let of_redirects = Arc::clone(&known);
         let admit = move |url: &Url| {
             if filled.body && first.as_ref().is_some_and(|first| url.origin() != *first) {
-                return Err("the request's body carries a secret, which stays with the host that it was for".to_owned());
+                return Err("the request's body carries a secret, which stays with the host that \
+                            it was for"
+                    .to_owned());
             }
             of_redirects.refuse_redirect(url)?;
             admit(url.as_str())

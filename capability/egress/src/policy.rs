@@ -112,7 +112,9 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), RuleError> {
 fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
     let parsed = Host::parse(host).map_err(|why| RuleError::host(whole, why))?;
     match without_final_dot(parsed) {
-        Host::Domain(name) if name.is_empty() => Err(RuleError::host(whole, url::ParseError::EmptyHost)),
+        Host::Domain(name) if name.is_empty() => {
+            Err(RuleError::host(whole, url::ParseError::EmptyHost))
+        }
         host => Ok(host),
     }
 }
@@ -136,9 +138,9 @@ impl DomainPattern {
     fn allows(&self, host: &Host) -> bool {
         match (self.below, &self.host, host) {
             (false, own, host) => own == host,
-            (true, Host::Domain(own), Host::Domain(name)) => {
-                name.strip_suffix(own.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-            }
+            (true, Host::Domain(own), Host::Domain(name)) => name
+                .strip_suffix(own.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             (true, _, _) => false,
         }
     }

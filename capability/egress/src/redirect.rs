@@ -62,7 +62,11 @@ impl Hop {
     }
 
     /// Returns the next hop after a response; `None` if the response is not a redirect.
-    pub(crate) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, EgressError> {
+    pub(crate) fn next(
+        &self,
+        status: StatusCode,
+        response: &HeaderMap,
+    ) -> Result<Option<Self>, EgressError> {
         let Some(location) = location(status, response) else { return Ok(None) };
         let location = location.map_err(|_| EgressError::location("it is not text"))?;
         if location.len() > MAX_URL {
@@ -74,7 +78,8 @@ impl Hop {
             return Err(EgressError::downgrade(&url));
         }
         let mut next = Self { url, ..self.clone() };
-        let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let keeps_method =
+            matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         if !keeps_method && next.method != Method::HEAD {
             next.method = Method::GET;
             next.body = Bytes::new();
@@ -91,9 +96,18 @@ impl Hop {
 
 /// Returns the target of a redirect as the response spells it; `None` if the response is not a
 /// redirect.
-pub(crate) fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<&str, std::str::Utf8Error>> {
+pub(crate) fn location(
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Result<&str, std::str::Utf8Error>> {
     use StatusCode as S;
-    let redirects = [S::MOVED_PERMANENTLY, S::FOUND, S::SEE_OTHER, S::TEMPORARY_REDIRECT, S::PERMANENT_REDIRECT];
+    let redirects = [
+        S::MOVED_PERMANENTLY,
+        S::FOUND,
+        S::SEE_OTHER,
+        S::TEMPORARY_REDIRECT,
+        S::PERMANENT_REDIRECT,
+    ];
     let value = redirects.contains(&status).then(|| headers.get(LOCATION)).flatten()?;
     Some(std::str::from_utf8(value.as_bytes()))
 }
@@ -119,6 +133,8 @@ fn without_fragment(mut url: Url) -> Result<Url, EgressError> {
 }
 
 fn public_headers(headers: &HeaderMap) -> HeaderMap {
-    let public = headers.iter().filter(|(name, value)| PUBLIC_HEADERS.contains(name) && !value.is_sensitive());
+    let public = headers
+        .iter()
+        .filter(|(name, value)| PUBLIC_HEADERS.contains(name) && !value.is_sensitive());
     public.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

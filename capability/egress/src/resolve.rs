@@ -28,7 +28,11 @@ impl Resolver for SystemResolver {
 
 /// Checks the addresses of a name. One refused address refuses all: a name with public and private
 /// addresses is either misconfigured or an attack.
-pub(crate) fn check(name: &str, answer: io::Result<Vec<IpAddr>>, reach: Reach) -> Result<Vec<IpAddr>, EgressError> {
+pub(crate) fn check(
+    name: &str,
+    answer: io::Result<Vec<IpAddr>>,
+    reach: Reach,
+) -> Result<Vec<IpAddr>, EgressError> {
     let addresses = answer.map_err(|why| EgressError::unresolved(name, &why.to_string()))?;
     if addresses.is_empty() {
         return Err(EgressError::unresolved(name, "the name has no address"));

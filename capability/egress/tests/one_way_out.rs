@@ -26,7 +26,12 @@ fn one_file_uses_the_http_library() {
     assert!(found.len() > 300, "only {} files were found below {}", found.len(), top.display());
     // The names are split, so that this file does not contain them.
     let library = concat!("req", "west::");
-    let other_ways = [library, concat!("hyper_util::", "client"), concat!("hyper::", "client"), concat!("ur", "eq::")];
+    let other_ways = [
+        library,
+        concat!("hyper_util::", "client"),
+        concat!("hyper::", "client"),
+        concat!("ur", "eq::"),
+    ];
     let users: Vec<String> = found
         .iter()
         .filter(|path| {

@@ -36,19 +36,24 @@ fn urls_are_judged_by_the_host_that_they_really_name() {
 
 #[test]
 fn a_refusal_names_the_setting_that_permits_it_and_that_setting_does() {
-    for url in ["http://127.1:8080/", "http://[::1]:9/x", "https://localhost/", "http://2852039166/"] {
+    for url in
+        ["http://127.1:8080/", "http://[::1]:9/x", "https://localhost/", "http://2852039166/"]
+    {
         let refusal = Egress::new(Policy::default()).check(url).unwrap_err();
         assert!(refusal.is_refusal());
         let text = refusal.to_string();
-        let rule = text.split("`--allow-host ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
-        let egress = Egress::new(Policy { allow: vec![rule.parse().unwrap()], ..Policy::default() });
+        let rule =
+            text.split("`--allow-host ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+        let egress =
+            Egress::new(Policy { allow: vec![rule.parse().unwrap()], ..Policy::default() });
         assert_eq!(egress.check(url), Ok(()), "{text}");
     }
 }
 
 #[test]
 fn no_rule_helps_a_metadata_name() {
-    let refusal = Egress::new(Policy::default()).check("http://metadata.google.internal/").unwrap_err();
+    let refusal =
+        Egress::new(Policy::default()).check("http://metadata.google.internal/").unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "refused: metadata.google.internal is a cloud metadata name; no setting permits it"
@@ -72,7 +77,9 @@ fn a_rule_holds_for_its_host_and_port_only() {
 
 #[test]
 fn a_domain_list_leaves_its_domains_and_the_allowed_hosts() {
-    let patterns = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<DomainPattern>>();
+    let patterns = |list: &[&str]| {
+        list.iter().map(|text| text.parse().unwrap()).collect::<Vec<DomainPattern>>()
+    };
     let egress = Egress::new(Policy {
         only: Some(patterns(&["example.com", "*.example.org", "1.1.1.1"])),
         allow: vec!["127.0.0.1:8080".parse().unwrap()],
@@ -99,7 +106,9 @@ fn a_domain_list_leaves_its_domains_and_the_allowed_hosts() {
     ] {
         let got = outcome(&egress, url);
         assert!(
-            got.contains("is not one of the allowed domains (`example.com`, `*.example.org`, `1.1.1.1`)"),
+            got.contains(
+                "is not one of the allowed domains (`example.com`, `*.example.org`, `1.1.1.1`)"
+            ),
             "{url}: {got}"
         );
     }

@@ -112,7 +112,8 @@ impl Files {
     /// If an entry exists at the path (even a link whose target does not exist), or the folder does
     /// not; else as [`Files::write`].
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
-        let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
+        let create =
+            |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
         self.on_path(path, Target::Write, FinalLink::Keep, create)
     }
 
@@ -183,7 +184,9 @@ impl Files {
     /// # Errors
     /// If the entry does not exist or is not a link.
     pub fn read_link(&self, path: &str) -> Result<String, FilesError> {
-        self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::read_link(tree, path))
+        self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| {
+            lookup::read_link(tree, path)
+        })
     }
 
     /// Returns the path of an entry from the top, such as `/a/b`, without links. Names that do not
@@ -192,7 +195,9 @@ impl Files {
     /// # Errors
     /// If the path, or a link on it, leads out of the workdir.
     pub fn real_path(&self, path: &str) -> Result<String, FilesError> {
-        self.on_path(path, Target::Read, FinalLink::Follow, |_, path| Ok(format!("/{}", path.as_str())))
+        self.on_path(path, Target::Read, FinalLink::Follow, |_, path| {
+            Ok(format!("/{}", path.as_str()))
+        })
     }
 
     /// Creates a link at `path`, and missing parent folders. An absolute target starts at the top
@@ -202,7 +207,9 @@ impl Files {
     /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or
     /// the base does not allow it.
     pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
-        let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_link(tree, target, resolved, path);
+        let create = |tree: &mut dyn Tree, resolved: &RunPath| {
+            change::create_link(tree, target, resolved, path)
+        };
         self.on_path(path, Target::Write, FinalLink::Keep, create)
     }
 

@@ -4,8 +4,12 @@ use crate::REPOSITORY;
 use crate::path::RunPath;
 
 /// Characters that some file systems ignore when they compare names.
-const IGNORED: &[std::ops::RangeInclusive<char>] =
-    &['\u{200c}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{206a}'..='\u{206f}', '\u{feff}'..='\u{feff}'];
+const IGNORED: &[std::ops::RangeInclusive<char>] = &[
+    '\u{200c}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{206a}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+];
 
 /// Returns true if a path is, or is below, a folder with a repository's name.
 pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
@@ -15,7 +19,8 @@ pub(crate) fn path_is_in_repository(path: &RunPath) -> bool {
 /// Returns true if any file system treats a name as [`REPOSITORY`]: in any letter case, with
 /// ignorable characters, as its short name, or with the name of a stream.
 fn is_repository(name: &str) -> bool {
-    let plain: String = name.chars().filter(|c| !IGNORED.iter().any(|range| range.contains(c))).collect();
+    let plain: String =
+        name.chars().filter(|c| !IGNORED.iter().any(|range| range.contains(c))).collect();
     let plain = plain.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     plain.eq_ignore_ascii_case(REPOSITORY) || plain.eq_ignore_ascii_case("git~1")
 }
@@ -26,15 +31,26 @@ mod tests {
 
     #[test]
     fn a_repositorys_folder_is_recognized_in_every_spelling() {
-        for name in
-            [".git", ".GIT", ".Git", ".git.", ".git ", ".git . .", "git~1", "GIT~1", ".g\u{200c}it", ".git\u{feff}"]
-        {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git",
+            ".git.",
+            ".git ",
+            ".git . .",
+            "git~1",
+            "GIT~1",
+            ".g\u{200c}it",
+            ".git\u{feff}",
+        ] {
             assert!(is_repository(name), "{name:?}");
         }
         for name in [".git::$INDEX_ALLOCATION", ".git:x"] {
             assert!(is_repository(name), "{name:?}");
         }
-        for name in [".gitignore", ".gitattributes", "git", "git~2", "a.git", ".gitx", ".github", ""] {
+        for name in
+            [".gitignore", ".gitattributes", "git", "git~2", "a.git", ".gitx", ".github", ""]
+        {
             assert!(!is_repository(name), "{name:?}");
         }
     }

@@ -2,11 +2,16 @@
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-pub(crate) fn serialize<S: Serializer>(hash: &blake3::Hash, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(
+    hash: &blake3::Hash,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&hash.to_hex())
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<blake3::Hash, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<blake3::Hash, D::Error> {
     let text = String::deserialize(deserializer)?;
     blake3::Hash::from_hex(text).map_err(serde::de::Error::custom)
 }
@@ -15,11 +20,16 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 pub(crate) mod option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(hash: &Option<blake3::Hash>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        hash: &Option<blake3::Hash>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         hash.map(|hash| hash.to_hex().to_string()).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<blake3::Hash>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<blake3::Hash>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
         text.map(|text| blake3::Hash::from_hex(text).map_err(serde::de::Error::custom)).transpose()
     }

@@ -85,7 +85,8 @@ impl HostFiles {
     #[must_use]
     pub fn not_committed(&self, workdir: &Path) -> Vec<PathBuf> {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
-        let hidden = self.0.iter().filter(|file| file.hidden).flat_map(|file| spellings(&file.path));
+        let hidden =
+            self.0.iter().filter(|file| file.hidden).flat_map(|file| spellings(&file.path));
         let inside = hidden.filter_map(|path| Some(path.strip_prefix(&top).ok()?.to_owned()));
         HOST_WRITTEN.iter().map(|(name, _)| PathBuf::from(name)).chain(inside).collect()
     }
@@ -132,7 +133,9 @@ impl HostFileRules {
     /// Updates the inodes. The files of a hidden folder are included, because they may have hard
     /// links elsewhere.
     pub(crate) fn refresh(&mut self) {
-        if self.rules.is_empty() || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL) {
+        if self.rules.is_empty()
+            || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL)
+        {
             return;
         }
         self.refreshed = Some(Instant::now());
@@ -157,7 +160,9 @@ impl HostFileRules {
     /// Returns true if an entry is hidden because of its path.
     pub(crate) fn hides_path(&self, path: &RunPath) -> bool {
         is_staging(path)
-            || self.rules.iter().any(|rule| rule.file.hidden && rule.paths.iter().any(|at| path.below(at).is_some()))
+            || self.rules.iter().any(|rule| {
+                rule.file.hidden && rule.paths.iter().any(|at| path.below(at).is_some())
+            })
     }
 
     /// Returns true if the host protects no files by rules.
@@ -170,20 +175,26 @@ impl HostFileRules {
     pub(crate) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
         let name = path.names().next().unwrap_or_default();
         if is_staging(path) {
-            return Some(Refusal { name: path.as_str(), what: "a folder for staged changes", hidden: true });
+            return Some(Refusal {
+                name: path.as_str(),
+                what: "a folder for staged changes",
+                hidden: true,
+            });
         }
         let settings = |name: &str| name.eq_ignore_ascii_case(PROJECT_FILE);
         if intent == Intent::Write && path.names().any(settings) {
             return Some(Refusal { name: path.as_str(), what: "a project file", hidden: false });
         }
         let alone = path.names().nth(1).is_none();
-        let line =
-            HOST_WRITTEN.iter().find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
+        let line = HOST_WRITTEN
+            .iter()
+            .find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
         if let Some((name, what)) = line {
             return Some(Refusal { name, what, hidden: false });
         }
         let rule = self.rules.iter().find(|rule| {
-            (rule.file.hidden || intent == Intent::Write) && rule.paths.iter().any(|at| path.below(at).is_some())
+            (rule.file.hidden || intent == Intent::Write)
+                && rule.paths.iter().any(|at| path.below(at).is_some())
         })?;
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }

@@ -59,7 +59,9 @@ impl Meta {
         let part = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
         match u64::try_from(seconds) {
             Ok(seconds) => UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?.checked_add(part),
-            Err(_) => UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs()))?.checked_add(part),
+            Err(_) => UNIX_EPOCH
+                .checked_sub(Duration::from_secs(seconds.unsigned_abs()))?
+                .checked_add(part),
         }
     }
 }
@@ -87,12 +89,18 @@ impl Jail {
     }
 
     /// Opens an entry. No name on its path may be a link.
-    pub(crate) fn open_entry(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    pub(crate) fn open_entry(
+        &self,
+        path: &RunPath,
+        flags: OFlags,
+        mode: Mode,
+    ) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::ResolveFlags;
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let beneath =
+                ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             match rustix::fs::openat2(&self.top, path.in_base(), flags, mode, beneath) {
                 // Old kernels do not have this call, and some sandboxes deny it.
                 Err(Errno::NOSYS | Errno::PERM) => {}
@@ -108,8 +116,12 @@ impl Jail {
         let mut folder = self.top.try_clone()?;
         let parents = path.names().count().saturating_sub(1);
         for name in path.names().take(parents) {
-            folder = match rustix::fs::openat(&folder, name, FOLDER | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-            {
+            folder = match rustix::fs::openat(
+                &folder,
+                name,
+                FOLDER | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            ) {
                 Err(Errno::NOTDIR) => {
                     let meta = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
                     let link = FileType::from_raw_mode(meta.st_mode) == FileType::Symlink;
@@ -129,10 +141,12 @@ impl Jail {
         }
         match self.open_entry(path, FOLDER, Mode::empty()) {
             // Distinguishes a link from another entry that is not a folder.
-            Err(cause) if Errno::from_io_error(&cause) == Some(Errno::NOTDIR) => match self.meta(path) {
-                Ok(meta) if meta.kind == FileType::Symlink => Err(Errno::LOOP.into()),
-                _ => Err(cause),
-            },
+            Err(cause) if Errno::from_io_error(&cause) == Some(Errno::NOTDIR) => {
+                match self.meta(path) {
+                    Ok(meta) if meta.kind == FileType::Symlink => Err(Errno::LOOP.into()),
+                    _ => Err(cause),
+                }
+            }
             opened => opened,
         }
     }
@@ -189,7 +203,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
         std::fs::write(dir.path().join("a/b/f"), "x").unwrap();
-        for (target, link) in [("a", "to_a"), ("b/f", "a/to_f"), ("/", "root"), ("/proc/self/cwd", "magic")] {
+        for (target, link) in
+            [("a", "to_a"), ("b/f", "a/to_f"), ("/", "root"), ("/proc/self/cwd", "magic")]
+        {
             std::os::unix::fs::symlink(target, dir.path().join(link)).unwrap();
         }
         let jail = Jail::open(dir.path()).unwrap();

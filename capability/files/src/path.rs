@@ -225,7 +225,8 @@ impl Serialize for RunPath {
 impl<'de> Deserialize<'de> for RunPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RunPath, D::Error> {
         let text = String::deserialize(deserializer)?;
-        RunPath::parse(&format!("/{text}")).map_err(|_| serde::de::Error::custom("not a path of a workdir"))
+        RunPath::parse(&format!("/{text}"))
+            .map_err(|_| serde::de::Error::custom("not a path of a workdir"))
     }
 }
 
@@ -275,7 +276,10 @@ mod tests {
             RunPath::parse(&format!("{}/", "n".repeat(255)).repeat(16)),
             Ok(RunPath(vec!["n".repeat(255); 16].join("/")))
         );
-        assert_eq!(RunPath::parse(&format!("{}/", "n".repeat(255)).repeat(17)), Err(PathFault::PathTooLong));
+        assert_eq!(
+            RunPath::parse(&format!("{}/", "n".repeat(255)).repeat(17)),
+            Err(PathFault::PathTooLong)
+        );
     }
 
     #[test]
@@ -283,7 +287,10 @@ mod tests {
         let path = RunPath::parse("a/b/c").unwrap();
         assert_eq!(path.steps().map(|step| step.0).collect::<Vec<_>>(), ["a", "a/b", "a/b/c"]);
         assert_eq!(RunPath::top().steps().count(), 0);
-        assert_eq!(path.below(&RunPath::parse("a").unwrap()).unwrap().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(
+            path.below(&RunPath::parse("a").unwrap()).unwrap().collect::<Vec<_>>(),
+            ["b", "c"]
+        );
         assert_eq!(path.below(&path).unwrap().count(), 0);
         assert_eq!(path.below(&RunPath::top()).unwrap().count(), 3);
         assert!(RunPath::parse("ab").unwrap().below(&RunPath::parse("a").unwrap()).is_none());
@@ -311,7 +318,11 @@ mod tests {
             ("", Err(PathFault::Empty)),
             ("a\0", Err(PathFault::Nul)),
         ] {
-            assert_eq!(link.link_to(target).as_deref().map_err(|fault| *fault), expected, "{target}");
+            assert_eq!(
+                link.link_to(target).as_deref().map_err(|fault| *fault),
+                expected,
+                "{target}"
+            );
         }
         assert_eq!(RunPath::parse("link").unwrap().link_to("/"), Ok(".".to_owned()));
     }

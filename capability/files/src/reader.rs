@@ -82,9 +82,11 @@ impl Reader {
                 // Both are within the content, whose length is a `usize`.
                 Ok(content.slice(start as usize..end as usize))
             }
-            Source::Base { file, size, .. } => read_range(file, offset, len, size.saturating_sub(offset))
-                .map(Bytes::from)
-                .map_err(|cause| FilesError::io(Intent::Read, &self.path, cause)),
+            Source::Base { file, size, .. } => {
+                read_range(file, offset, len, size.saturating_sub(offset))
+                    .map(Bytes::from)
+                    .map_err(|cause| FilesError::io(Intent::Read, &self.path, cause))
+            }
         }
     }
 
@@ -109,8 +111,9 @@ impl Reader {
             Source::Base { file, size, .. } => {
                 // The file may have grown since, and files that the kernel generates report no
                 // size.
-                let data = read_range(file, 0, max.saturating_add(1), *size)
-                    .map_err(|cause| BoundedReadError::Failed(FilesError::io(Intent::Read, &self.path, cause)))?;
+                let data = read_range(file, 0, max.saturating_add(1), *size).map_err(|cause| {
+                    BoundedReadError::Failed(FilesError::io(Intent::Read, &self.path, cause))
+                })?;
                 if data.len() as u64 > max {
                     Err(BoundedReadError::TooLarge(data.len() as u64))
                 } else {
@@ -140,7 +143,8 @@ fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io:
         let room = (data.capacity() - start).max(STEP).min(len - start);
         data.resize(start + room, 0);
         let Some(free) = data.get_mut(start..) else { break };
-        let Some(at) = offset.checked_add(start as u64).filter(|at| i64::try_from(*at).is_ok()) else {
+        let Some(at) = offset.checked_add(start as u64).filter(|at| i64::try_from(*at).is_ok())
+        else {
             data.truncate(start);
             break;
         };

@@ -1,7 +1,13 @@
 //! Applying changes while somebody else changes the base: conflicts are reported, and nothing is
 //! lost.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -37,7 +43,10 @@ impl World {
 
     fn refused(&self) -> (Vec<String>, Vec<(String, ErrorKind)>) {
         let ApplyError { done, failed } = self.files.apply().unwrap_err();
-        let failed = failed.into_iter().map(|(change, reason)| (change.to_string(), reason.kind())).collect();
+        let failed = failed
+            .into_iter()
+            .map(|(change, reason)| (change.to_string(), reason.kind()))
+            .collect();
         (done.iter().map(ToString::to_string).collect(), failed)
     }
 }
@@ -57,15 +66,25 @@ fn a_file_that_changed_since_it_was_read_is_left_as_it_is() {
     world.files.write("free", b"new").unwrap();
     let (done, failed) = world.refused();
     assert_eq!(done, ["modified free (3 bytes)"]);
-    assert_eq!(failed, [conflict("modified appended (9 bytes)"), conflict("modified read (18 bytes)")]);
+    assert_eq!(
+        failed,
+        [conflict("modified appended (9 bytes)"), conflict("modified read (18 bytes)")]
+    );
     assert_eq!(world.disk("read").unwrap(), "the user's words");
     assert_eq!(world.disk("appended").unwrap(), "the user's words");
     assert_eq!(world.disk("free").unwrap(), "new");
     let error = world.files.apply().unwrap_err();
     assert!(error.has_conflict() && error.done.is_empty() && error.failed.len() == 2);
     let lines = error.to_string();
-    assert!(lines.starts_with("failed to apply 2 of 2 changes\nfailed: modified appended (9 bytes): "), "{lines}");
-    assert_eq!(world.files.read("read").unwrap(), "from what was read", "the run's content is not lost");
+    assert!(
+        lines.starts_with("failed to apply 2 of 2 changes\nfailed: modified appended (9 bytes): "),
+        "{lines}"
+    );
+    assert_eq!(
+        world.files.read("read").unwrap(),
+        "from what was read",
+        "the run's content is not lost"
+    );
     world.user("read", "from what was read");
     world.files.remove("appended").unwrap();
     assert_eq!(
@@ -83,7 +102,10 @@ fn what_was_done_is_no_conflict_at_the_next_attempt() {
     world.user("b", "user");
     assert_eq!(world.refused().0, ["modified a (1 byte)"]);
     world.files.write("a", b"22").unwrap();
-    assert_eq!(world.refused(), (vec!["modified a (2 bytes)".into()], vec![conflict("modified b (1 byte)")]));
+    assert_eq!(
+        world.refused(),
+        (vec!["modified a (2 bytes)".into()], vec![conflict("modified b (1 byte)")])
+    );
 }
 
 #[test]
@@ -94,9 +116,16 @@ fn new_entries_do_not_replace_those_that_appeared() {
     world.user("new", "theirs");
     world.user("folder/theirs", "theirs");
     let (done, failed) = world.refused();
-    assert_eq!(done, ["created folder/deep/", "created folder/deep/f (4 bytes)"], "a folder may be made by both");
+    assert_eq!(
+        done,
+        ["created folder/deep/", "created folder/deep/f (4 bytes)"],
+        "a folder may be made by both"
+    );
     assert_eq!(failed, [conflict("modified new (4 bytes)")]);
-    assert_eq!((world.disk("new").unwrap(), world.disk("folder/theirs").unwrap()), ("theirs".into(), "theirs".into()));
+    assert_eq!(
+        (world.disk("new").unwrap(), world.disk("folder/theirs").unwrap()),
+        ("theirs".into(), "theirs".into())
+    );
 }
 
 #[test]
@@ -128,8 +157,14 @@ fn a_folder_is_not_removed_with_what_somebody_put_there() {
     world.user("d/theirs", "t");
     world.user("e/a", "edited by them");
     let (_, failed) = world.refused();
-    assert_eq!(failed, ["deleted d/", "deleted e/a (14 bytes)", "created e/mine (1 byte)"].map(conflict));
-    assert_eq!((world.disk("d/theirs").as_deref(), world.disk("e/a").as_deref()), (Some("t"), Some("edited by them")));
+    assert_eq!(
+        failed,
+        ["deleted d/", "deleted e/a (14 bytes)", "created e/mine (1 byte)"].map(conflict)
+    );
+    assert_eq!(
+        (world.disk("d/theirs").as_deref(), world.disk("e/a").as_deref()),
+        (Some("t"), Some("edited by them"))
+    );
 }
 
 #[test]
@@ -184,16 +219,20 @@ fn a_conflict_says_what_is_there_and_can_be_tried_again() {
     std::fs::create_dir(world.dir.path().join("replaced")).unwrap();
     let words = world.files.apply().unwrap_err().to_string();
     for line in [
-        "somebody else changed `edited` since the run read it: it is now a file of 16 bytes; it is left unchanged",
-        "somebody else changed `removed` since the run read it: it no longer exists; it is left unchanged",
-        "somebody else changed `replaced` since the run read it: it is now a folder; it is left unchanged",
+        "somebody else changed `edited` since the run read it: it is now a file of 16 bytes; it \
+         is left unchanged",
+        "somebody else changed `removed` since the run read it: it no longer exists; it is left \
+         unchanged",
+        "somebody else changed `replaced` since the run read it: it is now a folder; it is left \
+         unchanged",
         "\napplied: modified quiet (16 bytes)",
         "\nhint: move your own version away, or merge the two, then apply the changes again",
     ] {
         assert!(words.contains(line), "{line}\n{words}");
     }
     assert!(
-        words.starts_with("failed to apply 3 of 5 changes") || words.starts_with("failed to apply 4 of 5"),
+        words.starts_with("failed to apply 3 of 5 changes")
+            || words.starts_with("failed to apply 4 of 5"),
         "{words}"
     );
     std::fs::rename(world.dir.path().join("edited"), world.dir.path().join("edited.mine")).unwrap();

@@ -1,11 +1,19 @@
 //! Reads, writes, moves and removals, over a base and without one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
 use common::{Tree, base, kinds, names, tree};
-use wattle_files::{ChangeKind, EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT, READ_LIMIT};
+use wattle_files::{
+    ChangeKind, EntryKind, ErrorKind, Files, FilesError, OVERLAY_LIMIT, READ_LIMIT,
+};
 use wattle_lang::Code;
 
 /// Runs a test on each type of run.
@@ -47,7 +55,12 @@ fn files_are_written_read_and_listed() {
         assert_eq!((stat.kind, stat.size), (EntryKind::File, 7), "{kind}");
         assert!(stat.modified.is_some(), "{kind}");
         assert_eq!(files.stat(".").unwrap().kind, EntryKind::Folder, "{kind}");
-        let all = ["created a/", "created a/b/", "created a/b/c.txt (7 bytes)", "created a/new.log (4 bytes)"];
+        let all = [
+            "created a/",
+            "created a/b/",
+            "created a/b/c.txt (7 bytes)",
+            "created a/new.log (4 bytes)",
+        ];
         assert_eq!(changes(files)[..4], all, "{kind}");
         assert_eq!(changes(files)[4..], ["created top.txt (0 bytes)"], "{kind}");
     });
@@ -96,14 +109,23 @@ fn invalid_operations_are_refused_with_reasons() {
         };
         let read = |path: &str| files.read(path).map(drop);
         let (enoent, eexist, eaccess) = (Code::ENOENT, Code::EEXIST, Code::EACCESS);
-        let not_empty = "the folder `d` is not empty, it has: notes.txt, readme.md; remove what it holds first";
+        let not_empty =
+            "the folder `d` is not empty, it has: notes.txt, readme.md; remove what it holds first";
         let taken = "`d/readme.md` is already a file; remove it first, or use another name";
         let below = "`d/readme.md` is a file, not a folder";
-        fails(read("d/note"), enoent, "no such file or folder `d/note`; the folder `d` has: notes.txt, readme.md");
-        let far =
-            "no such file or folder `x/y`: its folder does not exist; the nearest existing folder `/` has: d/, empty/";
+        fails(
+            read("d/note"),
+            enoent,
+            "no such file or folder `d/note`; the folder `d` has: notes.txt, readme.md",
+        );
+        let far = "no such file or folder `x/y`: its folder does not exist; the nearest existing \
+                   folder `/` has: d/, empty/";
         fails(read("x/y"), enoent, far);
-        fails(read("empty/f"), enoent, "no such file or folder `empty/f`; the folder `empty` is empty");
+        fails(
+            read("empty/f"),
+            enoent,
+            "no such file or folder `empty/f`; the folder `empty` is empty",
+        );
         fails(read("d/readme.md/x"), enoent, below);
         fails(read("d"), eexist, "`d` is a folder, not a file; list it, or read a file in it");
         fails(read("/"), eexist, "`/` is a folder, not a file; list it, or read a file in it");
@@ -112,17 +134,38 @@ fn invalid_operations_are_refused_with_reasons() {
         fails(read("../x"), eaccess, "read blocked: path escapes your working dir");
         fails(files.write("../x", b""), eaccess, "write blocked: path escapes your working dir");
         fails(files.write("d", b""), eexist, "`d` is a folder, not a file; name a file in it");
-        fails(files.write("new/", b""), eexist, "`new/` names a folder, and a file is needed; add the file's name");
+        fails(
+            files.write("new/", b""),
+            eexist,
+            "`new/` names a folder, and a file is needed; add the file's name",
+        );
         fails(files.write("d/readme.md/x/y", b""), enoent, below);
         fails(files.mkdir("d/readme.md"), eexist, taken);
         fails(files.mkdir("d/readme.md/x"), enoent, below);
         fails(files.list("d/readme.md").map(drop), enoent, below);
         fails(files.remove("d"), eexist, not_empty);
-        fails(files.remove("/"), eaccess, "the top of the working dir cannot be removed; name an entry in it");
-        fails(files.remove_all("a/.."), eaccess, "the top of the working dir cannot be removed; name an entry in it");
-        fails(files.rename("d", "d/e"), eaccess, "the folder `d` cannot be moved into itself, to `d/e`");
-        fails(files.rename("d", "/"), eaccess, "the top of the working dir cannot be replaced; name an entry in it");
-        let full_name = "`empty` is a folder; to move into it, name the target in full: `empty/readme.md`";
+        fails(
+            files.remove("/"),
+            eaccess,
+            "the top of the working dir cannot be removed; name an entry in it",
+        );
+        fails(
+            files.remove_all("a/.."),
+            eaccess,
+            "the top of the working dir cannot be removed; name an entry in it",
+        );
+        fails(
+            files.rename("d", "d/e"),
+            eaccess,
+            "the folder `d` cannot be moved into itself, to `d/e`",
+        );
+        fails(
+            files.rename("d", "/"),
+            eaccess,
+            "the top of the working dir cannot be replaced; name an entry in it",
+        );
+        let full_name =
+            "`empty` is a folder; to move into it, name the target in full: `empty/readme.md`";
         fails(files.rename("d/readme.md", "empty"), eexist, full_name);
         fails(files.rename("empty", "d"), eexist, not_empty);
         fails(files.rename("empty", "d/readme.md"), eexist, taken);
@@ -182,7 +225,11 @@ fn the_overlay_hides_replaces_and_restores_what_the_base_has() {
     assert_eq!(names(&files, "/"), ["keep"]);
     assert_eq!(changes(&files), ["deleted a/"]);
     files.mkdir("a").unwrap();
-    assert_eq!(names(&files, "a"), [""; 0], "a folder that is made anew does not show the old content");
+    assert_eq!(
+        names(&files, "a"),
+        [""; 0],
+        "a folder that is made anew does not show the old content"
+    );
     assert_eq!(changes(&files), ["deleted a/2 (2 bytes)", "deleted a/x/"]);
     files.write("a/x/1", b"other").unwrap();
     assert_eq!(changes(&files), ["deleted a/2 (2 bytes)", "modified a/x/1 (5 bytes)"]);
@@ -190,8 +237,12 @@ fn the_overlay_hides_replaces_and_restores_what_the_base_has() {
     files.write("a", b"a file now").unwrap();
     assert_eq!(changes(&files), ["deleted a/", "created a (10 bytes)"]);
     assert_eq!(tree(dir.path()), before, "the base is as it was");
-    assert_eq!(kinds(&files.apply().unwrap()), [("a", ChangeKind::Deleted), ("a", ChangeKind::Created)]);
-    let after = [("a", "a file now"), ("keep", "keep")].map(|(path, data)| (path.to_owned(), Some(data.into())));
+    assert_eq!(
+        kinds(&files.apply().unwrap()),
+        [("a", ChangeKind::Deleted), ("a", ChangeKind::Created)]
+    );
+    let after = [("a", "a file now"), ("keep", "keep")]
+        .map(|(path, data)| (path.to_owned(), Some(data.into())));
     assert_eq!(tree(dir.path()), Tree::from(after));
     assert_eq!(changes(&files), [""; 0]);
     assert_eq!(files.used(), 0, "what was applied takes no room");
@@ -209,7 +260,10 @@ fn the_overlay_has_a_limit_and_frees_room() {
     let full = |result: Result<(), FilesError>| {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.code()), (ErrorKind::Full, Code::ENOMEM));
-        assert!(error.to_string().contains("of 50000; write less, or remove files that the run wrote"), "{error}");
+        assert!(
+            error.to_string().contains("of 50000; write less, or remove files that the run wrote"),
+            "{error}"
+        );
     };
     full(files.append("big", b"x"));
     full(files.rename("big", "huge"));
@@ -217,7 +271,11 @@ fn the_overlay_has_a_limit_and_frees_room() {
     full(files.write("new/f", &[0; 50_000]));
     full(files.write_at("sparse", 50_000, b"x"));
     full(files.truncate("big", 60_000));
-    assert_eq!((files.used(), changes(&files)), (0, vec![]), "what was refused left nothing behind");
+    assert_eq!(
+        (files.used(), changes(&files)),
+        (0, vec![]),
+        "what was refused left nothing behind"
+    );
     files.truncate("big", 0).unwrap();
     files.write("f", &[0; 40_000]).unwrap();
     full(files.append("f", &[0; 20_000]));
@@ -244,7 +302,8 @@ fn reads_are_bounded_but_large_files_can_be_read_in_parts() {
     let files = Files::overlay(Some(base(&dir)), OVERLAY_LIMIT);
     let error = files.read("huge").unwrap_err();
     assert_eq!(error.code(), Code::EBOUND);
-    let text = "`huge` has 134217728 bytes, and at most 67108864 are read at once; read a part of it, or search it";
+    let text = "`huge` has 134217728 bytes, and at most 67108864 are read at once; read a part of \
+                it, or search it";
     assert_eq!(error.to_string(), text);
     assert_eq!(files.read_at("huge", READ_LIMIT * 2 - 3, 10).unwrap(), "\0\0\0");
     assert_eq!(files.append("huge", b"x").unwrap_err().code(), Code::ENOMEM);
@@ -265,7 +324,11 @@ fn permissions_are_preserved() {
     files.write("moved", b"new words").unwrap();
     files.write("a/2", b"new").unwrap();
     files.apply().unwrap();
-    assert_eq!((mode("moved"), mode("a/2")), (0o750, 0o755), "kept, but for running as somebody else");
+    assert_eq!(
+        (mode("moved"), mode("a/2")),
+        (0o750, 0o755),
+        "kept, but for running as somebody else"
+    );
     let through = Files::write_through(base(&dir));
     through.write("moved", b"again").unwrap();
     assert_eq!(mode("moved"), 0o750);
@@ -277,7 +340,8 @@ fn names_that_are_not_utf8_are_shown_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("d")).unwrap();
     std::fs::write(dir.path().join("d").join(std::ffi::OsStr::from_bytes(b"f\xff")), "x").unwrap();
-    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))] {
+    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
+    {
         let list = files.list("d").unwrap();
         assert_eq!((list[0].name.as_str(), list[0].kind), ("f\u{fffd}", EntryKind::Other));
         assert!(files.read("d/f\u{fffd}").unwrap_err().is_not_found());
@@ -298,8 +362,14 @@ fn writing_through_is_journaled() {
     files.rename("a/x", "x").unwrap();
     files.remove("a/2").unwrap();
     files.write("n/new", b"n").unwrap();
-    assert_eq!(changes(&files)[..3], ["deleted a/2 (2 bytes)", "deleted a/x/", "modified keep (5 bytes)"]);
-    assert_eq!(changes(&files)[3..], ["created n/", "created n/new (1 byte)", "created x/", "created x/1 (1 byte)"]);
+    assert_eq!(
+        changes(&files)[..3],
+        ["deleted a/2 (2 bytes)", "deleted a/x/", "modified keep (5 bytes)"]
+    );
+    assert_eq!(
+        changes(&files)[3..],
+        ["created n/", "created n/new (1 byte)", "created x/", "created x/1 (1 byte)"]
+    );
     assert_eq!(files.apply().unwrap(), [], "nothing is left to carry out");
     assert_eq!(std::fs::read(dir.path().join("n/new")).unwrap(), b"n");
     files.write("keep", b"keep").unwrap();
@@ -314,14 +384,21 @@ fn writing_through_is_journaled() {
 fn a_base_that_cannot_be_opened_is_named() {
     let dir = filled();
     let missing = Files::open_base(&dir.path().join("nowhere")).unwrap_err();
-    assert!(missing.is_not_found() && missing.to_string().contains("nowhere`; create it"), "{missing}");
-    assert_eq!(Files::open_base(&dir.path().join("keep")).unwrap_err().kind(), ErrorKind::NotFolder);
+    assert!(
+        missing.is_not_found() && missing.to_string().contains("nowhere`; create it"),
+        "{missing}"
+    );
+    assert_eq!(
+        Files::open_base(&dir.path().join("keep")).unwrap_err().kind(),
+        ErrorKind::NotFolder
+    );
 }
 
 #[test]
 fn one_store_serves_many_threads() {
     let dir = filled();
-    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))] {
+    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
+    {
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let files = &files;
@@ -335,6 +412,9 @@ fn one_store_serves_many_threads() {
             }
         });
         assert_eq!(files.read("log").unwrap().len(), 4 * 50 * 5);
-        assert_eq!((0..4).map(|thread| names(&files, &format!("t{thread}")).len()).sum::<usize>(), 200);
+        assert_eq!(
+            (0..4).map(|thread| names(&files, &format!("t{thread}")).len()).sum::<usize>(),
+            200
+        );
     }
 }

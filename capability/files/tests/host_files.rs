@@ -1,7 +1,13 @@
 //! The host's own files in a workdir: under no name does a run see a store or a key, or change a
 //! project file.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -85,7 +91,10 @@ fn a_store_in_the_workdir_is_neither_read_nor_listed_nor_changed() {
         assert_eq!(words, "read blocked: `data/store.db` is the store, which belongs to the host");
         for refused in [files.remove_all("data"), files.rename("data", "moved")] {
             let words = refused.unwrap_err().to_string();
-            assert!(words.contains("the folder `data` holds `data/store.db`, which is the store"), "{words}");
+            assert!(
+                words.contains("the folder `data` holds `data/store.db`, which is the store"),
+                "{words}"
+            );
         }
         files.apply().unwrap();
     }
@@ -114,7 +123,8 @@ fn another_name_of_the_store_does_not_help() {
     assert_eq!(std::fs::read_to_string(top.join("data/keys/ada.key")).unwrap(), SECRET);
     // The same store, named by a link to it.
     let other = HostFiles::default().hide_database(top.join("soft"), "the store");
-    let files = Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
+    let files =
+        Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
 }
 
@@ -126,9 +136,15 @@ fn a_protected_file_is_read_but_not_changed() {
         assert_eq!(files.read("wattle.toml").unwrap(), "steps = 3\n");
         for path in ["wattle.toml", "./wattle.toml", "alias"] {
             let refused = files.write(path, b"steps = 99").unwrap_err().to_string();
-            assert_eq!(refused, "write blocked: `wattle.toml` is a project file, which only the host writes");
+            assert_eq!(
+                refused,
+                "write blocked: `wattle.toml` is a project file, which only the host writes"
+            );
         }
-        assert!(files.remove("wattle.toml").is_err() && files.rename("data/notes.txt", "wattle.toml").is_err());
+        assert!(
+            files.remove("wattle.toml").is_err()
+                && files.rename("data/notes.txt", "wattle.toml").is_err()
+        );
     }
 }
 
@@ -180,14 +196,22 @@ fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
         symlink("../secret", working.join("b0")).unwrap();
         symlink("data/notes.txt", working.join("b1")).unwrap();
         let staged = staged.replace('W', ".wattle-tmp-00000000000000aa");
-        let plan = format!(r#"[{{"path":"{path}","staged":"{staged}","own":{own},"old":"Other"}}]"#);
+        let plan =
+            format!(r#"[{{"path":"{path}","staged":"{staged}","own":{own},"old":"Other"}}]"#);
         std::fs::write(working.join("plan"), plan).unwrap();
         std::fs::set_permissions(&working, std::fs::Permissions::from_mode(0o700)).unwrap();
         drop(Files::open_base(&top).unwrap());
-        for (path, text) in
-            [(".git/config", "[core]"), ("data/store.db", SECRET), ("data/notes.txt", "mine"), ("../secret", SECRET)]
-        {
-            assert_eq!(std::fs::read_to_string(top.join(path)).unwrap(), text, "{path} by {staged}");
+        for (path, text) in [
+            (".git/config", "[core]"),
+            ("data/store.db", SECRET),
+            ("data/notes.txt", "mine"),
+            ("../secret", SECRET),
+        ] {
+            assert_eq!(
+                std::fs::read_to_string(top.join(path)).unwrap(),
+                text,
+                "{path} by {staged}"
+            );
         }
         assert!(!top.join(".git/hooks").exists() && !top.join("new").exists());
         let _ = std::fs::remove_dir_all(&working);

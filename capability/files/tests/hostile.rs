@@ -1,7 +1,13 @@
 //! Paths that try to leave the workdir: each is refused or stays inside, and a file beside the
 //! workdir is never touched. The tests may run as root, where permissions protect nothing.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -124,12 +130,20 @@ fn nothing_outside_is_read_or_written() {
         let before = (tree(&yard.outside()), tree(&yard.work()));
         for files in yard.runs() {
             let read = |error: FilesError, what: &str| {
-                assert_eq!(error.to_string(), "read blocked: path escapes your working dir", "{number} {path} {what}");
+                assert_eq!(
+                    error.to_string(),
+                    "read blocked: path escapes your working dir",
+                    "{number} {path} {what}"
+                );
                 assert_eq!(error.code(), Code::EACCESS, "{path} {what}");
             };
             let write = |result: Result<(), FilesError>, what: &str| {
                 let error = result.expect_err(what);
-                assert_eq!(error.to_string(), "write blocked: path escapes your working dir", "{number} {path} {what}");
+                assert_eq!(
+                    error.to_string(),
+                    "write blocked: path escapes your working dir",
+                    "{number} {path} {what}"
+                );
                 assert_eq!(error.code(), Code::EACCESS, "{path} {what}");
             };
             read(files.read(path).unwrap_err(), "read");
@@ -220,7 +234,10 @@ fn links_that_stay_inside_lead_where_they_say() {
         files.write("to_dir/new", b"n").unwrap();
         assert_eq!(files.read("real/new").unwrap(), "n");
         files.remove("real/file").unwrap();
-        assert!(files.read("to_file").unwrap_err().is_not_found(), "what is removed is gone under each of its names");
+        assert!(
+            files.read("to_file").unwrap_err().is_not_found(),
+            "what is removed is gone under each of its names"
+        );
         files.remove("to_file").unwrap();
         files.rename("to_dir", "moved_link").unwrap();
         assert_eq!(files.read("moved_link/new").unwrap(), "n");
@@ -272,7 +289,9 @@ fn devices_fifos_and_sockets_are_never_opened() {
     symlink("fifo", work.join("to_fifo")).unwrap();
     let mut names = vec!["fifo", "socket", "to_fifo"];
     // Only root may make one; 1:5 is the endless source of zeros.
-    if mknodat(CWD, work.join("zero"), FileType::CharacterDevice, mode, rustix::fs::makedev(1, 5)).is_ok() {
+    if mknodat(CWD, work.join("zero"), FileType::CharacterDevice, mode, rustix::fs::makedev(1, 5))
+        .is_ok()
+    {
         names.push("zero");
     }
     for files in yard.runs() {
@@ -291,7 +310,11 @@ fn devices_fifos_and_sockets_are_never_opened() {
                     .and(files.read("fifo").map(drop)),
             ] {
                 let error = result.unwrap_err();
-                assert_eq!((error.kind(), error.code()), (ErrorKind::Special, Code::EACCESS), "{name}: {error}");
+                assert_eq!(
+                    (error.kind(), error.code()),
+                    (ErrorKind::Special, Code::EACCESS),
+                    "{name}: {error}"
+                );
             }
         }
         assert!(files.rename("fifo", "x").is_err());
@@ -336,8 +359,13 @@ fn a_link_that_is_exchanged_meanwhile_leads_nowhere() {
         let (work, over) = (&work, &over);
         scope.spawn(move || {
             let exchange = |a: &str, b: &str| {
-                let _ =
-                    rustix::fs::renameat_with(CWD, work.join(a), CWD, work.join(b), rustix::fs::RenameFlags::EXCHANGE);
+                let _ = rustix::fs::renameat_with(
+                    CWD,
+                    work.join(a),
+                    CWD,
+                    work.join(b),
+                    rustix::fs::RenameFlags::EXCHANGE,
+                );
             };
             while !over.load(Ordering::Relaxed) {
                 exchange("swap", "swap_out");
@@ -375,11 +403,15 @@ fn a_link_that_is_exchanged_meanwhile_leads_nowhere() {
 #[test]
 fn deep_trees_are_refused_and_do_not_grow_past_the_bound() {
     let dir = tempfile::tempdir().unwrap();
-    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))] {
+    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
+    {
         let deep = vec!["d"; 200].join("/");
         files.mkdir(&format!("a/{deep}")).unwrap();
         files.mkdir(&format!("b/{deep}")).unwrap();
-        assert_eq!(files.rename("a", &format!("b/{deep}/a")).unwrap_err().kind(), ErrorKind::PathTooLong);
+        assert_eq!(
+            files.rename("a", &format!("b/{deep}/a")).unwrap_err().kind(),
+            ErrorKind::PathTooLong
+        );
         assert_eq!(files.stat(&format!("a/{deep}")).unwrap().kind, EntryKind::Folder);
         files.remove_all("a").unwrap();
         files.remove_all("b").unwrap();
@@ -390,7 +422,8 @@ fn deep_trees_are_refused_and_do_not_grow_past_the_bound() {
         at.push("d");
     }
     std::fs::create_dir_all(&at).unwrap();
-    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))] {
+    for files in [Files::overlay(Some(base(&dir)), OVERLAY_LIMIT), Files::write_through(base(&dir))]
+    {
         for result in [files.remove_all("deep"), files.rename("deep", "moved")] {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::PathTooLong);
         }
@@ -410,15 +443,23 @@ fn the_trace_of_a_run_is_read_but_never_changed_by_it() {
         files.write("mine", b"forged").unwrap();
         for path in ["_steps.jsonl", "/_steps.jsonl", "./x/../_steps.jsonl", "alias"] {
             assert_eq!(&*files.read(path).unwrap(), b"a line\n", "{path}");
-            for refused in [files.write(path, b"forged"), files.append(path, b"forged"), files.truncate(path, 0)] {
+            for refused in [
+                files.write(path, b"forged"),
+                files.append(path, b"forged"),
+                files.truncate(path, 0),
+            ] {
                 let refused = refused.unwrap_err();
                 assert_eq!(refused.code(), wattle_lang::Code::EACCESS);
-                let words = "write blocked: `_steps.jsonl` is the run's trace, which only the host writes";
+                let words =
+                    "write blocked: `_steps.jsonl` is the run's trace, which only the host writes";
                 assert_eq!(refused.to_string(), words, "{path}");
             }
         }
         assert!(files.remove("_steps.jsonl").is_err() && files.remove_all("_steps.jsonl").is_err());
-        assert!(files.rename("mine", "_steps.jsonl").is_err() && files.rename("_steps.jsonl", "mine").is_err());
+        assert!(
+            files.rename("mine", "_steps.jsonl").is_err()
+                && files.rename("_steps.jsonl", "mine").is_err()
+        );
         files.remove("mine").unwrap();
     }
     assert_eq!(std::fs::read_to_string(&trace).unwrap(), "a line\n");

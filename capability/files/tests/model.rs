@@ -2,7 +2,13 @@
 //! return the same results and the same trees, both runs list the same changes, and the overlay's
 //! changes result in the same tree on disk after they are applied.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -108,8 +114,12 @@ impl Model {
                 }
                 self.make_folders(parent(to));
                 let below = format!("{from}/");
-                let all: Vec<String> =
-                    self.0.keys().filter(|key| *key == from || key.starts_with(&below)).cloned().collect();
+                let all: Vec<String> = self
+                    .0
+                    .keys()
+                    .filter(|key| *key == from || key.starts_with(&below))
+                    .cloned()
+                    .collect();
                 for old in all {
                     let node = self.0.remove(&old).unwrap();
                     self.0.insert(format!("{to}{}", &old[from.len()..]), node);
@@ -151,7 +161,8 @@ fn carry_out(files: &Files, op: &Op) -> Result<(), wattle_files::FilesError> {
 }
 
 fn path() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "a-"]), 1..4).prop_map(|names| names.join("/"))
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "a-"]), 1..4)
+        .prop_map(|names| names.join("/"))
 }
 
 fn data() -> impl Strategy<Value = Vec<u8>> {

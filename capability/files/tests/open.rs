@@ -58,9 +58,11 @@ fn a_writer_follows_its_file() {
 #[test]
 fn a_writer_needs_an_existing_file() {
     each(|files, run| {
-        for (path, expected) in
-            [("none", ErrorKind::NotFound), ("dir", ErrorKind::IsFolder), ("../x", ErrorKind::Escape)]
-        {
+        for (path, expected) in [
+            ("none", ErrorKind::NotFound),
+            ("dir", ErrorKind::IsFolder),
+            ("../x", ErrorKind::Escape),
+        ] {
             assert_eq!(files.writer(path).unwrap_err().kind(), expected, "{run} {path}");
         }
     });
@@ -85,16 +87,22 @@ fn create_new_refuses_existing_entries() {
             assert_eq!(kind(files.create_new(path)), Some(ErrorKind::Exists), "{run} {path}");
             assert_eq!(kind(files.create_folder(path)), Some(ErrorKind::Exists), "{run} {path}");
         }
-        for (path, expected) in
-            [("none/x", ErrorKind::NotFound), ("old.txt/x", ErrorKind::NotFolder), ("../x", ErrorKind::Escape)]
-        {
+        for (path, expected) in [
+            ("none/x", ErrorKind::NotFound),
+            ("old.txt/x", ErrorKind::NotFolder),
+            ("../x", ErrorKind::Escape),
+        ] {
             assert_eq!(kind(files.create_new(path)), Some(expected), "{run} {path}");
             assert_eq!(kind(files.create_folder(path)), Some(expected), "{run} {path}");
         }
         assert_eq!(kind(files.create_new("x/")), Some(ErrorKind::IsFolder), "{run}");
         files.create_folder("dir/x/").unwrap();
         files.create_new("dir/x/y").unwrap();
-        assert_eq!((names(files, "dir"), files.read("dir/x/y").unwrap().len()), (vec!["x/".to_owned()], 0), "{run}");
+        assert_eq!(
+            (names(files, "dir"), files.read("dir/x/y").unwrap().len()),
+            (vec!["x/".to_owned()], 0),
+            "{run}"
+        );
     });
 }
 
@@ -109,7 +117,11 @@ fn links_lead_where_they_say_and_never_out() {
         assert_eq!(files.real_path("dir/up/dir/b").unwrap(), "/old.txt", "{run}");
         assert_eq!(files.real_path("dir/none/").unwrap(), "/dir/none", "{run}");
         for target in ["../..", "../../old.txt", "a/../../../x", "/.."] {
-            assert_eq!(kind(files.symlink(target, "dir/c")), Some(ErrorKind::Escape), "{run} {target}");
+            assert_eq!(
+                kind(files.symlink(target, "dir/c")),
+                Some(ErrorKind::Escape),
+                "{run} {target}"
+            );
         }
         // The link is at the top, by whatever path it was created.
         assert_eq!(kind(files.symlink("..", "dir/up/c")), Some(ErrorKind::Escape), "{run}");
@@ -125,8 +137,11 @@ fn a_link_is_not_moved_to_a_path_from_which_it_leads_out() {
         files.mkdir("dir/deep").unwrap();
         files.symlink("../../old.txt", "dir/deep/link").unwrap();
         files.symlink("deep", "dir/inner").unwrap();
-        for (from, to) in [("dir/deep/link", "dir/link"), ("dir/deep", "deep"), ("dir/deep/link", "link")] {
-            let words = "write blocked: the link `dir/deep/link` would lead out of your working dir; remove it first";
+        for (from, to) in
+            [("dir/deep/link", "dir/link"), ("dir/deep", "deep"), ("dir/deep/link", "link")]
+        {
+            let words = "write blocked: the link `dir/deep/link` would lead out of your working \
+                         dir; remove it first";
             assert_eq!(files.rename(from, to).unwrap_err().to_string(), words, "{run} {from} {to}");
         }
         files.mkdir("a/b").unwrap();

@@ -1,7 +1,13 @@
 //! Several processes in one workdir: nothing is lost, and a killed process leaves only complete
 //! files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -43,7 +49,10 @@ fn another_process() {
             let files = Files::write_through(base);
             for number in 0..LINES {
                 files
-                    .append("log.txt", format!("{who} line {number} {}\n", "x".repeat(number % 50)).as_bytes())
+                    .append(
+                        "log.txt",
+                        format!("{who} line {number} {}\n", "x".repeat(number % 50)).as_bytes(),
+                    )
                     .unwrap();
             }
         }
@@ -51,7 +60,9 @@ fn another_process() {
             let files = Files::write_through(base);
             let writer = files.writer("log.txt").unwrap();
             for number in 0..LINES {
-                writer.append(format!("{who} line {number} {}\n", "x".repeat(number % 50)).as_bytes()).unwrap();
+                writer
+                    .append(format!("{who} line {number} {}\n", "x".repeat(number % 50)).as_bytes())
+                    .unwrap();
             }
         }
         ("apply", _) => {
@@ -82,7 +93,8 @@ fn three_processes_append_and_no_line_is_lost() {
     for work in ["append", "stream"] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("log.txt"), "").unwrap();
-        let all: Vec<Child> = ["a", "b", "c"].map(|who| start(&format!("{work} {who}"), dir.path())).into();
+        let all: Vec<Child> =
+            ["a", "b", "c"].map(|who| start(&format!("{work} {who}"), dir.path())).into();
         for mut child in all {
             assert!(child.wait().unwrap().success());
         }
@@ -90,9 +102,9 @@ fn three_processes_append_and_no_line_is_lost() {
         assert_eq!(text.lines().count(), 3 * LINES, "{work}");
         for who in ["a", "b", "c"] {
             let lines = text.lines().filter(|line| line.starts_with(who));
-            let whole = lines
-                .enumerate()
-                .all(|(number, line)| line == format!("{who} line {number} {}", "x".repeat(number % 50)));
+            let whole = lines.enumerate().all(|(number, line)| {
+                line == format!("{who} line {number} {}", "x".repeat(number % 50))
+            });
             assert!(whole, "{work} {who}: each line is whole, and they are in order");
         }
     }
@@ -117,8 +129,13 @@ fn a_swapper_leads_no_write_into_a_repository() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                let _ =
-                    rustix::fs::renameat_with(CWD, work.join("real"), CWD, work.join("link"), RenameFlags::EXCHANGE);
+                let _ = rustix::fs::renameat_with(
+                    CWD,
+                    work.join("real"),
+                    CWD,
+                    work.join("link"),
+                    RenameFlags::EXCHANGE,
+                );
             }
         });
         let mut written = 0;
@@ -138,9 +155,12 @@ fn a_swapper_leads_no_write_into_a_repository() {
         over.store(true, Ordering::Relaxed);
         assert!(written > 0, "what is asked for is done when nobody is in the way");
     });
-    let repository = [".git", "link", "real"].map(|name| work.join(name)).into_iter().find(|path| {
-        path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && path.join("hooks").exists() && path.ends_with(".git")
-    });
+    let repository =
+        [".git", "link", "real"].map(|name| work.join(name)).into_iter().find(|path| {
+            path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+                && path.join("hooks").exists()
+                && path.ends_with(".git")
+        });
     assert_eq!(tree(&repository.unwrap()), before);
 }
 
@@ -182,8 +202,14 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
             assert!(read(format!("new/{number}.txt")).map_or(true, |now| now == new(number)));
             assert!(read(format!("gone/{number}.txt")).map_or(true, |now| now == old(number)));
         }
-        let in_tree = after.keys().filter(|name| name.starts_with("tree/deep/") && name.ends_with(".txt")).count();
-        assert!(in_tree == 0 || in_tree == FILES, "round {round}: a folder goes as a whole, not {in_tree} files");
+        let in_tree = after
+            .keys()
+            .filter(|name| name.starts_with("tree/deep/") && name.ends_with(".txt"))
+            .count();
+        assert!(
+            in_tree == 0 || in_tree == FILES,
+            "round {round}: a folder goes as a whole, not {in_tree} files"
+        );
         // Once to complete the changes, and once more without changes.
         for _ in 0..2 {
             assert!(start("apply", dir.path()).wait().unwrap().success());
@@ -191,7 +217,9 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
             assert_eq!(done.len(), 3 + 2 * FILES, "round {round}: {:?}", done.keys());
             for number in 0..FILES {
                 for folder in ["old", "new"] {
-                    let now = std::fs::read_to_string(dir.path().join(format!("{folder}/{number}.txt"))).unwrap();
+                    let now =
+                        std::fs::read_to_string(dir.path().join(format!("{folder}/{number}.txt")))
+                            .unwrap();
                     assert!(now == new(number), "round {round}: {folder}/{number}.txt");
                 }
             }
@@ -217,6 +245,7 @@ fn workdir() -> tempfile::TempDir {
 fn has_records(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
     entries.into_iter().any(|entry| {
-        entry.file_name().to_string_lossy().starts_with(".wattle-tmp") && entry.path().join("plan").exists()
+        entry.file_name().to_string_lossy().starts_with(".wattle-tmp")
+            && entry.path().join("plan").exists()
     })
 }

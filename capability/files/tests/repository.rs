@@ -1,6 +1,12 @@
 //! No run creates a repository, with any name and in any order of its parts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod common;
 
@@ -21,7 +27,9 @@ fn make(files: &Files, folder: &str, part: &str, way: usize) -> bool {
     let spare = format!("spare-{}", at.replace('/', "-"));
     let made = match (part, way) {
         ("HEAD" | "commondir", 0) => files.write(&at, b"ref: refs/heads/main\n"),
-        ("HEAD" | "commondir", 1) => files.write(&spare, b"x").and_then(|()| files.rename(&spare, &at)),
+        ("HEAD" | "commondir", 1) => {
+            files.write(&spare, b"x").and_then(|()| files.rename(&spare, &at))
+        }
         ("HEAD" | "commondir", 2) => files.symlink("refs/heads/main", &at),
         ("HEAD" | "commondir", _) => files.create_new(&at),
         (_, 0) => files.mkdir(&at),
@@ -55,11 +63,18 @@ fn the_last_part_of_a_repository_is_refused_in_every_order_and_by_every_way() {
                     if !folder.is_empty() {
                         files.mkdir(folder).unwrap();
                     }
-                    let made: Vec<bool> = order.iter().map(|part| make(&files, folder, part, way)).collect();
+                    let made: Vec<bool> =
+                        order.iter().map(|part| make(&files, folder, part, way)).collect();
                     let (last, first) = made.split_last().unwrap();
-                    assert!(first.iter().all(|made| *made), "{folder} {order:?} {way}: parts alone are nothing");
+                    assert!(
+                        first.iter().all(|made| *made),
+                        "{folder} {order:?} {way}: parts alone are nothing"
+                    );
                     assert!(!last, "{folder} {order:?} {way}");
-                    let refused = files.write(&format!("{folder}HEAD"), b"x").err().map(|error| error.to_string());
+                    let refused = files
+                        .write(&format!("{folder}HEAD"), b"x")
+                        .err()
+                        .map(|error| error.to_string());
                     assert!(refused.is_none_or(|words| words.contains("belongs to a repository")));
                     let has = |part: &&&str| files.stat_link(&format!("/{folder}{part}")).is_ok();
                     assert!(order.iter().filter(has).count() < order.len());
@@ -87,7 +102,10 @@ fn a_repository_that_is_there_is_not_written_to() {
             "bare.git/HEAD",
         ] {
             assert!(files.write(path, b"[core]\n\tpager = evil\n").is_err(), "{path}");
-            assert!(files.append(path, b"x").is_err() && files.symlink("/x", path).is_err(), "{path}");
+            assert!(
+                files.append(path, b"x").is_err() && files.symlink("/x", path).is_err(),
+                "{path}"
+            );
         }
         assert_eq!(files.read("bare.git/config").unwrap(), "[core]\n");
         assert!(files.changes().unwrap().is_empty());

@@ -64,15 +64,22 @@ const HINTS: &[(&[&str], &str)] = &[
     ),
     (
         &["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"],
-        "; the remote's host key is not the known one; the operator verifies it and sets the file that has it with `git.known_hosts`",
+        "; the remote's host key is not the known one; the operator verifies it and sets the file \
+         that has it with `git.known_hosts`",
     ),
     (
-        &["could not read Username", "Authentication failed", "Permission denied", "returned error: 403"],
+        &[
+            "could not read Username",
+            "Authentication failed",
+            "Permission denied",
+            "returned error: 403",
+        ],
         "; the operator grants access, for a remote over https with `git.token_env`",
     ),
     (
         &["certificate", "SSL"],
-        "; the remote's certificate is not trusted; the operator sets the authority's with `git.ca_file`",
+        "; the remote's certificate is not trusted; the operator sets the authority's with \
+         `git.ca_file`",
     ),
 ];
 
@@ -100,11 +107,17 @@ impl Author {
     /// Returns the tenant as author, with that address or one that receives no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
-        let plain = |text: &str| text.chars().filter(|c| !c.is_control() && !"<>".contains(*c)).collect::<String>();
-        let local: String =
-            tenant.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+        let plain = |text: &str| {
+            text.chars().filter(|c| !c.is_control() && !"<>".contains(*c)).collect::<String>()
+        };
+        let local: String = tenant
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
+            .collect();
         let email = email.map(|email| plain(email.trim())).filter(|email| !email.is_empty());
-        let name = Some(plain(tenant)).filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "wattle".to_owned());
+        let name = Some(plain(tenant))
+            .filter(|name| !name.trim().is_empty())
+            .unwrap_or_else(|| "wattle".to_owned());
         Author { name, email: email.unwrap_or_else(|| format!("{local}@wattle.invalid")) }
     }
 }
@@ -153,15 +166,22 @@ impl Broker {
     ///
     /// # Errors
     /// If the workdir is missing, or contains the remote: a run could write the remote's hooks.
-    pub fn new(git: PathBuf, workdir: &Path, to: PushTo, author: Author) -> Result<Broker, NoRepository> {
-        let workdir =
-            workdir.canonicalize().map_err(|cause| NoRepository(format!("failed to open the workdir: {cause}")))?;
+    pub fn new(
+        git: PathBuf,
+        workdir: &Path,
+        to: PushTo,
+        author: Author,
+    ) -> Result<Broker, NoRepository> {
+        let workdir = workdir
+            .canonicalize()
+            .map_err(|cause| NoRepository(format!("failed to open the workdir: {cause}")))?;
         let inside = to.remote.folder().is_some_and(|remote| {
-            remote.starts_with(&workdir) || remote.canonicalize().is_ok_and(|remote| remote.starts_with(&workdir))
+            remote.starts_with(&workdir)
+                || remote.canonicalize().is_ok_and(|remote| remote.starts_with(&workdir))
         });
         if inside {
-            let why =
-                "the remote is inside the workdir, where a run could change it; the operator sets another `git.remote`";
+            let why = "the remote is inside the workdir, where a run could change it; the \
+                       operator sets another `git.remote`";
             return Err(NoRepository(why.to_owned()));
         }
         let excluded = excluded(&HostFiles::default(), &workdir);
@@ -178,11 +198,13 @@ impl Broker {
         let _locked = self.lock.lock().await;
         let workdir = self.workdir.clone();
         let inspected = tokio::task::spawn_blocking(move || repository::inspect(&workdir)).await;
-        let inspected = inspected.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
+        let inspected =
+            inspected.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
         let state = inspected.map_err(|why| Failure::new(Code::EACCESS, why))?;
         let home = tempfile::Builder::new().prefix("wattle-git-").tempdir();
-        let home =
-            home.map_err(|cause| Failure::new(Code::ETRFM, format!("failed to create a folder for git: {cause}")))?;
+        let home = home.map_err(|cause| {
+            Failure::new(Code::ETRFM, format!("failed to create a folder for git: {cause}"))
+        })?;
         let sequence = Sequence { broker: self, home, deadline: Instant::now() + TIME };
         sequence.check(state).await?;
         let committed = sequence.commit(message).await?;
@@ -204,19 +226,23 @@ impl Sequence<'_> {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
             self.expect_success(&["init", "-q", "--template=", &branch]).await?;
         }
-        let listed =
-            self.call(&["config", "--file", ".git/config", "--no-includes", "--list", "--name-only", "-z"], None);
+        let listed = self.call(
+            &["config", "--file", ".git/config", "--no-includes", "--list", "--name-only", "-z"],
+            None,
+        );
         let Done { code, out, err } = listed.await?;
         if code != Some(0) {
-            return Err(self.failed(&format!("failed to read the repository's configuration: {err}")));
+            return Err(
+                self.failed(&format!("failed to read the repository's configuration: {err}"))
+            );
         }
         match repository::forbidden(&out) {
             None => Ok(()),
             Some(key) => {
                 let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
                 let words = format!(
-                    "the repository's configuration sets `{key}`, which is not an allowed key; the operator removes it \
-                     from `.git/config`"
+                    "the repository's configuration sets `{key}`, which is not an allowed key; \
+                     the operator removes it from `.git/config`"
                 );
                 Err(Failure::new(Code::EACCESS, words))
             }
@@ -229,10 +255,18 @@ impl Sequence<'_> {
         add.extend(self.broker.excluded.iter().map(String::as_str));
         self.expect_success(&add).await?;
         let changed = self
-            .expect_success(&["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--shortstat"])
+            .expect_success(&[
+                "diff",
+                "--cached",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-renames",
+                "--shortstat",
+            ])
             .await?;
         let Some(files) = changed.split_whitespace().next() else { return Ok(None) };
-        let commit = ["commit", "-q", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-"];
+        let commit =
+            ["commit", "-q", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-"];
         let done = self.call(&commit, Some(message.into_bytes())).await?;
         if done.code != Some(0) {
             return Err(self.failed(&format!("git failed to commit: {}", done.err)));
@@ -252,14 +286,24 @@ impl Sequence<'_> {
         // A random name, so that no configuration of the repository applies to this remote.
         let remote = format!("wattle-{:016x}", random()?);
         let target = format!("HEAD:refs/heads/{branch}");
-        let push = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", &remote, &target];
+        let push = [
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-signed",
+            "--no-follow-tags",
+            &remote,
+            &target,
+        ];
         let done = self.call_with(&push, None, self.remote(&remote)).await?;
         if done.code != Some(0) {
             return Err(self.push_failure(&done, committed.is_some()));
         }
         let up_to_date = done.out.lines().any(|line| line.starts_with('='));
         Ok(match committed {
-            Some(Committed { files, name }) => format!("committed {files} as {name} and pushed to {branch}"),
+            Some(Committed { files, name }) => {
+                format!("committed {files} as {name} and pushed to {branch}")
+            }
             None if up_to_date => format!("nothing to commit; {branch} is up to date"),
             None => format!("nothing to commit; pushed the earlier commits to {branch}"),
         })
@@ -271,8 +315,12 @@ impl Sequence<'_> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];
         if let Some(token) = token.as_ref().filter(|_| remote.protocol().starts_with("http")) {
-            let pair = base64::engine::general_purpose::STANDARD.encode(format!("x-access-token:{}", token.reveal()));
-            settings.push((format!("http.{}.extraHeader", remote.as_str()), format!("Authorization: Basic {pair}")));
+            let pair = base64::engine::general_purpose::STANDARD
+                .encode(format!("x-access-token:{}", token.reveal()));
+            settings.push((
+                format!("http.{}.extraHeader", remote.as_str()),
+                format!("Authorization: Basic {pair}"),
+            ));
         }
         if let Some(ca) = files.ca() {
             settings.push(("http.sslCAInfo".to_owned(), ca.to_owned()));
@@ -292,14 +340,19 @@ impl Sequence<'_> {
             && (rejected.contains("fetch first") || rejected.contains("non-fast-forward"))
         {
             let words = format!(
-                "nothing was pushed: {branch} has commits that the workdir does not have, and a push never overwrites{kept}; \
-                 tell the user to merge them"
+                "nothing was pushed: {branch} has commits that the workdir does not have, and a \
+                 push never overwrites{kept}; tell the user to merge them"
             );
             return Failure::new(Code::EEXIST, words);
         }
-        let output = if rejected.is_empty() { &done.err } else { rejected.rsplit('\t').next().unwrap_or(rejected) };
+        let output = if rejected.is_empty() {
+            &done.err
+        } else {
+            rejected.rsplit('\t').next().unwrap_or(rejected)
+        };
         let output = self.clean(output);
-        let hint = HINTS.iter().find(|(words, _)| words.iter().any(|words| done.err.contains(words)));
+        let hint =
+            HINTS.iter().find(|(words, _)| words.iter().any(|words| done.err.contains(words)));
         let hint = hint.map_or("", |(_, hint)| hint);
         Failure::new(Code::EREMOTE, format!("nothing was pushed{kept}: {output}{hint}"))
     }
@@ -309,7 +362,11 @@ impl Sequence<'_> {
         let done = self.call(args, None).await?;
         match done.code {
             Some(0) => Ok(done.out),
-            _ => Err(self.failed(&format!("git {} failed: {}", args.first().unwrap_or(&""), done.err))),
+            _ => Err(self.failed(&format!(
+                "git {} failed: {}",
+                args.first().unwrap_or(&""),
+                done.err
+            ))),
         }
     }
 
@@ -326,7 +383,8 @@ impl Sequence<'_> {
         let Broker { git, workdir, to, author, .. } = self.broker;
         let protocol = to.remote.protocol();
         let allowed = format!("protocol.{protocol}.allow=always");
-        let settings = SETTINGS.iter().copied().chain([allowed.as_str()]).flat_map(|setting| ["-c", setting]);
+        let settings =
+            SETTINGS.iter().copied().chain([allowed.as_str()]).flat_map(|setting| ["-c", setting]);
         let mut variables = more;
         for (name, value) in [
             ("GIT_ALLOW_PROTOCOL", protocol),
@@ -339,11 +397,20 @@ impl Sequence<'_> {
             variables.push((name.to_owned(), value.to_owned()));
         }
         let args = settings.chain(args.iter().copied()).map(str::to_owned).collect();
-        let call = Call { git, workdir, home: self.home.path(), args, variables, input, deadline: self.deadline };
+        let call = Call {
+            git,
+            workdir,
+            home: self.home.path(),
+            args,
+            variables,
+            input,
+            deadline: self.deadline,
+        };
         process::run(call).await.map_err(|stopped| match stopped {
-            Stopped::TimedOut => {
-                Failure::new(Code::ETIME, format!("git took longer than {} s and was stopped", TIME.as_secs()))
-            }
+            Stopped::TimedOut => Failure::new(
+                Code::ETIME,
+                format!("git took longer than {} s and was stopped", TIME.as_secs()),
+            ),
             Stopped::Failed(cause) => self.failed(&format!("failed to run git: {cause}")),
         })
     }
@@ -359,7 +426,8 @@ impl Sequence<'_> {
             None => output.to_owned(),
         };
         let output = output.replace(&*self.broker.workdir.to_string_lossy(), ".");
-        let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         truncate(&lines.join("; ").replace(char::is_control, " "), QUOTED).into_owned()
     }
 }
@@ -369,13 +437,17 @@ impl Sequence<'_> {
 fn excluded(files: &HostFiles, workdir: &Path) -> Vec<String> {
     let names = files.not_committed(workdir).into_iter();
     let each = names.filter_map(|path| Some(format!(":(top,exclude,literal){}", path.to_str()?)));
-    each.chain([":(top,exclude,glob)**/.wattle-tmp-*/**".to_owned(), ":(top,exclude,glob)**/.wattle-tmp-*".to_owned()])
-        .collect()
+    each.chain([
+        ":(top,exclude,glob)**/.wattle-tmp-*/**".to_owned(),
+        ":(top,exclude,glob)**/.wattle-tmp-*".to_owned(),
+    ])
+    .collect()
 }
 
 fn random() -> Result<u64, Failure> {
     let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|cause| Failure::new(Code::ETRFM, format!("no random number: {cause}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|cause| Failure::new(Code::ETRFM, format!("no random number: {cause}")))?;
     Ok(u64::from_le_bytes(bytes))
 }
 
@@ -391,7 +463,10 @@ mod tests {
             ("acme", Some(" bot@acme.example "), "acme", "bot@acme.example"),
             ("acme", Some("<a>\n"), "acme", "a"),
         ] {
-            assert_eq!(Author::of(tenant, email), Author { name: name.to_owned(), email: address.to_owned() });
+            assert_eq!(
+                Author::of(tenant, email),
+                Author { name: name.to_owned(), email: address.to_owned() }
+            );
         }
     }
 

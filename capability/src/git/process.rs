@@ -85,8 +85,12 @@ pub(super) async fn run(call: Call<'_>) -> Result<Done, Stopped> {
     let out = spawn_blocking(move || out.map_or(Ok(String::new()), beginning));
     let err = spawn_blocking(move || err.map_or(Ok(String::new()), beginning));
     let ended = async { (feed.await, out.await, err.await) };
-    let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else { return Err(Stopped::TimedOut) };
-    let text = |read: Result<io::Result<String>, tokio::task::JoinError>| read.map_err(io::Error::other)?;
+    let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else {
+        return Err(Stopped::TimedOut);
+    };
+    let text = |read: Result<io::Result<String>, tokio::task::JoinError>| {
+        read.map_err(io::Error::other)?
+    };
     let (out, err) = (text(out)?, text(err)?);
     // Both outputs are closed: the process has ended, or is about to.
     let waited = spawn_blocking(move || running.0.wait());

@@ -25,7 +25,8 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, RemoteError> {
 }
 
 /// The accepted forms of a remote.
-const FORMS: &str = "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
+const FORMS: &str =
+    "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
 
 impl FromStr for Remote {
     type Err = RemoteError;
@@ -33,7 +34,9 @@ impl FromStr for Remote {
     fn from_str(text: &str) -> Result<Self, RemoteError> {
         let text = text.trim();
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return wrong(format!("a remote must not contain whitespace or control characters; {FORMS}"));
+            return wrong(format!(
+                "a remote must not contain whitespace or control characters; {FORMS}"
+            ));
         }
         let protocol = if text.contains("://") {
             of_url(text)?
@@ -49,7 +52,8 @@ impl FromStr for Remote {
 }
 
 fn of_url(text: &str) -> Result<&'static str, RemoteError> {
-    let url = Url::parse(text).or_else(|why| wrong(format!("the remote is not a URL: {why}; {FORMS}")))?;
+    let url = Url::parse(text)
+        .or_else(|why| wrong(format!("the remote is not a URL: {why}; {FORMS}")))?;
     let protocol = match url.scheme() {
         "https" => "https",
         "http" => "http",
@@ -59,7 +63,8 @@ fn of_url(text: &str) -> Result<&'static str, RemoteError> {
     };
     if url.password().is_some() || (protocol.starts_with("http") && !url.username().is_empty()) {
         return wrong(
-            "the remote contains a user name or password; put the token into a variable, and set `git.token_env` to its name",
+            "the remote contains a user name or password; put the token into a variable, and set \
+             `git.token_env` to its name",
         );
     }
     let host = url.host_str().unwrap_or_default();
@@ -67,7 +72,10 @@ fn of_url(text: &str) -> Result<&'static str, RemoteError> {
         return wrong("the remote's host or user starts with `-`");
     }
     if protocol == "file" && !host.is_empty() {
-        return wrong("the remote is a folder of another machine; `file:///` starts the path of a local folder");
+        return wrong(
+            "the remote is a folder of another machine; `file:///` starts the path of a local \
+             folder",
+        );
     }
     if protocol != "file" && host.is_empty() {
         return wrong(format!("the remote has no host; {FORMS}"));
@@ -133,12 +141,17 @@ impl RemoteFiles {
         ssh_key: Option<PathBuf>,
         known_hosts: Option<PathBuf>,
     ) -> Result<RemoteFiles, RemoteError> {
-        for (path, setting) in [(&ca, "git.ca_file"), (&ssh_key, "git.ssh_key"), (&known_hosts, "git.known_hosts")] {
+        for (path, setting) in
+            [(&ca, "git.ca_file"), (&ssh_key, "git.ssh_key"), (&known_hosts, "git.known_hosts")]
+        {
             let Some(path) = path else { continue };
-            let plain = path.to_str().filter(|text| !text.chars().any(|c| c.is_control() || "\"'\\%$`~".contains(c)));
+            let plain = path
+                .to_str()
+                .filter(|text| !text.chars().any(|c| c.is_control() || "\"'\\%$`~".contains(c)));
             if plain.is_none() || !path.is_absolute() {
                 return wrong(format!(
-                    "`{setting}`: the path is relative or has a character that is not allowed; use a plain absolute path"
+                    "`{setting}`: the path is relative or has a character that is not allowed; \
+                     use a plain absolute path"
                 ));
             }
             if !path.is_file() {
@@ -156,16 +169,21 @@ impl RemoteFiles {
     /// Returns the command with which `git` reaches a remote over ssh. It never prompts, reads no
     /// configuration, and rejects a host whose key is not known.
     pub(super) fn ssh_command(&self) -> String {
-        let mut command =
-            "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=yes".to_owned();
+        let mut command = "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o \
+                           StrictHostKeyChecking=yes"
+            .to_owned();
         if let Some(key) = &self.ssh_key {
-            let _ =
-                write!(command, " -o IdentitiesOnly=yes -o IdentityAgent=none -o 'IdentityFile=\"{}\"'", key.display());
+            let _ = write!(
+                command,
+                " -o IdentitiesOnly=yes -o IdentityAgent=none -o 'IdentityFile=\"{}\"'",
+                key.display()
+            );
         }
         if let Some(file) = &self.known_hosts {
             let _ = write!(
                 command,
-                " -o GlobalKnownHostsFile=/dev/null -o UpdateHostKeys=no -o 'UserKnownHostsFile=\"{}\"'",
+                " -o GlobalKnownHostsFile=/dev/null -o UpdateHostKeys=no -o \
+                 'UserKnownHostsFile=\"{}\"'",
                 file.display()
             );
         }
@@ -273,11 +291,19 @@ mod tests {
         };
         let files = RemoteFiles::new(file("ca.pem"), file("a key"), file("known")).unwrap();
         let ssh = files.ssh_command();
-        assert!(ssh.contains("IdentitiesOnly=yes") && ssh.ends_with("/known\"'") && ssh.contains("/a key\"'"), "{ssh}");
+        assert!(
+            ssh.contains("IdentitiesOnly=yes")
+                && ssh.ends_with("/known\"'")
+                && ssh.contains("/a key\"'"),
+            "{ssh}"
+        );
         assert!(!RemoteFiles::default().ssh_command().contains("Identity"));
-        for (name, words) in
-            [("a'b", "not allowed"), ("a\"b", "not allowed"), ("a%h", "not allowed"), ("$(x)", "not allowed")]
-        {
+        for (name, words) in [
+            ("a'b", "not allowed"),
+            ("a\"b", "not allowed"),
+            ("a%h", "not allowed"),
+            ("$(x)", "not allowed"),
+        ] {
             let why = RemoteFiles::new(None, file(name), None).unwrap_err().to_string();
             assert!(why.contains(words) && why.contains("git.ssh_key"), "{why}");
         }
@@ -292,7 +318,8 @@ mod tests {
             assert_eq!(text.parse::<Branch>().unwrap().to_string(), text);
         }
         for text in [
-            "", "-f", "+main", "a..b", "a b", "a:b", "refs//x", "/a", "a/", ".a", "a.lock", "HEAD", "a~1", "a^", "@{u}",
+            "", "-f", "+main", "a..b", "a b", "a:b", "refs//x", "/a", "a/", ".a", "a.lock", "HEAD",
+            "a~1", "a^", "@{u}",
         ] {
             let refused = text.parse::<Branch>();
             assert!(refused.is_err(), "{text}");

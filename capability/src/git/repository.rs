@@ -12,8 +12,13 @@ use std::path::Path;
 const MAX_ENTRIES: usize = 200_000;
 
 /// Files of a `.git` that redirect to another location.
-const REDIRECTS: &[&str] =
-    &["commondir", "gitdir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates"];
+const REDIRECTS: &[&str] = &[
+    "commondir",
+    "gitdir",
+    "config.worktree",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+];
 
 /// The allowed keys of the repository's configuration: section, whether it has a subsection, and
 /// names. None of them names a program, a file, or a location that receives data.
@@ -68,18 +73,21 @@ pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return match workdir.ancestors().skip(1).find(|above| above.join(".git").exists()) {
                 None => Ok(State::Absent),
-                Some(_) => {
-                    Err("the workdir is inside a repository; the operator sets `root` to that repository's top"
-                        .to_owned())
-                }
+                Some(_) => Err("the workdir is inside a repository; the operator sets `root` to \
+                                that repository's top"
+                    .to_owned()),
             };
         }
         Err(cause) => return Err(unreadable(cause)),
     };
     if !metadata.is_dir() {
-        return Err("`.git` is not a folder: linked worktrees and submodules are not supported".to_owned());
+        return Err(
+            "`.git` is not a folder: linked worktrees and submodules are not supported".to_owned()
+        );
     }
-    if let Some(name) = REDIRECTS.iter().find(|name| std::fs::symlink_metadata(top.join(name)).is_ok()) {
+    if let Some(name) =
+        REDIRECTS.iter().find(|name| std::fs::symlink_metadata(top.join(name)).is_ok())
+    {
         return Err(format!("`.git/{name}` refers to another repository; the operator removes it"));
     }
     plain(&top, &mut left)?;
@@ -94,7 +102,9 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
         }
         match kind.is_file() {
             true => Ok(()),
-            false => Err("the repository has a link or a device in its `.git`; the operator removes it".to_owned()),
+            false => Err("the repository has a link or a device in its `.git`; the operator \
+                          removes it"
+                .to_owned()),
         }
     })
 }
@@ -102,13 +112,15 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
 /// Rejects nested repositories: `git` would enter them and obey their configuration.
 fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
-        let is_git = path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+        let is_git = path
+            .file_name()
+            .and_then(OsStr::to_str)
+            .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
         match is_git {
             true if is_top && path.ends_with(".git") => Ok(()),
-            true => {
-                Err("the workdir contains another repository, a folder with a `.git` in it; move it away first"
-                    .to_owned())
-            }
+            true => Err("the workdir contains another repository, a folder with a `.git` in it; \
+                         move it away first"
+                .to_owned()),
             false if kind.is_dir() => no_nested(path, false, left),
             false => Ok(()),
         }
@@ -122,9 +134,9 @@ fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String>
     let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        *left = left
-            .checked_sub(1)
-            .ok_or_else(|| format!("the workdir has more than {MAX_ENTRIES} entries; commit it by hand"))?;
+        *left = left.checked_sub(1).ok_or_else(|| {
+            format!("the workdir has more than {MAX_ENTRIES} entries; commit it by hand")
+        })?;
         visit(&entry.path(), entry.file_type().map_err(unreadable)?, left)?;
     }
     Ok(())

@@ -10,7 +10,8 @@ use wattle_rt::{Code, Failure, truncate};
 use super::{ImageGenerator, MAX_IMAGE};
 use crate::PortFuture;
 use crate::egress::{
-    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage, Request, Response, header,
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage,
+    Request, Response, header,
 };
 use crate::secrets::Secret;
 
@@ -34,12 +35,20 @@ impl Endpoint {
     ///
     /// # Errors
     /// If the URL cannot be an endpoint's.
-    pub fn new(egress: &Egress, base: &Url, model: Option<String>, key: Option<Secret>) -> Result<Self, EgressError> {
+    pub fn new(
+        egress: &Egress,
+        base: &Url,
+        model: Option<String>,
+        key: Option<Secret>,
+    ) -> Result<Self, EgressError> {
         // Base64 is a third longer than the bytes.
-        let limits = Limits { body: MAX_IMAGE / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
+        let limits =
+            Limits { body: MAX_IMAGE / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
         let client = egress.endpoint(base)?.with_limits(limits);
-        let public = egress
-            .with_policy(egress::Policy { limits: Limits { body: MAX_IMAGE, ..limits }, ..egress.policy().clone() });
+        let public = egress.with_policy(egress::Policy {
+            limits: Limits { body: MAX_IMAGE, ..limits },
+            ..egress.policy().clone()
+        });
         let mut url = base.clone();
         url.set_path(&format!("{}/images/generations", base.path().trim_end_matches('/')));
         Ok(Endpoint { client, public, url, model, key })
@@ -55,15 +64,23 @@ impl Endpoint {
         let mut request = Request::post(self.url.as_str(), Json::Object(body).to_string());
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", key.reveal()))
-                .map_err(|_| Failure::new(Code::EACCESS, "the key of the images endpoint is not valid in a header"))?;
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {}", key.reveal())).map_err(|_| {
+                    Failure::new(
+                        Code::EACCESS,
+                        "the key of the images endpoint is not valid in a header",
+                    )
+                })?;
             value.set_sensitive(true);
             request.headers.insert(header::AUTHORIZATION, value);
         }
         let answer = self.client.send(request).await.map_err(|error| self.failed(&error))?;
         if !answer.status.is_success() {
-            let words =
-                format!("the images endpoint answered with status {}{}", answer.status.as_u16(), self.message(&answer));
+            let words = format!(
+                "the images endpoint answered with status {}{}",
+                answer.status.as_u16(),
+                self.message(&answer)
+            );
             return Err(Failure::new(Code::EREMOTE, words));
         }
         let nothing = || {
@@ -89,12 +106,16 @@ impl Endpoint {
             true => passage.ask(&self.client, request).await,
             false => passage.send(&self.public, "image.make", request).await,
         };
-        let no_picture =
-            |why: Failure| Failure::new(why.code, format!("no image was generated: {}", self.clean(&why.reason)));
+        let no_picture = |why: Failure| {
+            Failure::new(why.code, format!("no image was generated: {}", self.clean(&why.reason)))
+        };
         let answer = sent.map_err(no_picture)?;
         match answer.status.as_u16() {
             200..300 => Ok(answer.body.into()),
-            status => Err(Failure::new(Code::EREMOTE, format!("failed to fetch the image: status {status}"))),
+            status => Err(Failure::new(
+                Code::EREMOTE,
+                format!("failed to fetch the image: status {status}"),
+            )),
         }
     }
 
@@ -111,7 +132,9 @@ impl Endpoint {
     fn message(&self, answer: &Response) -> String {
         let value: Option<Json> = serde_json::from_slice(&answer.body).ok();
         let of = |at: &str| value.as_ref()?.pointer(at)?.as_str().map(str::to_owned);
-        let Some(message) = of("/error/message").or_else(|| of("/error")).or_else(|| of("/message")) else {
+        let Some(message) =
+            of("/error/message").or_else(|| of("/error")).or_else(|| of("/message"))
+        else {
             return String::new();
         };
         let plain: String = self.clean(&message).chars().filter(|c| !c.is_control()).collect();

@@ -35,20 +35,27 @@ impl Document {
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
         let mut lexer = SliceLexer::new(text.as_bytes());
         let mut left = MAX_VALUES;
-        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| value(next, lexer, MAX_DEPTH, &mut left));
+        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| {
+            value(next, lexer, MAX_DEPTH, &mut left)
+        });
         read.map_err(|bad| {
             if left == 0 {
-                let words =
-                    "the document has more than 1,000,000 values; split it with `json.query` or `str.lines` first";
+                let words = "the document has more than 1,000,000 values; split it with \
+                             `json.query` or `str.lines` first";
                 return Failure::new(Code::ENOMEM, words);
             }
             let why = match bad {
                 Bad::Depth => format!("values are nested deeper than {MAX_DEPTH}"),
-                Bad::Token(Expect::Value) if text.trim().is_empty() => "the text is empty".to_owned(),
+                Bad::Token(Expect::Value) if text.trim().is_empty() => {
+                    "the text is empty".to_owned()
+                }
                 other => other.to_string(),
             };
             let at = text.len() - lexer.as_slice().len();
-            Failure::new(Code::EPARSE, format!("the text is not JSON: {}: {why}", position(text, at)))
+            Failure::new(
+                Code::EPARSE,
+                format!("the text is not JSON: {}: {why}", position(text, at)),
+            )
         })
     }
 
@@ -97,8 +104,17 @@ impl Document {
     }
 }
 
-fn value(next: u8, lexer: &mut SliceLexer<'_>, depth: usize, left: &mut usize) -> Result<Document, Bad> {
-    *left = left.checked_sub(1).filter(|left| *left > 0).ok_or(Bad::Depth).inspect_err(|_| *left = 0)?;
+fn value(
+    next: u8,
+    lexer: &mut SliceLexer<'_>,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Document, Bad> {
+    *left = left
+        .checked_sub(1)
+        .filter(|left| *left > 0)
+        .ok_or(Bad::Depth)
+        .inspect_err(|_| *left = 0)?;
     let deeper = depth.checked_sub(1).ok_or(Bad::Depth)?;
     Ok(match next {
         b'a'..=b'z' => match lexer.null_or_bool().ok_or(Expect::Value)? {
@@ -228,7 +244,10 @@ mod tests {
         let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
         assert!(Document::read(&nested(MAX_DEPTH)).is_ok());
         let deep = Document::read(&nested(MAX_DEPTH + 1)).unwrap_err();
-        assert!(deep.code == Code::EPARSE && deep.reason.contains("nested deeper than 128"), "{deep}");
+        assert!(
+            deep.code == Code::EPARSE && deep.reason.contains("nested deeper than 128"),
+            "{deep}"
+        );
         assert_eq!(Document::read(&"[".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
         assert_eq!(Document::read(&"{\"a\":".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
         let wide = format!("[{}0]", "0,".repeat(MAX_VALUES));

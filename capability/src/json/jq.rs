@@ -31,7 +31,13 @@ pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result
     apply(&Account::of_process(usize::MAX), filter, doc, now, deadline).await
 }
 
-async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Instant) -> Result<Vec<u8>, Failure> {
+async fn apply(
+    account: &Account,
+    filter: &str,
+    doc: &[u8],
+    now: f64,
+    until: Instant,
+) -> Result<Vec<u8>, Failure> {
     let filter_words = quote(filter, QUOTED);
     if filter.len() > MAX_FILTER {
         return Err(Failure::new(
@@ -40,18 +46,22 @@ async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Ins
         ));
     }
     if doc.len() > MAX_DOCUMENT {
-        let words = format!("the document has {} bytes, more than 16 MiB; split it with `str.lines` first", doc.len());
+        let words = format!(
+            "the document has {} bytes, more than 16 MiB; split it with `str.lines` first",
+            doc.len()
+        );
         return Err(Failure::new(Code::ENOMEM, words));
     }
     let bounds = GuestBounds { memory: MAX_MEMORY, cpu: Duration::MAX, output: MAX_OUTPUT, until };
     let answer = JQ.get().await?.call(account, (filter.as_bytes(), doc), now, bounds).await;
     let answer = answer.map_err(|fault| match fault {
-        GuestFault::Time => {
-            Failure::new(Code::ETIME, format!("the filter {filter_words} did not end within the run's time"))
-        }
+        GuestFault::Time => Failure::new(
+            Code::ETIME,
+            format!("the filter {filter_words} did not end within the run's time"),
+        ),
         GuestFault::Stack => {
-            let words =
-                "is nested too deeply; end the recursion, or use `reduce`, `foreach` or `limit`, which do not nest";
+            let words = "is nested too deeply; end the recursion, or use `reduce`, `foreach` or \
+                         `limit`, which do not nest";
             Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document {words}"))
         }
         GuestFault::Memory | GuestFault::Output => {
@@ -67,9 +77,18 @@ async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Ins
     let reason = || String::from_utf8_lossy(&answer.output).into_owned();
     match answer.status {
         0 => Ok(answer.output),
-        1 => Err(Failure::new(Code::EPARSE, format!("the filter {filter_words} is not valid jq: {}", reason()))),
+        1 => Err(Failure::new(
+            Code::EPARSE,
+            format!("the filter {filter_words} is not valid jq: {}", reason()),
+        )),
         2 => Err(Failure::new(Code::EPARSE, format!("the text is not JSON: {}", reason()))),
-        3 => Err(Failure::new(Code::ETRFM, format!("the filter {filter_words} failed: {}", reason()))),
-        _ => Err(Failure::new(Code::ENOMEM, format!("the filter {filter_words} outputs more than 8 MiB"))),
+        3 => Err(Failure::new(
+            Code::ETRFM,
+            format!("the filter {filter_words} failed: {}", reason()),
+        )),
+        _ => Err(Failure::new(
+            Code::ENOMEM,
+            format!("the filter {filter_words} outputs more than 8 MiB"),
+        )),
     }
 }

@@ -61,7 +61,10 @@ impl Path {
     /// would be nested too deeply.
     pub(crate) fn put(&self, document: &mut Document, value: Document) -> Result<(), Failure> {
         if self.steps.len() + value.depth() > MAX_DEPTH {
-            return Err(Failure::new(Code::EPARSE, format!("the document would be nested deeper than {MAX_DEPTH}")));
+            return Err(Failure::new(
+                Code::EPARSE,
+                format!("the document would be nested deeper than {MAX_DEPTH}"),
+            ));
         }
         let mut slot = document;
         let mut from = 0;
@@ -77,13 +80,17 @@ impl Path {
                 return Err(self.missing_part(from, *to, slot));
             }
             slot = match (slot, step) {
-                (Document::Object(fields), step) => fields.entry(key(step)).or_insert(Document::Null),
+                (Document::Object(fields), step) => {
+                    fields.entry(key(step)).or_insert(Document::Null)
+                }
                 (Document::Array(items), step) => {
                     let at = index(step, items.len()).unwrap_or(items.len());
                     if at == items.len() {
                         items.push(Document::Null);
                     }
-                    items.get_mut(at).ok_or_else(|| Failure::new(Code::ENOENT, self.text.clone()))?
+                    items
+                        .get_mut(at)
+                        .ok_or_else(|| Failure::new(Code::ENOENT, self.text.clone()))?
                 }
                 (other, _) => other,
             };
@@ -138,13 +145,20 @@ impl Path {
             Document::Object(fields) if fields.is_empty() => "is an empty object".to_owned(),
             Document::Object(fields) => {
                 let names: Vec<_> = fields.keys().take(12).map(|key| truncate(key, 40)).collect();
-                let more = if fields.len() > 12 { format!(" and {} more", fields.len() - 12) } else { String::new() };
+                let more = if fields.len() > 12 {
+                    format!(" and {} more", fields.len() - 12)
+                } else {
+                    String::new()
+                };
                 format!("is an object with the keys {}{more}", names.join(", "))
             }
             Document::Array(items) => format!("is an array of {} items", items.len()),
             other => format!("is {}", other.a_kind()),
         };
-        Failure::new(Code::ENOENT, format!("nothing at {:?}: {whose} {found}, without {missing:?}", self.text))
+        Failure::new(
+            Code::ENOENT,
+            format!("nothing at {:?}: {whose} {found}, without {missing:?}", self.text),
+        )
     }
 }
 
@@ -192,8 +206,11 @@ fn pointer(text: &str) -> Vec<(Step, usize)> {
     parts
         .map(|part| {
             end += part.len() + 1;
-            let step =
-                if part == "-" { Step::AfterLast } else { Step::Name(part.replace("~1", "/").replace("~0", "~")) };
+            let step = if part == "-" {
+                Step::AfterLast
+            } else {
+                Step::Name(part.replace("~1", "/").replace("~0", "~"))
+            };
             (step, end)
         })
         .collect()
@@ -216,7 +233,9 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
             return Err(bad("`.` or `[` is missing after `]`"));
         }
         let name = dot.unwrap_or(rest);
-        let (name, tail) = name.split_at_checked(name.find(['.', '[']).unwrap_or(name.len())).unwrap_or((name, ""));
+        let (name, tail) = name
+            .split_at_checked(name.find(['.', '[']).unwrap_or(name.len()))
+            .unwrap_or((name, ""));
         match name {
             // `$` or `.` alone is the document itself; `.[0]` is `[0]`.
             "" if steps.is_empty() && tail.is_empty() => {}
@@ -242,8 +261,8 @@ fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
     match index.trim() {
         "-" => Ok((Step::AfterLast, tail)),
         index => {
-            let why =
-                "an index is a number, counted from 0, or from the end if negative; a name in brackets needs quotes";
+            let why = "an index is a number, counted from 0, or from the end if negative; a name \
+                       in brackets needs quotes";
             index.parse().map(|index| (Step::Index(index), tail)).map_err(|_| why)
         }
     }

@@ -18,9 +18,10 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     match sep.map(str::as_bytes) {
         None | Some([]) => Ok(b','),
         Some([byte]) if byte.is_ascii() && !b"\"\r\n\0".contains(byte) => Ok(*byte),
-        Some(_) => {
-            Err(Failure::new(Code::EPARSE, "the separator must be one ASCII character, such as , or ; or a tab"))
-        }
+        Some(_) => Err(Failure::new(
+            Code::EPARSE,
+            "the separator must be one ASCII character, such as , or ; or a tab",
+        )),
     }
 }
 
@@ -32,9 +33,13 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
 pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let whole = [text.as_bytes(), END].concat();
-    let mut rows =
-        ReaderBuilder::new().delimiter(separator(sep)?).has_headers(false).flexible(true).from_reader(whole.as_slice());
-    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the text is not CSV: {error}"));
+    let mut rows = ReaderBuilder::new()
+        .delimiter(separator(sep)?)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(whole.as_slice());
+    let failed =
+        |error: csv::Error| Failure::new(Code::EPARSE, format!("the text is not CSV: {error}"));
     let (mut row, mut next) = (ByteRecord::new(), ByteRecord::new());
     rows.read_byte_record(&mut row).map_err(failed)?;
     let mut head: Option<Vec<String>> = None;
@@ -50,7 +55,8 @@ pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
         }
         if json.len() > MAX_DOCUMENT || values >= MAX_VALUES {
             let words = format!(
-                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; parse the text in parts",
+                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; parse \
+                 the text in parts",
                 line(&row)
             );
             return Err(Failure::new(Code::ENOMEM, words));
@@ -74,7 +80,8 @@ fn line(row: &ByteRecord) -> u64 {
 fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), Failure> {
     if row.len() > columns.len() {
         let words = format!(
-            "line {} has {} fields, more than the {} of the header line; quote a field that contains the separator",
+            "line {} has {} fields, more than the {} of the header line; quote a field that \
+             contains the separator",
             line(row),
             row.len(),
             columns.len()
@@ -135,7 +142,10 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
     let mut rows = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let Document::Object(fields) = item else {
-            let words = format!("item [{at}] is {}, not an object; a row is {{\"column\": value, …}}", a_kind(item));
+            let words = format!(
+                "item [{at}] is {}, not an object; a row is {{\"column\": value, …}}",
+                a_kind(item)
+            );
             return Err(Failure::new(Code::EPARSE, words));
         };
         columns.extend(fields.keys());
@@ -152,7 +162,9 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         );
         return Err(Failure::new(Code::ENOMEM, words));
     }
-    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"));
+    let failed = |error: csv::Error| {
+        Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"))
+    };
     let mut table = WriterBuilder::new().delimiter(sep).from_writer(Vec::new());
     table.write_record(columns.iter().map(|name| name.as_bytes())).map_err(failed)?;
     for fields in rows {
@@ -167,7 +179,8 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         table.write_record(None::<&[u8]>).map_err(failed)?;
     }
     let bytes = table.into_inner().map_err(|error| failed(error.into_error().into()))?;
-    String::from_utf8(bytes).map_err(|e| Failure::new(Code::EPARSE, format!("the table is not UTF-8: {e}")))
+    String::from_utf8(bytes)
+        .map_err(|e| Failure::new(Code::EPARSE, format!("the table is not UTF-8: {e}")))
 }
 
 #[cfg(test)]
@@ -243,7 +256,11 @@ mod tests {
             ("1", "the document is a number"),
         ] {
             let failure = write(&Document::read(json).unwrap(), None).unwrap_err();
-            assert!(failure.code == Code::EPARSE && failure.reason.contains(words), "{json}: {}", failure.reason);
+            assert!(
+                failure.code == Code::EPARSE && failure.reason.contains(words),
+                "{json}: {}",
+                failure.reason
+            );
         }
     }
 

@@ -56,9 +56,15 @@ impl Team {
 
     /// Starts a program under a number.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
-        let (par, grants, exclusion, place) =
-            (Arc::clone(&self.par), Arc::clone(&self.grants), Arc::clone(&self.exclusion), self.place.item(at));
-        let handle = self.running.spawn(async move { (at, run_one(&par, call, grants, place, &exclusion).await) });
+        let (par, grants, exclusion, place) = (
+            Arc::clone(&self.par),
+            Arc::clone(&self.grants),
+            Arc::clone(&self.exclusion),
+            self.place.item(at),
+        );
+        let handle = self
+            .running
+            .spawn(async move { (at, run_one(&par, call, grants, place, &exclusion).await) });
         self.handles.insert(at, handle);
     }
 
@@ -91,7 +97,10 @@ impl Team {
         let size = |results: &Vec<Vec<u8>>| results.iter().map(|result| result.len() + 1).sum();
         let bytes = result.as_ref().map_or_else(|failure| failure.reason.len(), size);
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
-            Failure::new(Code::ENOMEM, "the outputs of the programs exceed the run's memory limit; run fewer")
+            Failure::new(
+                Code::ENOMEM,
+                "the outputs of the programs exceed the run's memory limit; run fewer",
+            )
         })?;
         self.held.grow(bytes)?;
         Ok(Some((at, result)))

@@ -39,7 +39,9 @@ impl Class {
     /// one too; a rule that allows one of those does not allow this one.
     pub(super) fn dependencies(self) -> &'static [Class] {
         match self {
-            Class::Service(Service::Engine | Service::Model | Service::Remote) => &[Class::Requests],
+            Class::Service(Service::Engine | Service::Model | Service::Remote) => {
+                &[Class::Requests]
+            }
             Class::Service(Service::Images) => &[Class::Requests, Class::Service(Service::Model)],
             Class::Service(Service::Public) => &[Class::Files],
             Class::Service(Service::Tickets) => &[Class::Files, Class::State],

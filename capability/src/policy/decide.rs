@@ -98,7 +98,9 @@ impl Policy {
     /// Returns the resources that one reach of a call may touch.
     fn subjects(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Subject> {
         match reach {
-            Reach::Named(target, Argument::Unknown) => vec![Subject::Unknown(target, String::new())],
+            Reach::Named(target, Argument::Unknown) => {
+                vec![Subject::Unknown(target, String::new())]
+            }
             Reach::Named(target, Argument::OneOf(texts)) => {
                 let texts = texts.iter().filter_map(|text| text.with(args));
                 texts.map(|text| subject_of(target, &text)).collect()
@@ -110,8 +112,8 @@ impl Policy {
             // The call may touch any one of the kinds, so it is denied only if all of them are.
             Reach::Any(targets) => {
                 let each = targets.iter().map(|target| Subject::Unknown(*target, String::new()));
-                let (denied, rest): (Vec<Subject>, Vec<Subject>) =
-                    each.partition(|subject| self.before(function, subject).verdict == Verdict::Deny);
+                let (denied, rest): (Vec<Subject>, Vec<Subject>) = each
+                    .partition(|subject| self.before(function, subject).verdict == Verdict::Deny);
                 if rest.is_empty() { denied } else { rest }
             }
         }
@@ -137,7 +139,8 @@ impl Policy {
                 decision.questions.push(Question { touch, approves, remedy });
             }
         } else {
-            let same = |r: &Refusal| r.touch.what == touch.what && r.touch.function == touch.function;
+            let same =
+                |r: &Refusal| r.touch.what == touch.what && r.touch.function == touch.function;
             if !decision.refusals.iter().any(same) {
                 decision.refusals.push(Refusal { touch, rule: ruling.rule.cloned(), remedy });
             }
@@ -149,7 +152,9 @@ impl Policy {
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
             Subject::Nothing => return self.on(function, Touched::Nothing),
-            Subject::Known(target, resource, _) => return self.on(function, Touched::Resource(*target, resource)),
+            Subject::Known(target, resource, _) => {
+                return self.on(function, Touched::Resource(*target, resource));
+            }
             Subject::Unknown(target, prefix) => (*target, prefix),
         };
         let sets = self.on_unknown(function, target, prefix);
@@ -167,7 +172,12 @@ impl Policy {
     }
 
     /// Returns the setting that would permit the effect. A suggested rule is tested first.
-    pub(super) fn remedy(&self, allow: &Rule, ruling: Ruling<'_>, permits: impl Fn(&Policy) -> bool) -> String {
+    pub(super) fn remedy(
+        &self,
+        allow: &Rule,
+        ruling: Ruling<'_>,
+        permits: impl Fn(&Policy) -> bool,
+    ) -> String {
         let mut wider = self.clone();
         if let Some(set) = wider.sets.first_mut() {
             set.push((allow.clone(), Verdict::Allow));
@@ -223,8 +233,12 @@ fn what(function: &str, subject: &Subject) -> String {
         Subject::Known(_, resource, text) => match resource {
             Resource::Host { .. } => format!("reach {text}"),
             Resource::Path { read: true, write: true, .. } => format!("move {text}"),
-            Resource::Path { read: true, whole: true, names, .. } if names.is_empty() => "read every file".to_owned(),
-            Resource::Path { read: true, whole: true, .. } => format!("read all files below {text}"),
+            Resource::Path { read: true, whole: true, names, .. } if names.is_empty() => {
+                "read every file".to_owned()
+            }
+            Resource::Path { read: true, whole: true, .. } => {
+                format!("read all files below {text}")
+            }
             Resource::Path { read: true, .. } => format!("read {text}"),
             Resource::Path { .. } => format!("write {text}"),
             Resource::Key { whole: true, .. } => format!("list the keys that start with {text:?}"),

@@ -109,8 +109,10 @@ impl Policy {
     #[must_use]
     pub fn new(allow: Vec<Rule>, ask: Vec<Rule>, deny: Vec<Rule>) -> Policy {
         let with = |rules: Vec<Rule>, verdict| rules.into_iter().map(move |rule| (rule, verdict));
-        let set: Set =
-            with(allow, Verdict::Allow).chain(with(ask, Verdict::Ask)).chain(with(deny, Verdict::Deny)).collect();
+        let set: Set = with(allow, Verdict::Allow)
+            .chain(with(ask, Verdict::Ask))
+            .chain(with(deny, Verdict::Deny))
+            .collect();
         Policy { sets: vec![set] }
     }
 
@@ -168,7 +170,9 @@ impl<'c> Touched<'c> {
     fn class(self) -> Option<Class> {
         match self {
             Touched::Nothing => None,
-            Touched::Other(target) | Touched::Invalid(target) | Touched::Resource(target, _) => Some(Class::of(target)),
+            Touched::Other(target) | Touched::Invalid(target) | Touched::Resource(target, _) => {
+                Some(Class::of(target))
+            }
         }
     }
 }
@@ -176,8 +180,9 @@ impl<'c> Touched<'c> {
 /// Returns the ruling of the rule with the highest rank; of equal ranks, the strictest. The second
 /// argument of `rank` is true if the rule restricts, that is, denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
-    let ranked =
-        set.iter().filter_map(|(rule, verdict)| Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule)));
+    let ranked = set.iter().filter_map(|(rule, verdict)| {
+        Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule))
+    });
     let best = ranked.max_by_key(|(rank, verdict, _)| (*rank, *verdict));
     best.map(|(_, verdict, rule)| Ruling { verdict, rule: Some(rule) })
 }
@@ -191,7 +196,9 @@ fn on<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Ruling<'p> {
         Touched::Resource(_, resource) => {
             let at = best(set, |rule, restricts| rule.on_resource(resource, restricts));
             // A tree that is read or moved as a whole gets the strictest verdict on anything in it.
-            let below = best(set, |rule, restricts| (restricts && rule.is_below(resource)).then_some((0, 0, 0)));
+            let below = best(set, |rule, restricts| {
+                (restricts && rule.is_below(resource)).then_some((0, 0, 0))
+            });
             match (at, below) {
                 (None, Some(below)) => Some(by_class(set, touched).stricter(below)),
                 (Some(at), Some(below)) => Some(at.stricter(below)),
@@ -214,7 +221,9 @@ fn by_name<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Option<Rul
 
 /// Returns the ruling of the rules on the class of effects.
 fn by_class<'p>(set: &'p Set, touched: Touched<'_>) -> Ruling<'p> {
-    let ruling = touched.class().and_then(|class| best(set, |rule, restricts| rule.on_class(class, restricts)));
+    let ruling = touched
+        .class()
+        .and_then(|class| best(set, |rule, restricts| rule.on_class(class, restricts)));
     ruling.unwrap_or(Ruling::OPEN)
 }
 

@@ -13,7 +13,8 @@ use super::{Policy, Rule, Touched, Verdict};
 /// The port to somebody who approves effects of programs.
 pub trait Asker: Send + Sync {
     /// Asks all questions of a program at once.
-    fn ask<'a>(&'a self, request: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+    fn ask<'a>(&'a self, request: Request<'a>)
+    -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 }
 
 /// A request for approval.
@@ -114,13 +115,18 @@ impl Preflight {
 
     fn approved(&self, function: &str, test: impl Fn(&Rule) -> bool) -> bool {
         let fits = |approval: &Approval| approval.function == function && test(&approval.rule);
-        self.once.iter().any(fits) || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
+        self.once.iter().any(fits)
+            || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
     }
 
     async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
-        let Decision { questions, refusals } = self.policy.decide(preview.program.authority(), preview.args);
-        let answered = |question: &Question| self.approved(&question.touch.function, |rule| *rule == question.approves);
-        let questions: Vec<Question> = questions.into_iter().filter(|question| !answered(question)).collect();
+        let Decision { questions, refusals } =
+            self.policy.decide(preview.program.authority(), preview.args);
+        let answered = |question: &Question| {
+            self.approved(&question.touch.function, |rule| *rule == question.approves)
+        };
+        let questions: Vec<Question> =
+            questions.into_iter().filter(|question| !answered(question)).collect();
         if refusals.is_empty() && questions.is_empty() {
             return Ok(self.clone());
         }
@@ -131,7 +137,9 @@ impl Preflight {
             None => format!("{what}; {remedy}"),
         };
         if !refusals.is_empty() {
-            let each = refusals.iter().map(|refusal| with_remedy(refusal, refusal.touch.at, &refusal.remedy));
+            let each = refusals
+                .iter()
+                .map(|refusal| with_remedy(refusal, refusal.touch.at, &refusal.remedy));
             return Err(each.collect::<Vec<_>>().join("\n"));
         }
         let unanswered = |questions: &[Question]| {
@@ -143,10 +151,14 @@ impl Preflight {
         };
         let Some(asker) = &self.asker else { return Err(unanswered(&questions)) };
         let refused = unanswered(&questions);
-        let asked: Vec<(Question, Option<Line>)> =
-            questions.into_iter().map(|question| (question.clone(), line(question.touch.at))).collect();
-        let text: Vec<String> = asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
-        let ask = async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
+        let asked: Vec<(Question, Option<Line>)> = questions
+            .into_iter()
+            .map(|question| (question.clone(), line(question.touch.at)))
+            .collect();
+        let text: Vec<String> =
+            asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
+        let ask =
+            async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
         let answer = match preview.ask(&text.join("; "), ask).await {
             QuestionReply::Answer(word) => Answer::of(&word),
             QuestionReply::Unanswered => return Err(refused),
@@ -159,11 +171,14 @@ impl Preflight {
         let mut decided = self.clone();
         match answer {
             Answer::No | Answer::Later => {
-                let each = text.iter().map(|question| format!("{question}, and the user denied it"));
+                let each =
+                    text.iter().map(|question| format!("{question}, and the user denied it"));
                 return Err(each.collect::<Vec<_>>().join("\n"));
             }
             Answer::Yes => decided.once.extend(approvals),
-            Answer::Always => self.always.lock().unwrap_or_else(PoisonError::into_inner).extend(approvals),
+            Answer::Always => {
+                self.always.lock().unwrap_or_else(PoisonError::into_inner).extend(approvals)
+            }
         }
         Ok(decided)
     }
@@ -189,7 +204,9 @@ const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a> {
-        Box::pin(async move { self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>) })
+        Box::pin(async move {
+            self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>)
+        })
     }
 
     fn call(&self, _: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
@@ -201,7 +218,11 @@ impl Guard for Preflight {
         let ruling = self.policy.on(function, touched);
         let why = match ruling.verdict {
             Verdict::Allow => return Ok(()),
-            Verdict::Ask if self.approved(function, |rule| rule.approves(function, target, resource.as_ref())) => {
+            Verdict::Ask
+                if self.approved(function, |rule| {
+                    rule.approves(function, target, resource.as_ref())
+                }) =>
+            {
                 return Ok(());
             }
             Verdict::Ask => "the user was not asked for approval",
@@ -213,7 +234,9 @@ impl Guard for Preflight {
         };
         let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
         let exact = Rule::exactly(function, target, resource.as_ref());
-        let remedy = self.policy.remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
+        let remedy = self
+            .policy
+            .remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
         Err(format!("`{function}` may not {what}: {why}{rule}; {remedy}"))
     }
 }

@@ -27,7 +27,8 @@ pub(super) enum Resource {
 impl Resource {
     /// Parses the text of a target; returns `None` if it is invalid.
     pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
-        let path = |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
+        let path =
+            |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
         Some(match target {
             Target::Url => {
                 let (host, port) = host_and_port(text)?;
@@ -53,13 +54,15 @@ impl Resource {
             // After the first `/` of its path, a URL cannot name another host.
             (None, Target::Url) => {
                 let prefix = text.prefix();
-                let scheme = ["https://", "http://"]
-                    .into_iter()
-                    .find(|scheme| prefix.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;
+                let scheme = ["https://", "http://"].into_iter().find(|scheme| {
+                    prefix.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme))
+                })?;
                 let rest = prefix.get(scheme.len()..)?;
                 let end = rest.find(['/', '?', '#'])?;
                 let authority = rest.get(..end)?;
-                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+                let plain = |c: char| {
+                    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']')
+                };
                 let sound = !authority.is_empty() && authority.chars().all(plain);
                 Resource::of(Target::Url, &format!("{scheme}{}/", sound.then_some(authority)?))
             }

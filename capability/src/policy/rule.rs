@@ -69,8 +69,9 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 /// The forms of rules, for errors.
-const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or `host:`, `read:`, `write:`, `path:`, \
-                     `key:`, `program:` or `agent:` followed by a name";
+const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or \
+                     `host:`, `read:`, `write:`, `path:`, `key:`, `program:` or `agent:` followed \
+                     by a name";
 
 impl Rule {
     /// Creates the rule on a function.
@@ -153,16 +154,24 @@ impl Rule {
             (Scope::Host { host: own, port: own_port }, Resource::Host { host, port }) => {
                 own.rank(*own_port, host, *port)
             }
-            (Scope::Path { names: own, read, write }, Resource::Path { names, read: reads, write: writes, .. }) => {
+            (
+                Scope::Path { names: own, read, write },
+                Resource::Path { names, read: reads, write: writes, .. },
+            ) => {
                 let covers = (*read && *reads) || (*write && *writes);
                 (covers && names.starts_with(own)).then_some((0, own.len(), 0))
             }
-            (Scope::Key(own), Resource::Key { key, .. }) => key.starts_with(own.as_str()).then_some((0, own.len(), 0)),
-            (Scope::Program(own), Resource::Program(name)) | (Scope::Agent(own), Resource::Agent(name)) => match own {
+            (Scope::Key(own), Resource::Key { key, .. }) => {
+                key.starts_with(own.as_str()).then_some((0, own.len(), 0))
+            }
+            (Scope::Program(own), Resource::Program(name))
+            | (Scope::Agent(own), Resource::Agent(name)) => match own {
                 None => Some((0, 0, 0)),
                 Some(own) => (own == name).then_some((1, 0, 0)),
             },
-            (_, Resource::Service { service, at }) if restricts => self.on_service(*service, at.as_ref()),
+            (_, Resource::Service { service, at }) if restricts => {
+                self.on_service(*service, at.as_ref())
+            }
             _ => None,
         }
     }
@@ -174,19 +183,28 @@ impl Rule {
         let is_tickets = service == Service::Tickets;
         let covers = match &self.0 {
             Scope::Host { host: Hosts::All, port: None } => depends_on(Class::Requests),
-            Scope::Host { host, port } => return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port)),
+            Scope::Host { host, port } => {
+                return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port));
+            }
             Scope::Path { names, write: true, .. } => {
                 let file = is_tickets && *names == [ISSUES_FILE];
                 file || (names.is_empty() && depends_on(Class::Files))
             }
-            Scope::Key(prefix) => is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str()),
+            Scope::Key(prefix) => {
+                is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str())
+            }
             _ => false,
         };
         covers.then_some((0, 0, 0))
     }
 
     /// Returns true if an approval of the rule, for that function, permits the effect.
-    pub(super) fn approves(&self, function: &str, target: Target, resource: Option<&Resource>) -> bool {
+    pub(super) fn approves(
+        &self,
+        function: &str,
+        target: Target,
+        resource: Option<&Resource>,
+    ) -> bool {
         match resource {
             None => *self == Rule::all(function, target),
             Some(Resource::Service { .. }) => *self == Rule::function(function),
@@ -197,9 +215,10 @@ impl Rule {
     /// Returns true if the rule covers all of a resource.
     fn covers(&self, resource: &Resource) -> bool {
         let whole = match (&self.0, resource) {
-            (Scope::Path { read, write, .. }, Resource::Path { read: reads, write: writes, .. }) => {
-                (*read || !*reads) && (*write || !*writes)
-            }
+            (
+                Scope::Path { read, write, .. },
+                Resource::Path { read: reads, write: writes, .. },
+            ) => (*read || !*reads) && (*write || !*writes),
             _ => true,
         };
         whole && self.on_resource(resource, false).is_some()
@@ -236,7 +255,9 @@ impl Rule {
     /// Returns true if the rule covers all resources of a kind.
     pub(super) fn covers_all(&self, target: Target) -> bool {
         let path = |reads: bool, writes: bool| match &self.0 {
-            Scope::Path { names, read, write } => names.is_empty() && (*read || !reads) && (*write || !writes),
+            Scope::Path { names, read, write } => {
+                names.is_empty() && (*read || !reads) && (*write || !writes)
+            }
             _ => false,
         };
         match target {
@@ -260,10 +281,14 @@ impl FromStr for Rule {
         let Some((kind, what)) = text.split_once(':') else { return known(text).map(Rule) };
         let path = |read, write| match names(what) {
             Some(names) => Ok(Scope::Path { names, read, write }),
-            None => Err(RuleError(format!("invalid rule `{text}`: the path climbs above the workdir"))),
+            None => {
+                Err(RuleError(format!("invalid rule `{text}`: the path climbs above the workdir")))
+            }
         };
         let name = || match what {
-            "" => Err(RuleError(format!("invalid rule `{text}`: a name or `*` must follow `{kind}:`"))),
+            "" => Err(RuleError(format!(
+                "invalid rule `{text}`: a name or `*` must follow `{kind}:`"
+            ))),
             "*" => Ok(None),
             name => Ok(Some(name.to_owned())),
         };
@@ -275,7 +300,11 @@ impl FromStr for Rule {
             "key" => Scope::Key(what.to_owned()),
             "program" => Scope::Program(name()?),
             "agent" => Scope::Agent(name()?),
-            _ => return Err(RuleError(format!("invalid rule `{text}`: unknown kind `{kind}:`; {KINDS}"))),
+            _ => {
+                return Err(RuleError(format!(
+                    "invalid rule `{text}`: unknown kind `{kind}:`; {KINDS}"
+                )));
+            }
         }))
     }
 }

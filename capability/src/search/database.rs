@@ -88,8 +88,9 @@ fn make_private(path: &Path) {
 
 /// Returns true if a path is a plain file with one link that only its owner can access.
 fn is_private(path: &Path) -> bool {
-    std::fs::symlink_metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.nlink() == 1 && meta.permissions().mode() & 0o777 == 0o600)
+    std::fs::symlink_metadata(path).is_ok_and(|meta| {
+        meta.is_file() && meta.nlink() == 1 && meta.permissions().mode() & 0o777 == 0o600
+    })
 }
 
 /// Creates a database in memory.
@@ -121,7 +122,8 @@ fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     // The parent folders may be links of the user's.
-    let path = path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
+    let path =
+        path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
     let mut connection = Connection::open_with_flags(path.unwrap_or_default(), flags)?;
     // Nothing in the file's schema may run code.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -139,7 +141,8 @@ fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let found = (number("application_id")?, number("user_version")?);
-    let tables: u32 = transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    let tables: u32 =
+        transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     if tables > 0 {
         return Ok(found == (APPLICATION, VERSION) && schema(&transaction)? == own_schema()?);
     }

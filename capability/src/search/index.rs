@@ -53,7 +53,11 @@ pub(super) struct Findings {
 impl Index {
     /// Opens the index in a file. Without a file, or if it cannot be used, the index is in memory.
     pub(super) fn open(path: Option<PathBuf>) -> Index {
-        let mut index = Index { shared: Store::new(path, false), own: Store::new(None, true), notes: Vec::new() };
+        let mut index = Index {
+            shared: Store::new(path, false),
+            own: Store::new(None, true),
+            notes: Vec::new(),
+        };
         if let Some(path) = &index.shared.path {
             match database::open(path) {
                 Ok(connection) => index.shared.connection = Some(connection),
@@ -65,7 +69,8 @@ impl Index {
 
     /// Continues in memory.
     fn switch_to_memory(&mut self, cause: &Cause) {
-        self.notes.push(format!("the index is in memory, because its file cannot be used: {cause}"));
+        self.notes
+            .push(format!("the index is in memory, because its file cannot be used: {cause}"));
         (self.shared.connection, self.shared.path) = (None, None);
         self.shared.view.clear();
     }
@@ -113,12 +118,15 @@ impl Index {
         stop: &Stop,
     ) -> Result<Findings, Cause> {
         let walked = walk(files.all, files.admits, bounds, stop);
-        let mut found = Findings { timed_out: walked.timed_out, notes: walked.notes, ..Findings::default() };
+        let mut found =
+            Findings { timed_out: walked.timed_out, notes: walked.notes, ..Findings::default() };
         let (base, overlay) = walked.files.into_iter().partition(|file| file.version.is_some());
         found.timed_out |= self.shared.update(files, base, stop, found.timed_out)?;
         found.timed_out |= self.own.update(files, overlay, stop, found.timed_out)?;
         if found.timed_out {
-            found.notes.push("there was no time for all files; the next search continues here".to_owned());
+            found
+                .notes
+                .push("there was no time for all files; the next search continues here".to_owned());
         }
         let (shared, own) = (self.shared.by_words(query)?, self.own.by_words(query)?);
         // The scores of two databases are not comparable, but ranks are.
@@ -161,10 +169,17 @@ impl Index {
     }
 
     /// Stores a model's vectors of passages.
-    pub(super) fn add_vectors(&mut self, model: &str, vectors: &[(PassageId, Vec<u8>)]) -> Result<(), Cause> {
+    pub(super) fn add_vectors(
+        &mut self,
+        model: &str,
+        vectors: &[(PassageId, Vec<u8>)],
+    ) -> Result<(), Cause> {
         for own in [true, false] {
-            let own_vectors: Vec<(i64, &[u8])> =
-                vectors.iter().filter(|(id, _)| id.own == own).map(|(id, bytes)| (id.id, bytes.as_slice())).collect();
+            let own_vectors: Vec<(i64, &[u8])> = vectors
+                .iter()
+                .filter(|(id, _)| id.own == own)
+                .map(|(id, bytes)| (id.id, bytes.as_slice()))
+                .collect();
             if !own_vectors.is_empty() {
                 self.store(own).add_vectors(model, &own_vectors)?;
             }
@@ -181,7 +196,8 @@ impl Index {
     ) -> Result<(), Cause> {
         for (own, view) in [(true, &view.own), (false, &view.shared)] {
             if !view.is_empty() {
-                self.store(own).for_each_vector(model, view, |id, bytes| each(PassageId { own, id }, bytes))?;
+                self.store(own)
+                    .for_each_vector(model, view, |id, bytes| each(PassageId { own, id }, bytes))?;
             }
         }
         Ok(())

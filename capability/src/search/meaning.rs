@@ -45,10 +45,15 @@ async fn nearest(
     found: &Findings,
 ) -> Result<Vec<(PassageId, f64)>, Failure> {
     let target = embed(embedder, asked, query.to_owned()).await?;
-    let (name, by_words, view) = (embedder.name.clone(), found.by_words.clone(), found.view.clone());
-    let missing = on_index(index, move |index| index.without_vector(&name, &by_words, &view, PER_SEARCH)).await?;
+    let (name, by_words, view) =
+        (embedder.name.clone(), found.by_words.clone(), found.view.clone());
+    let missing =
+        on_index(index, move |index| index.without_vector(&name, &by_words, &view, PER_SEARCH))
+            .await?;
 
-    let answers = missing.into_iter().map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
+    let answers = missing
+        .into_iter()
+        .map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(MAX_CONCURRENT);
     let (mut vectors, mut failed) = (Vec::new(), None);
     while let Some((id, answer)) = answers.next().await {
@@ -94,7 +99,9 @@ async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<V
 fn similarity(target: &[f32], bytes: &[u8]) -> Option<f64> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     let same = numbers.len() == target.len() && rest.is_empty();
-    let products = || target.iter().zip(numbers).map(|(a, b)| f64::from(*a) * f64::from(f32::from_le_bytes(*b)));
+    let products = || {
+        target.iter().zip(numbers).map(|(a, b)| f64::from(*a) * f64::from(f32::from_le_bytes(*b)))
+    };
     same.then(|| products().sum())
 }
 
@@ -109,7 +116,9 @@ async fn on_index<T: Send + 'static>(
         work(held.get_or_insert_with(|| Index::open(None)))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}"))),
+        Ok(done) => {
+            done.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))
+        }
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     }
 }

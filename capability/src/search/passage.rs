@@ -69,7 +69,9 @@ fn is_heading(line: &str) -> bool {
     let hashes = line.len() - marks.len();
     let stars = line.len() - line.trim_start_matches('*').len();
     ((1..=6).contains(&hashes) && marks.starts_with(' '))
-        || ((1..=6).contains(&stars) && line.get(stars..).is_some_and(|rest| rest.starts_with(' ')) && stars > 1)
+        || ((1..=6).contains(&stars)
+            && line.get(stars..).is_some_and(|rest| rest.starts_with(' '))
+            && stars > 1)
 }
 
 /// Splits a line into parts that fit into a passage.
@@ -79,7 +81,10 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
         let text = rest?;
         let (part, more) = match text.char_indices().nth(MAX_CHARS - 1) {
             Some((end, _)) => {
-                let space = text.get(..end).and_then(|part| part.rfind(' ')).filter(|space| *space > end / 2);
+                let space = text
+                    .get(..end)
+                    .and_then(|part| part.rfind(' '))
+                    .filter(|space| *space > end / 2);
                 let (part, more) = text.split_at(space.map_or(end, |space| space + 1));
                 (part, Some(more))
             }
@@ -92,7 +97,8 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
 
 /// Ends a full passage, if possible at the last blank line of its second half; the rest stays open.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
-    let blank = open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);
+    let blank =
+        open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);
     let mut rest = blank.map_or_else(Vec::new, |at| open.split_off(at));
     close(all, open);
     open.append(&mut rest);
@@ -101,7 +107,10 @@ fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
 fn close(all: &mut Vec<Passage>, open: &mut Vec<Line<'_>>) {
     let full = |line: &Line<'_>| !line.text.trim().is_empty();
     let lines: Vec<Line<'_>> = std::mem::take(open);
-    let (Some(first), Some(last)) = (lines.iter().position(full), lines.iter().rposition(full)) else { return };
+    let (Some(first), Some(last)) = (lines.iter().position(full), lines.iter().rposition(full))
+    else {
+        return;
+    };
     let Some(kept) = lines.get(first..=last) else { return };
     let mut text = String::new();
     let mut before = None;
@@ -122,21 +131,36 @@ mod tests {
 
     #[test]
     fn every_nonblank_line_is_in_one_passage() {
-        let prose = (1..=300).map(|n| if n % 7 == 0 { String::new() } else { format!("line {n} of a long text") });
+        let prose = (1..=300)
+            .map(|n| if n % 7 == 0 { String::new() } else { format!("line {n} of a long text") });
         let long = format!("{}\n{}\n\nend", "word ".repeat(2_000), "x".repeat(5_000));
-        let headed = "intro\n# One\ntext\n## Two\n\nmore\n```\n# no heading\n```\n** Org\nlast".to_owned();
-        for text in [prose.collect::<Vec<_>>().join("\n"), long, headed, String::new(), "\n\n \n".to_owned()] {
+        let headed =
+            "intro\n# One\ntext\n## Two\n\nmore\n```\n# no heading\n```\n** Org\nlast".to_owned();
+        for text in [
+            prose.collect::<Vec<_>>().join("\n"),
+            long,
+            headed,
+            String::new(),
+            "\n\n \n".to_owned(),
+        ] {
             let passages = passages(&text);
             let mut seen: Vec<usize> = Vec::new();
             for passage in &passages {
                 let chars = passage.text.chars().count();
-                assert!(chars <= MAX_CHARS && passage.last - passage.first < MAX_LINES, "{chars} {passage:?}");
+                assert!(
+                    chars <= MAX_CHARS && passage.last - passage.first < MAX_LINES,
+                    "{chars} {passage:?}"
+                );
                 assert!(!passage.text.trim().is_empty());
                 seen.extend(passage.first..=passage.last);
             }
             seen.dedup();
             assert!(seen.is_sorted(), "{seen:?}");
-            let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(at, _)| at + 1);
+            let lines = text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| !line.trim().is_empty())
+                .map(|(at, _)| at + 1);
             assert!(lines.clone().all(|line| seen.contains(&line)));
             let squeezed = |text: &str| text.split_whitespace().collect::<String>();
             let joined: String = passages.iter().map(|passage| squeezed(&passage.text)).collect();
@@ -147,7 +171,8 @@ mod tests {
     #[test]
     fn a_heading_starts_a_passage() {
         let text = "intro\n# One\ntext\n```\n# code\n```\n## Two\n\nmore\n#tag\n";
-        let found: Vec<(usize, usize)> = passages(text).iter().map(|passage| (passage.first, passage.last)).collect();
+        let found: Vec<(usize, usize)> =
+            passages(text).iter().map(|passage| (passage.first, passage.last)).collect();
         assert_eq!(found, [(1, 1), (2, 6), (7, 10)]);
     }
 

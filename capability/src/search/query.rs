@@ -8,9 +8,10 @@ const MIN_PREFIX: usize = 4;
 
 /// Stop words. They count if a query has no others.
 const STOP_WORDS: &[&str] = &[
-    "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in",
-    "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their", "there", "these", "this",
-    "to", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "you", "your",
+    "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
+    "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the",
+    "their", "there", "these", "this", "to", "was", "we", "were", "what", "when", "where", "which",
+    "who", "why", "will", "with", "you", "your",
 ];
 
 /// The expression of a query: plain words without any syntax of the user's.
@@ -54,7 +55,9 @@ fn terms(word: &str) -> Vec<String> {
     }
     let parts = parts_of_name(word);
     if parts.len() > 1 {
-        terms.extend(parts.iter().filter(|part| part.chars().count() > 1).map(|part| format!("\"{part}\"")));
+        terms.extend(
+            parts.iter().filter(|part| part.chars().count() > 1).map(|part| format!("\"{part}\"")),
+        );
     }
     terms
 }
@@ -134,11 +137,17 @@ mod tests {
     fn queries_are_words_whatever_they_look_like() {
         for (text, expected) in [
             ("cat", Some("\"cat\"")),
-            ("Where is the retry delay?", Some("\"retry\" OR \"retry\" * OR \"delay\" OR \"delay\" *")),
+            (
+                "Where is the retry delay?",
+                Some("\"retry\" OR \"retry\" * OR \"delay\" OR \"delay\" *"),
+            ),
             ("the of", Some("\"the\" OR \"of\"")),
             (
                 "a\" OR b* NEAR(c) -d ^e {x}: y",
-                Some("\"OR\" OR \"b\" OR \"NEAR\" OR \"NEAR\" * OR \"c\" OR \"d\" OR \"e\" OR \"x\" OR \"y\""),
+                Some(
+                    "\"OR\" OR \"b\" OR \"NEAR\" OR \"NEAR\" * OR \"c\" OR \"d\" OR \"e\" OR \
+                     \"x\" OR \"y\"",
+                ),
             ),
             ("HostRule", Some("\"HostRule\" OR \"HostRule\" * OR \"Host\" OR \"Rule\"")),
             ("検索", Some("\"検 索\"")),
@@ -147,7 +156,11 @@ mod tests {
         ] {
             // `or` is a stop word in any case.
             let expected = expected.map(|text| text.replace("\"OR\" OR ", ""));
-            assert_eq!(Query::read(text).as_ref().map(Query::expression), expected.as_deref(), "{text}");
+            assert_eq!(
+                Query::read(text).as_ref().map(Query::expression),
+                expected.as_deref(),
+                "{text}"
+            );
         }
     }
 

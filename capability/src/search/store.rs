@@ -55,7 +55,8 @@ impl StoredPassage {
     /// Returns true if this is the given passage of a file.
     pub(super) fn is(&self, passage: &Passage) -> bool {
         let line = |number: i64| usize::try_from(number).ok();
-        (line(self.first), line(self.last)) == (Some(passage.first), Some(passage.last)) && self.text == passage.text
+        (line(self.first), line(self.last)) == (Some(passage.first), Some(passage.last))
+            && self.text == passage.text
     }
 }
 
@@ -113,14 +114,16 @@ impl Store {
                 timed_out = true;
                 break;
             }
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for (seen, rows) in batch {
                 let Some((data, version)) = content(searched.admitted, seen) else { continue };
                 view.insert(add_content(&transaction, &seen.path, &version, rows, &data, now)?);
             }
             transaction.commit()?;
         }
-        let gone: Vec<i64> = if timed_out { Vec::new() } else { before.difference(&view).copied().collect() };
+        let gone: Vec<i64> =
+            if timed_out { Vec::new() } else { before.difference(&view).copied().collect() };
         clean_up(connection, &gone, &used, now)?;
         self.view = view;
         Ok(timed_out)
@@ -137,7 +140,8 @@ impl Store {
 
     /// Returns a passage; `None` if it has been removed.
     pub(super) fn passage(&mut self, id: i64) -> Result<Option<StoredPassage>, Cause> {
-        let sql = "SELECT file.path, first, last, text, file.id FROM passage JOIN file ON file.id = passage.file WHERE passage.id = ?1";
+        let sql = "SELECT file.path, first, last, text, file.id FROM passage JOIN file ON file.id \
+                   = passage.file WHERE passage.id = ?1";
         let mut statement = self.connection()?.prepare_cached(sql)?;
         let found = statement.query_row([id], |row| {
             Ok(StoredPassage {
@@ -166,16 +170,19 @@ impl Store {
     ) -> Result<Vec<(i64, String)>, Cause> {
         let connection = self.connection()?;
         let mut found = Vec::new();
-        let sql = "SELECT text FROM passage WHERE id = ?1 AND id NOT IN (SELECT passage FROM vector WHERE model = ?2)";
+        let sql = "SELECT text FROM passage WHERE id = ?1 AND id NOT IN (SELECT passage FROM \
+                   vector WHERE model = ?2)";
         let mut one = connection.prepare_cached(sql)?;
         for id in candidates {
             if found.len() == max {
                 return Ok(found);
             }
-            let text: Option<String> = one.query_row(params![id, model], |row| row.get(0)).optional()?;
+            let text: Option<String> =
+                one.query_row(params![id, model], |row| row.get(0)).optional()?;
             found.extend(text.map(|text| (*id, text)));
         }
-        let sql = "SELECT id, file, text FROM passage WHERE id NOT IN (SELECT passage FROM vector WHERE model = ?1)";
+        let sql = "SELECT id, file, text FROM passage WHERE id NOT IN (SELECT passage FROM vector \
+                   WHERE model = ?1)";
         let mut others = connection.prepare_cached(sql)?;
         let mut rows = others.query([model])?;
         while let Some(row) = rows.next()? {
@@ -191,10 +198,16 @@ impl Store {
     }
 
     /// Stores a model's vectors of passages.
-    pub(super) fn add_vectors(&mut self, model: &str, vectors: &[(i64, &[u8])]) -> Result<(), Cause> {
-        let transaction = self.connection()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    pub(super) fn add_vectors(
+        &mut self,
+        model: &str,
+        vectors: &[(i64, &[u8])],
+    ) -> Result<(), Cause> {
+        let transaction =
+            self.connection()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (passage, coordinates) in vectors {
-            let sql = "INSERT OR REPLACE INTO vector (passage, model, coordinates) VALUES (?1, ?2, ?3)";
+            let sql =
+                "INSERT OR REPLACE INTO vector (passage, model, coordinates) VALUES (?1, ?2, ?3)";
             transaction.prepare_cached(sql)?.execute(params![passage, model, coordinates])?;
         }
         transaction.commit()
@@ -207,7 +220,8 @@ impl Store {
         view: &HashSet<i64>,
         mut each: impl FnMut(i64, &[u8]),
     ) -> Result<(), Cause> {
-        let sql = "SELECT passage.id, passage.file, coordinates FROM vector JOIN passage ON passage.id = vector.passage WHERE model = ?1";
+        let sql = "SELECT passage.id, passage.file, coordinates FROM vector JOIN passage ON \
+                   passage.id = vector.passage WHERE model = ?1";
         let mut statement = self.connection()?.prepare_cached(sql)?;
         let mut rows = statement.query([model])?;
         while let Some(row) = rows.next()? {
@@ -239,7 +253,8 @@ fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
 /// Returns the contents in the database, by path.
 fn known(connection: &Connection) -> Result<HashMap<String, Vec<Known>>, Cause> {
     let mut known: HashMap<String, Vec<Known>> = HashMap::new();
-    let mut statement = connection.prepare_cached("SELECT path, id, version, hash, used FROM file")?;
+    let mut statement =
+        connection.prepare_cached("SELECT path, id, version, hash, used FROM file")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         known.entry(row.get(0)?).or_default().push(Known {
@@ -272,7 +287,10 @@ fn add_content(
     }
     // Another process may have added it meanwhile.
     let sql = "SELECT id FROM file WHERE path = ?1 AND hash = ?2";
-    let existing = transaction.prepare_cached(sql)?.query_row(params![path, hash], |row| row.get(0)).optional()?;
+    let existing = transaction
+        .prepare_cached(sql)?
+        .query_row(params![path, hash], |row| row.get(0))
+        .optional()?;
     if let Some(id) = existing {
         stamp.execute(params![id, version, now])?;
         return Ok(id);
@@ -288,7 +306,12 @@ fn add_content(
         transaction.prepare_cached(sql)?.execute(values)?;
         let id = transaction.last_insert_rowid();
         let sql = "INSERT INTO words (rowid, path, text, parts) VALUES (?1, ?2, ?3, ?4)";
-        transaction.prepare_cached(sql)?.execute(params![id, names, passage.text, parts(&passage.text)])?;
+        transaction.prepare_cached(sql)?.execute(params![
+            id,
+            names,
+            passage.text,
+            parts(&passage.text)
+        ])?;
     }
     Ok(file)
 }
@@ -304,10 +327,17 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
 
 /// Removes the contents `gone` and those that no run has seen for long, and records the use of
 /// others.
-fn clean_up(connection: &mut Connection, gone: &[i64], used: &[i64], now: i64) -> Result<(), Cause> {
+fn clean_up(
+    connection: &mut Connection,
+    gone: &[i64],
+    used: &[i64],
+    now: i64,
+) -> Result<(), Cause> {
     let sql = "SELECT id FROM file WHERE used < ?1";
-    let old: Vec<i64> =
-        connection.prepare_cached(sql)?.query_map([now - RETENTION], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let old: Vec<i64> = connection
+        .prepare_cached(sql)?
+        .query_map([now - RETENTION], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
     let old = old.iter().filter(|id| !used.contains(id));
     let removed: Vec<i64> = gone.iter().chain(old).copied().collect();
     if removed.is_empty() && used.is_empty() {
@@ -315,7 +345,9 @@ fn clean_up(connection: &mut Connection, gone: &[i64], used: &[i64], now: i64) -
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for id in used {
-        transaction.prepare_cached("UPDATE file SET used = ?2 WHERE id = ?1")?.execute(params![id, now])?;
+        transaction
+            .prepare_cached("UPDATE file SET used = ?2 WHERE id = ?1")?
+            .execute(params![id, now])?;
     }
     for id in &removed {
         for sql in [
@@ -332,9 +364,14 @@ fn clean_up(connection: &mut Connection, gone: &[i64], used: &[i64], now: i64) -
 
 /// Returns the passages in view that match words of the query, best first. A word in a file's name
 /// has more weight than one in the text.
-fn by_words(connection: &Connection, query: &Query, view: &HashSet<i64>) -> Result<Vec<(i64, f64)>, Cause> {
+fn by_words(
+    connection: &Connection,
+    query: &Query,
+    view: &HashSet<i64>,
+) -> Result<Vec<(i64, f64)>, Cause> {
     let sql = "SELECT passage.id, passage.file, bm25(words, 2.0, 1.0, 0.7) AS score
-               FROM words JOIN passage ON passage.id = words.rowid WHERE words MATCH ?1 ORDER BY score, passage.id";
+               FROM words JOIN passage ON passage.id = words.rowid WHERE words MATCH ?1 ORDER BY \
+               score, passage.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([query.expression()])?;
     let mut found = Vec::new();

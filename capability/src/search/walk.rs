@@ -18,7 +18,8 @@ pub const MAX_BYTES: u64 = 256 << 20;
 pub const MAX_FILE_BYTES: u64 = 2 << 20;
 
 /// Folders of dependencies and build results. Folders whose names start with a dot are skipped too.
-const SKIPPED_FOLDERS: &[&str] = &["node_modules", "target", "__pycache__", "venv", "bower_components"];
+const SKIPPED_FOLDERS: &[&str] =
+    &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
 /// The host's own files at the top. Output of a run must not be found as content of a file.
 const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
@@ -93,7 +94,12 @@ pub(super) struct Walked {
 
 /// Walks all folders from the top down. Links are not followed: their targets in the workdir are
 /// found at their own paths.
-pub(super) fn walk(files: &Files, admits: &dyn Fn(&str) -> bool, bounds: &Bounds, stop: &Stop) -> Walked {
+pub(super) fn walk(
+    files: &Files,
+    admits: &dyn Fn(&str) -> bool,
+    bounds: &Bounds,
+    stop: &Stop,
+) -> Walked {
     let mut walked = Walked::default();
     let mut bytes = 0_u64;
     let mut folders = VecDeque::from([String::new()]);
@@ -121,7 +127,9 @@ pub(super) fn walk(files: &Files, admits: &dyn Fn(&str) -> bool, bounds: &Bounds
                 EntryKind::File if (1..=MAX_FILE_BYTES).contains(&entry.size) && admits(&path) => {
                     if walked.files.len() == bounds.files || bytes + entry.size > bounds.bytes {
                         let (files, mib) = (bounds.files, bounds.bytes >> 20);
-                        walked.notes.push(format!("searched only the first {files} files or {mib} MiB"));
+                        walked
+                            .notes
+                            .push(format!("searched only the first {files} files or {mib} MiB"));
                         return walked;
                     }
                     bytes += entry.size;

@@ -39,7 +39,9 @@ pub(super) fn url_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let hex = |at: usize| s.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if let Some((at, _)) = s.match_indices('%').find(|(at, _)| !(hex(at + 1) && hex(at + 2))) {
         let found = quote(s.get(at..).unwrap_or_default(), QUOTED);
-        return Err(malformed(format!("the % at byte {at} needs two hexadecimal digits after it: {found}")));
+        return Err(malformed(format!(
+            "the % at byte {at} needs two hexadecimal digits after it: {found}"
+        )));
     }
     Ok(percent_decode_str(s).collect())
 }
@@ -77,9 +79,9 @@ pub(super) fn base64_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
         other => other,
     };
     let digits: String = s.chars().filter(|c| !c.is_ascii_whitespace()).map(standard).collect();
-    BASE64
-        .decode(digits)
-        .map_err(|e| malformed(format!("{} is not Base64: {}", quote(s, QUOTED), e.to_string().to_lowercase())))
+    BASE64.decode(digits).map_err(|e| {
+        malformed(format!("{} is not Base64: {}", quote(s, QUOTED), e.to_string().to_lowercase()))
+    })
 }
 
 pub(super) fn hex_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
@@ -93,13 +95,20 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 pub(super) fn hex_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
-    let digits: Option<Vec<u8>> =
-        s.chars().filter(|c| !c.is_ascii_whitespace()).map(|c| u8::try_from(c.to_digit(16)?).ok()).collect();
-    let digits = digits
-        .ok_or_else(|| malformed(format!("{} has characters other than hexadecimal digits", quote(s, QUOTED))))?;
+    let digits: Option<Vec<u8>> = s
+        .chars()
+        .filter(|c| !c.is_ascii_whitespace())
+        .map(|c| u8::try_from(c.to_digit(16)?).ok())
+        .collect();
+    let digits = digits.ok_or_else(|| {
+        malformed(format!("{} has characters other than hexadecimal digits", quote(s, QUOTED)))
+    })?;
     let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(malformed(format!("{} has an odd number of hexadecimal digits", quote(s, QUOTED))));
+        return Err(malformed(format!(
+            "{} has an odd number of hexadecimal digits",
+            quote(s, QUOTED)
+        )));
     }
     Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

@@ -52,28 +52,46 @@ fn invalid(pattern: &str, why: &str) -> Failure {
 }
 
 fn gave_up() -> Failure {
-    let words =
-        "the pattern is too expensive on this text: make it more specific, or apply it to smaller pieces (`str.lines`)";
+    let words = "the pattern is too expensive on this text: make it more specific, or apply it to \
+                 smaller pieces (`str.lines`)";
     Failure::new(Code::ETRFM, words)
 }
 
 impl Pattern {
     fn compile(text: &str) -> Result<Pattern, Failure> {
         if text.len() > MAX_PATTERN {
-            return Err(invalid(text, &format!("it has {} bytes, more than {MAX_PATTERN}", text.len())));
+            return Err(invalid(
+                text,
+                &format!("it has {} bytes, more than {MAX_PATTERN}", text.len()),
+            ));
         }
-        let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(MAX_NESTING)).map_err(|error| {
-            // The library prints the pattern with a marker below it; the last line has the reason.
-            let words = error.to_string();
-            invalid(text, words.lines().last().unwrap_or_default().trim_start_matches("error: "))
-        })?;
+        let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(MAX_NESTING))
+            .map_err(|error| {
+                // The library prints the pattern with a marker below it; the last line has the
+                // reason.
+                let words = error.to_string();
+                invalid(
+                    text,
+                    words.lines().last().unwrap_or_default().trim_start_matches("error: "),
+                )
+            })?;
         let limit = thompson::Config::new().nfa_size_limit(Some(MAX_COMPILED));
-        let large = |_| invalid(text, "it takes more than 1 MiB compiled; repeat less, or use `[0-9A-Za-z]` for `\\w`");
-        let nfa = |config| thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(large);
+        let large = |_| {
+            invalid(
+                text,
+                "it takes more than 1 MiB compiled; repeat less, or use `[0-9A-Za-z]` for `\\w`",
+            )
+        };
+        let nfa = |config| {
+            thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(large)
+        };
         let forward = nfa(limit.clone())?;
         let backward = nfa(limit.reverse(true).which_captures(WhichCaptures::None))?;
         if forward.states().len().saturating_mul(forward.group_info().slot_len()) > MAX_SLOTS {
-            return Err(invalid(text, "it has too many groups for its size; use `(?:…)` if you do not need the group"));
+            return Err(invalid(
+                text,
+                "it has too many groups for its size; use `(?:…)` if you do not need the group",
+            ));
         }
         let dfa = |nfa: NFA, kind| {
             let config = dfa::Config::new()
@@ -83,11 +101,16 @@ impl Pattern {
                 .minimum_cache_clear_count(Some(10))
                 .minimum_bytes_per_state(Some(10))
                 .unicode_word_boundary(true);
-            dfa::Builder::new().configure(config).build_from_nfa(nfa).map_err(|e| invalid(text, &e.to_string()))
+            dfa::Builder::new()
+                .configure(config)
+                .build_from_nfa(nfa)
+                .map_err(|e| invalid(text, &e.to_string()))
         };
         let forward_dfa = dfa(forward.clone(), MatchKind::LeftmostFirst)?;
-        let search = lazy::Builder::new().build_from_dfas(forward_dfa, dfa(backward, MatchKind::All)?);
-        let groups = pikevm::PikeVM::new_from_nfa(forward).map_err(|e| invalid(text, &e.to_string()))?;
+        let search =
+            lazy::Builder::new().build_from_dfas(forward_dfa, dfa(backward, MatchKind::All)?);
+        let groups =
+            pikevm::PikeVM::new_from_nfa(forward).map_err(|e| invalid(text, &e.to_string()))?;
         Ok(Pattern {
             text: text.to_owned(),
             search_cache: search.create_cache(),
@@ -154,7 +177,10 @@ impl<'t> Search<'t> {
     async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
         if self.slice_start.elapsed() > TIME_SLICE {
             if Instant::now() >= run.deadline() {
-                return Err(Failure::new(Code::ETIME, "the run's time ended before all matches were found"));
+                return Err(Failure::new(
+                    Code::ETIME,
+                    "the run's time ended before all matches were found",
+                ));
             }
             tokio::task::yield_now().await;
             self.slice_start = Instant::now();
@@ -178,7 +204,8 @@ pub(super) async fn first(run: &mut Run, s: String, pattern: String) -> Result<H
         None => Vec::new(),
         Some(found) => {
             let captures = search.pattern.groups_of(&s, found)?;
-            let text = |n| captures.get_group(n).and_then(|span| s.get(span.range())).unwrap_or_default();
+            let text =
+                |n| captures.get_group(n).and_then(|span| s.get(span.range())).unwrap_or_default();
             (0..search.pattern.group_count()).map(text).collect()
         }
     };
@@ -198,7 +225,12 @@ pub(super) async fn all(run: &mut Run, s: String, pattern: String) -> Result<Han
     Ok(array)
 }
 
-pub(super) async fn replace(run: &mut Run, s: String, pattern: String, with: String) -> Result<String, Failure> {
+pub(super) async fn replace(
+    run: &mut Run,
+    s: String,
+    pattern: String,
+    with: String,
+) -> Result<String, Failure> {
     let mut search = Search::begin(run, &s, &pattern)?;
     let parts = template(&with, &search.pattern)?;
     let grouped = parts.iter().any(|part| matches!(part, Part::Group(n) if *n > 0));
@@ -211,7 +243,9 @@ pub(super) async fn replace(run: &mut Run, s: String, pattern: String, with: Str
             text.push_str(match part {
                 Part::Text(words) => words,
                 Part::Group(n) => {
-                    let span = captures.as_ref().map_or(Some(found.span()), |captures| captures.get_group(*n));
+                    let span = captures
+                        .as_ref()
+                        .map_or(Some(found.span()), |captures| captures.get_group(*n));
                     span.and_then(|span| s.get(span.range())).unwrap_or_default()
                 }
             });
@@ -238,12 +272,15 @@ fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failu
     let mut rest = with;
     while let Some((before, behind)) = rest.split_once('$') {
         parts.push(Part::Text(before));
-        let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
+        let end =
+            behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
         let (name, tail) = if let Some(tail) = behind.strip_prefix('$') {
             parts.push(Part::Text("$"));
             rest = tail;
             continue;
-        } else if let Some((name, tail)) = behind.strip_prefix('{').and_then(|inside| inside.split_once('}')) {
+        } else if let Some((name, tail)) =
+            behind.strip_prefix('{').and_then(|inside| inside.split_once('}'))
+        {
             (name, tail)
         } else if end > 0 {
             behind.split_at_checked(end).unwrap_or((behind, ""))

@@ -112,7 +112,9 @@ impl Engine {
     ) -> Result<Engine, String> {
         let url = search_url(settings)?;
         let limits = Limits { body: MAX_ANSWER, time: super::TIMEOUT, redirects: 0 };
-        let backend = egress.endpoint(&url).map_err(|why| format!("the search engine's URL cannot be used: {why}"))?;
+        let backend = egress
+            .endpoint(&url)
+            .map_err(|why| format!("the search engine's URL cannot be used: {why}"))?;
         let key = match settings.kind {
             EngineKind::Brave => Some(key(settings.key_variable, variable)?),
             EngineKind::Searxng | EngineKind::Page => None,
@@ -124,7 +126,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the URL is invalid.
-    pub fn with_backend(backend: Arc<dyn Backend>, kind: EngineKind, url: &str) -> Result<Engine, String> {
+    pub fn with_backend(
+        backend: Arc<dyn Backend>,
+        kind: EngineKind,
+        url: &str,
+    ) -> Result<Engine, String> {
         let url = search_url(&EngineSettings { kind, url: Some(url), key_variable: "" })?;
         Ok(Engine { kind, url, key: None, backend })
     }
@@ -143,7 +149,8 @@ impl Engine {
         query: &str,
         until: Instant,
     ) -> Result<Received, Failure> {
-        let response = receive(account, until, passage.ask(&*self.backend, self.request(query))).await;
+        let response =
+            receive(account, until, passage.ask(&*self.backend, self.request(query))).await;
         let response = response.map_err(|failure| self.without_key(failure))?;
         self.check(&response).map_err(|why| self.without_key(Failure::new(Code::EREMOTE, why)))?;
         Ok(response)
@@ -167,7 +174,9 @@ impl Engine {
         match self.kind {
             EngineKind::Searxng => json("/results", "content"),
             EngineKind::Brave => json("/web/results", "description"),
-            EngineKind::Page => json!({"entry": "results_page", "url": self.url.as_str(), "most": MAX_RESULTS}),
+            EngineKind::Page => {
+                json!({"entry": "results_page", "url": self.url.as_str(), "most": MAX_RESULTS})
+            }
         }
     }
 
@@ -197,16 +206,25 @@ impl Engine {
         let status = response.status.as_u16();
         match status {
             429 => {
-                let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let after = after.filter(|text| text.len() < 40).map(|text| format!(", retry after {text}"));
+                let after =
+                    response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+                let after = after
+                    .filter(|text| text.len() < 40)
+                    .map(|text| format!(", retry after {text}"));
                 let after = after.unwrap_or_default();
-                Err(format!("the search engine limits requests (status 429{after}); search less, or later"))
+                Err(format!(
+                    "the search engine limits requests (status 429{after}); search less, or later"
+                ))
             }
             401 | 403 => {
                 let hint = match kind {
-                    EngineKind::Searxng => "the instance must allow the format `json` in its settings",
+                    EngineKind::Searxng => {
+                        "the instance must allow the format `json` in its settings"
+                    }
                     EngineKind::Brave => "the operator must check the key",
-                    EngineKind::Page => "it may reject programs; the operator can configure another engine",
+                    EngineKind::Page => {
+                        "it may reject programs; the operator can configure another engine"
+                    }
                 };
                 Err(format!("the search engine denied the request (status {status}): {hint}"))
             }
@@ -226,7 +244,10 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("kind", &self.kind).field("url", &self.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("kind", &self.kind)
+            .field("url", &self.url.as_str())
+            .finish_non_exhaustive()
     }
 }
 
@@ -234,16 +255,21 @@ impl fmt::Debug for Engine {
 fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());
-    let text = text.ok_or_else(|| format!("the search engine `{kind}` needs its address: set `search.url`"))?;
+    let text = text
+        .ok_or_else(|| format!("the search engine `{kind}` needs its address: set `search.url`"))?;
     let mut url = Url::parse(text).map_err(|why| format!("invalid `search.url`: {why}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("`search.url` must start with `http://` or `https://`".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("`search.url` contains a user name or password; put the key into a variable".to_owned());
+        return Err(
+            "`search.url` contains a user name or password; put the key into a variable".to_owned()
+        );
     }
     url.set_fragment(None);
-    if kind == EngineKind::Searxng && url.path().trim_end_matches('/').rsplit('/').next() != Some("search") {
+    if kind == EngineKind::Searxng
+        && url.path().trim_end_matches('/').rsplit('/').next() != Some("search")
+    {
         let path = format!("{}/search", url.path().trim_end_matches('/'));
         url.set_path(&path);
     }
@@ -251,9 +277,11 @@ fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
 }
 
 fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, String> {
-    let secret = get(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     let secret =
-        secret.ok_or_else(|| format!("the search engine needs a key, and the variable `{variable}` is empty"))?;
+        get(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let secret = secret.ok_or_else(|| {
+        format!("the search engine needs a key, and the variable `{variable}` is empty")
+    })?;
     let unfit = || format!("the variable `{variable}` does not contain a valid key");
     if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(unfit());

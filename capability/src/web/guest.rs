@@ -66,7 +66,11 @@ pub(super) async fn ready() -> Result<(), Failure> {
 
 /// Converts a body to text. If parsing a page takes too much memory or time, only its tags are
 /// removed.
-pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> Result<Text, NoText> {
+pub(super) async fn text(
+    account: &Account,
+    page: &Page<'_>,
+    until: Instant,
+) -> Result<Text, NoText> {
     let Page { url, content_type, body } = *page;
     let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain});
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
@@ -75,12 +79,16 @@ pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> 
         }
         answer => (answer, false),
     };
-    let GuestAnswer { status, output } = answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
+    let GuestAnswer { status, output } =
+        answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
     let text = String::from_utf8_lossy(&output);
     match status {
         DONE => Ok(Text { text: text.into_owned(), plain }),
         NOT_TEXT => Err(NoText::Other(text.into_owned())),
-        _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("failed to convert {url}: {text}")))),
+        _ => Err(NoText::Failed(Failure::new(
+            Code::EREMOTE,
+            format!("failed to convert {url}: {text}"),
+        ))),
     }
 }
 
@@ -96,8 +104,12 @@ pub(super) async fn results(
     until: Instant,
 ) -> Result<String, Result<String, Failure>> {
     match ask(account, &request, body, STRUCTURE, until).await {
-        Ok(GuestAnswer { status: DONE, output }) => Ok(String::from_utf8_lossy(&output).into_owned()),
-        Ok(GuestAnswer { status: NO_RESULTS, output }) => Err(Ok(String::from_utf8_lossy(&output).into_owned())),
+        Ok(GuestAnswer { status: DONE, output }) => {
+            Ok(String::from_utf8_lossy(&output).into_owned())
+        }
+        Ok(GuestAnswer { status: NO_RESULTS, output }) => {
+            Err(Ok(String::from_utf8_lossy(&output).into_owned()))
+        }
         Ok(GuestAnswer { output, .. }) => {
             Err(Ok(format!("the answer is invalid: {}", String::from_utf8_lossy(&output))))
         }
@@ -120,7 +132,12 @@ async fn ask(
 
 fn failed(fault: &GuestFault, url: &str) -> Failure {
     let too_much = |code, what: &str| {
-        Failure::new(code, format!("failed to convert {url} to text: {what}; `http.get` returns the page unchanged"))
+        Failure::new(
+            code,
+            format!(
+                "failed to convert {url} to text: {what}; `http.get` returns the page unchanged"
+            ),
+        )
     };
     match fault {
         GuestFault::Account(failure) => failure.clone(),

@@ -55,11 +55,16 @@ impl Graph {
             return Err(wrong("the workbook has no components: add a table [components.NAME]"));
         }
         if book.components.len() > MAX_COMPONENTS {
-            let words = format!("the workbook has {} components, more than {MAX_COMPONENTS}", book.components.len());
+            let words = format!(
+                "the workbook has {} components, more than {MAX_COMPONENTS}",
+                book.components.len()
+            );
             return Err(Failure::new(Code::EBOUND, words));
         }
         if book.exports.is_empty() {
-            return Err(wrong("the workbook exports nothing: add NAME = \"COMPONENT\" under [exports]"));
+            return Err(wrong(
+                "the workbook exports nothing: add NAME = \"COMPONENT\" under [exports]",
+            ));
         }
         let names: Vec<String> = book.components.keys().cloned().collect();
         let mut components = Vec::with_capacity(names.len());
@@ -72,13 +77,18 @@ impl Graph {
                 Export::Whole(from) => Of { from, result: None },
                 Export::Of(of) => of,
             };
-            let source =
-                Source { component: find(&names, &of.from, || format!("the export `{name}`"))?, result: of.result };
+            let source = Source {
+                component: find(&names, &of.from, || format!("the export `{name}`"))?,
+                result: of.result,
+            };
             exports.push((name, source));
         }
         let graph = Graph { components, exports };
         match graph.cycle() {
-            Some(cycle) => Err(wrong(format!("the components depend on each other in a cycle: {}", cycle.join(" → ")))),
+            Some(cycle) => Err(wrong(format!(
+                "the components depend on each other in a cycle: {}",
+                cycle.join(" → ")
+            ))),
             None => Ok(graph),
         }
     }
@@ -92,8 +102,11 @@ impl Graph {
     fn cycle(&self) -> Option<Vec<String>> {
         let mut left: BTreeSet<usize> = (0..self.components.len()).collect();
         loop {
-            let free: Vec<usize> =
-                left.iter().copied().filter(|at| !self.needs(*at).any(|need| left.contains(&need))).collect();
+            let free: Vec<usize> = left
+                .iter()
+                .copied()
+                .filter(|at| !self.needs(*at).any(|need| left.contains(&need)))
+                .collect();
             if free.is_empty() {
                 break;
             }
@@ -127,7 +140,10 @@ impl Graph {
         let args = component.args.iter().enumerate().map(|(number, arg)| match arg {
             Value::Text(text) => Ok(text.clone()),
             Value::Of(source) => self.value(source, outputs).map_err(|failure| {
-                Failure::new(failure.code, format!("its argument {number} has no value: {}", failure.reason))
+                Failure::new(
+                    failure.code,
+                    format!("its argument {number} has no value: {}", failure.reason),
+                )
             }),
         });
         Ok(Call { work: component.work.clone(), args: args.collect::<Result<_, _>>()? })
@@ -143,7 +159,10 @@ impl Graph {
         let bytes = match source.result {
             None => results.join(&b'\n'),
             Some(number) => results.get(number).cloned().ok_or_else(|| {
-                let words = format!("`{name}` has no result {number}; it has {}, counted from 0", results.len());
+                let words = format!(
+                    "`{name}` has no result {number}; it has {}, counted from 0",
+                    results.len()
+                );
                 Failure::new(Code::EBOUND, words)
             })?,
         };
@@ -156,11 +175,15 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
         (Some(program), None) => Work::Named(program),
         (None, Some(source)) => Work::Inline(source),
         (None, None) => {
-            let words = format!("component `{name}` has no program: set `program` to a name, or `source` to a text");
+            let words = format!(
+                "component `{name}` has no program: set `program` to a name, or `source` to a text"
+            );
             return Err(wrong(words));
         }
         (Some(_), Some(_)) => {
-            return Err(wrong(format!("component `{name}` has both `program` and `source`; set one of them")));
+            return Err(wrong(format!(
+                "component `{name}` has both `program` and `source`; set one of them"
+            )));
         }
     };
     let who = || format!("component `{name}`");

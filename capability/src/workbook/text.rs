@@ -34,7 +34,8 @@ pub(super) struct Component {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "an argument is a string, a number, a boolean, or { from = \"COMPONENT\" }, with `result = N` for its Nth result, counted from 0"
+    expecting = "an argument is a string, a number, a boolean, or { from = \"COMPONENT\" }, with \
+                 `result = N` for its Nth result, counted from 0"
 )]
 pub(super) enum Arg {
     Text(String),
@@ -56,7 +57,8 @@ pub(super) struct Of {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "an export is a component's name, or { from = \"COMPONENT\", result = N } for its Nth result, counted from 0"
+    expecting = "an export is a component's name, or { from = \"COMPONENT\", result = N } for its \
+                 Nth result, counted from 0"
 )]
 pub(super) enum Export {
     Whole(String),
@@ -69,11 +71,17 @@ pub(super) enum Export {
 /// `EPARSE` with the line if the text is not TOML or has unknown keys.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     if text.len() > MAX_LENGTH {
-        let words = format!("the workbook has {} bytes, more than {MAX_LENGTH}; keep its data in files", text.len());
+        let words = format!(
+            "the workbook has {} bytes, more than {MAX_LENGTH}; keep its data in files",
+            text.len()
+        );
         return Err(Failure::new(Code::EBOUND, words));
     }
     toml::from_str(text).map_err(|error| {
-        let at = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
+        let at = error
+            .span()
+            .and_then(|span| text.get(..span.start))
+            .map(|before| before.matches('\n').count() + 1);
         let place = at.map(|line| format!(", line {line}")).unwrap_or_default();
         Failure::new(Code::EPARSE, format!("invalid workbook{place}: {}", error.message()))
     })

@@ -49,7 +49,8 @@ const TEXTS: &[&str] = &[
     "%41%zz",
     "&amp;<",
     "0123456789abcdef",
-    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"^a\"}},\"required\":[\"a\"]}",
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"^a\"}},\"\
+     required\":[\"a\"]}",
     "{\"temperature\":1}",
     "{\"x-a\":\"b\"}",
     "GET",
@@ -60,7 +61,8 @@ const TEXTS: &[&str] = &[
     "catalog run deeper x",
     "vars list",
     "vars set a '",
-    "[components.a]\nprogram = 'upper'\nargs = ['x']\n[components.b]\nsource = '(ret (arg 0))'\nargs = [{ from = 'a' }]\n[exports]\nb = 'b'",
+    "[components.a]\nprogram = 'upper'\nargs = ['x']\n[components.b]\nsource = '(ret (arg \
+     0))'\nargs = [{ from = 'a' }]\n[exports]\nb = 'b'",
     "[components.a]\nprogram = 'a'\nneeds = ['a']\n[exports]\na = 'a'",
 ];
 
@@ -100,7 +102,12 @@ pub(crate) struct Calls {
 impl Calls {
     /// Compiles the program over every function except those in `without`.
     pub(crate) async fn new(without: &[&str]) -> Calls {
-        let limits = Limits { memory: MEMORY, time: Duration::from_millis(500), instances: 4, ..Limits::default() };
+        let limits = Limits {
+            memory: MEMORY,
+            time: Duration::from_millis(500),
+            instances: 4,
+            ..Limits::default()
+        };
         let world = World::with(limits);
         let functions: Vec<&'static Function> =
             ALL.iter().flat_map(|c| c.functions).filter(|f| !without.contains(&f.name)).collect();
@@ -128,7 +135,8 @@ impl Calls {
                 // A function without an error result failed with a reason.
                 TrapKind::Host(_) => {
                     let failed = outcome.failure.as_ref().unwrap();
-                    let function = self.functions.iter().find(|f| f.name == failed.function).unwrap();
+                    let function =
+                        self.functions.iter().find(|f| f.name == failed.function).unwrap();
                     assert!(!function.signature.fallible(), "{trap}");
                     assert!(!failed.failure.reason.is_empty());
                 }
@@ -158,7 +166,8 @@ impl Calls {
                     3..=5 => (2, u32::from(value) % TEXTS.len() as u32),
                     6 => (0, NUMBERS[usize::from(value) % NUMBERS.len()].cast_unsigned()),
                     _ => {
-                        let rest = [bytes.next(), bytes.next(), bytes.next()].map(Option::unwrap_or_default);
+                        let rest = [bytes.next(), bytes.next(), bytes.next()]
+                            .map(Option::unwrap_or_default);
                         (0, u32::from_le_bytes([value, rest[0], rest[1], rest[2]]))
                     }
                 };
@@ -171,10 +180,12 @@ impl Calls {
     }
 }
 
-/// Returns the program: it reads numbers from its argument, makes calls, and stores the last eight results.
+/// Returns the program: it reads numbers from its argument, makes calls, and stores the last eight
+/// results.
 fn text(functions: &[&'static Function]) -> String {
     let mut text = String::from(
-        "(global $at (mut i32) (i32.const 0)) (global $kept (mut i32) (i32.const 0)) (global $next (mut i32) (i32.const 0))
+        "(global $at (mut i32) (i32.const 0)) (global $kept (mut i32) (i32.const 0)) (global \
+         $next (mut i32) (i32.const 0))
          (func $number (result i32) (local $n i32) (local $i i32)
            (loop $more
              (local.set $n (i32.or (local.get $n)
@@ -184,7 +195,8 @@ fn text(functions: &[&'static Function]) -> String {
              (br_if $more (i32.lt_u (local.get $i) (i32.const 5))))
            (local.get $n))
          (func $keep (param $value i32)
-           (i32.store (i32.add (global.get $kept) (i32.shl (global.get $next) (i32.const 2))) (local.get $value))
+           (i32.store (i32.add (global.get $kept) (i32.shl (global.get $next) (i32.const 2))) \
+         (local.get $value))
            (global.set $next (i32.and (i32.add (global.get $next) (i32.const 1)) (i32.const 7))))
          (func $text (param $which i32) (result i32)\n",
     );
@@ -201,7 +213,8 @@ fn text(functions: &[&'static Function]) -> String {
          (func $operand (result i32) (local $tag i32) (local $n i32)
            (local.set $tag (call $number)) (local.set $n (call $number))
            (if (i32.eq (local.get $tag) (i32.const 1))
-             (then (return (i32.load (i32.add (global.get $kept) (i32.shl (local.get $n) (i32.const 2)))))))
+             (then (return (i32.load (i32.add (global.get $kept) (i32.shl (local.get $n) \
+         (i32.const 2)))))))
            (if (i32.eq (local.get $tag) (i32.const 2)) (then (return (call $text (local.get $n)))))
            (local.get $n))\n",
     );
@@ -213,19 +226,28 @@ fn text(functions: &[&'static Function]) -> String {
                 ValType::I64 => "(i64.extend_i32_s (call $operand))",
                 // The number as the upper half, so that every kind of float can result.
                 ValType::F32 | ValType::F64 => {
-                    "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const 32)))"
+                    "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const \
+                     32)))"
                 }
                 ValType::I32 => "(call $operand)",
             })
             .collect();
-        let mut keeps: Vec<&str> =
-            function.signature.pushes().map(|ty| if ty == ValType::I32 { "(call $keep)" } else { "(drop)" }).collect();
+        let mut keeps: Vec<&str> = function
+            .signature
+            .pushes()
+            .map(|ty| if ty == ValType::I32 { "(call $keep)" } else { "(drop)" })
+            .collect();
         if function.signature.fallible() {
             keeps.pop();
             keeps.push("(drop)");
         }
         keeps.reverse();
-        let _ = writeln!(text, "(func $call{at} (call ${} {operands}) {})", function.name, keeps.concat());
+        let _ = writeln!(
+            text,
+            "(func $call{at} (call ${} {operands}) {})",
+            function.name,
+            keeps.concat()
+        );
     }
     let labels: String = (0..functions.len()).map(|at| format!("$b{at} ")).collect();
     let _ = write!(text, "(func $dispatch (param $which i32) ");

@@ -27,7 +27,8 @@ impl Inference for Script {
     }
 
     fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
-        let vector = text.split(' ').map(|n| n.parse().unwrap_or(f64::NAN)).filter(|n| *n != 9.0).collect();
+        let vector =
+            text.split(' ').map(|n| n.parse().unwrap_or(f64::NAN)).filter(|n| *n != 9.0).collect();
         Box::pin(async { Ok(Embedding { vector, tokens: 100 }) })
     }
 }
@@ -51,8 +52,7 @@ const EXTRACT: &str = r#"
     (call $ai.extract "Ada is 36" (local.get $schema)) (local.set $e) (local.set $v) (check $e)
     (resv $v) (i32.const 0)"#;
 
-const SCHEMA: &str =
-    r#"{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"]}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"]}"#;
 
 #[tokio::test]
 async fn a_label_is_one_of_the_labels() {
@@ -74,10 +74,12 @@ async fn a_label_is_one_of_the_labels() {
             assert!(rejected.why.contains("not one of the labels"), "{}", rejected.why);
         }
     }
-    let (_, grants) = granted(&world, &["billing or other", "neither", "billing"], Budget::default());
+    let (_, grants) =
+        granted(&world, &["billing or other", "neither", "billing"], Budget::default());
     let (code, why) = failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap());
     assert_eq!(code, Code::ETRFM, "{why}");
-    let none = "(local $e i32) (call $ai.classify \"x\" (call $arr.new)) (local.set $e) (drop) (local.get $e)";
+    let none = "(local $e i32) (call $ai.classify \"x\" (call $arr.new)) (local.set $e) (drop) \
+                (local.get $e)";
     assert_eq!(failure(&world.run_granted(none, &[], &grants).await.unwrap()).0, Code::EBOUND);
 }
 
@@ -89,7 +91,10 @@ async fn an_extraction_is_valid_or_fails() {
         (&["```json\n{\"name\":\"Ada\",\"age\":36}\n```"], Ok(r#"{"name":"Ada","age":36}"#)),
         (&[r#"{"name":"Ada"}"#, r#"{"name":"Ada","age":36}"#], Ok(r#"{"name":"Ada","age":36}"#)),
         (&["I cannot", r#"{"name":"Ada","age":36}"#], Ok(r#"{"name":"Ada","age":36}"#)),
-        (&[r#"{"name":"Ada"}"#, r#"{"name":"Ada","age":"36"}"#, r#"{"name":"Ada","age":36}"#], Err(Code::ETRFM)),
+        (
+            &[r#"{"name":"Ada"}"#, r#"{"name":"Ada","age":"36"}"#, r#"{"name":"Ada","age":36}"#],
+            Err(Code::ETRFM),
+        ),
     ] {
         let (script, grants) = granted(&world, answers, Budget::default());
         let outcome = world.run_granted(EXTRACT, &[SCHEMA], &grants).await.unwrap();
@@ -102,12 +107,15 @@ async fn an_extraction_is_valid_or_fails() {
             }
         }
         if let Some(again) = script.asked.lock().unwrap().get(1) {
-            assert!(again.rejected.as_ref().unwrap().why.contains("answer with the corrected JSON"));
+            assert!(
+                again.rejected.as_ref().unwrap().why.contains("answer with the corrected JSON")
+            );
         }
     }
     // An invalid schema costs no call.
     let (script, grants) = granted(&world, &["{}"], Budget::default());
-    let (code, why) = failure(&world.run_granted(EXTRACT, &["{\"$ref\": \"#\"}"], &grants).await.unwrap());
+    let (code, why) =
+        failure(&world.run_granted(EXTRACT, &["{\"$ref\": \"#\"}"], &grants).await.unwrap());
     assert_eq!((code, script.asked.lock().unwrap().len()), (Code::EPARSE, 0), "{why}");
 }
 
@@ -117,10 +125,14 @@ async fn an_embedding_is_an_array_of_numbers() {
     let (_, grants) = granted(&world, &[], Budget::default());
     let embed = |text: &str| {
         format!(
-            "(local $e i32) (local $v i32) (call $ai.embed {text:?}) (local.set $e) (local.set $v) (check $e) (resv $v) (i32.const 0)"
+            "(local $e i32) (local $v i32) (call $ai.embed {text:?}) (local.set $e) (local.set \
+             $v) (check $e) (resv $v) (i32.const 0)"
         )
     };
-    assert_eq!(world.run_granted(&embed("0.5 -1 2e-3"), &[], &grants).await.unwrap().texts(), ["[0.5,-1.0,0.002]"]);
+    assert_eq!(
+        world.run_granted(&embed("0.5 -1 2e-3"), &[], &grants).await.unwrap().texts(),
+        ["[0.5,-1.0,0.002]"]
+    );
     for nothing in ["9", "x"] {
         let outcome = world.run_granted(&embed(nothing), &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome).0, Code::EREMOTE);
@@ -139,14 +151,20 @@ async fn an_exceeded_budget_names_its_setting() {
     let few_tokens = Budget { tokens: 100, ..Budget::default() };
     for (budget, words) in [
         (one_call, "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"),
-        (few_tokens, "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` allows more"),
+        (
+            few_tokens,
+            "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` allows more",
+        ),
     ] {
         let (script, grants) = granted(&world, &["x", "y", "z"], budget);
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome), (Code::EBUDGET, words.to_owned()));
         assert_eq!(script.asked.lock().unwrap().len(), 1);
         // The budget is the run's: its other programs have the same one.
-        assert_eq!(failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0, Code::EBUDGET);
+        assert_eq!(
+            failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0,
+            Code::EBUDGET
+        );
     }
     // The second question of a repair counts, and so does a failing call.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });

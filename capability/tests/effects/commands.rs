@@ -12,8 +12,13 @@ use crate::world::World;
 const RUN: &str = "(ret (wattle.run? (arg 0)))";
 
 /// Runs commands in sequence with one state.
-async fn perform(world: &World, grants: &Arc<Grants>, command: &str) -> Result<String, (Code, String)> {
-    let outcome = world.run_granted(RUN, &[command], grants).await.map_err(|why| (Code::EACCESS, why))?;
+async fn perform(
+    world: &World,
+    grants: &Arc<Grants>,
+    command: &str,
+) -> Result<String, (Code, String)> {
+    let outcome =
+        world.run_granted(RUN, &[command], grants).await.map_err(|why| (Code::EACCESS, why))?;
     if outcome.success() { Ok(outcome.texts()[0].clone()) } else { Err(failure(&outcome)) }
 }
 
@@ -31,13 +36,20 @@ async fn commands_print_their_output() {
         ("catalog run two x", "x\nx"),
         (
             "catalog search upper",
-            "upper  (argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)\n",
+            "upper  (argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) \
+             (i32.const 0)\n",
         ),
         ("catalog show file_read", "(ret (fs.read? (arg 0)))"),
     ] {
         assert_eq!(perform(&world, &grants, command).await.as_deref(), Ok(expected), "{command}");
     }
-    assert!(perform(&world, &grants, "catalog list").await.unwrap().lines().any(|line| line.starts_with("spin ")));
+    assert!(
+        perform(&world, &grants, "catalog list")
+            .await
+            .unwrap()
+            .lines()
+            .any(|line| line.starts_with("spin "))
+    );
     let help = perform(&world, &grants, "help").await.unwrap();
     for command in ["", "--help", "wattle help", "wattle"] {
         assert_eq!(perform(&world, &grants, command).await.as_ref(), Ok(&help), "{command:?}");
@@ -52,11 +64,16 @@ async fn unknown_commands_and_failures_are_reported() {
     let world = World::new();
     let grants = world.grants();
     for (command, code, words) in [
-        ("rm -rf /", Code::EPARSE, "unknown command `rm -rf /`; the commands are `vars list`, `vars get NAME`"),
+        (
+            "rm -rf /",
+            Code::EPARSE,
+            "unknown command `rm -rf /`; the commands are `vars list`, `vars get NAME`",
+        ),
         (
             "vars",
             Code::EPARSE,
-            "unknown command `vars`; the commands are `vars list`, `vars get NAME`, `vars set NAME VALUE`",
+            "unknown command `vars`; the commands are `vars list`, `vars get NAME`, `vars set \
+             NAME VALUE`",
         ),
         ("vars set a", Code::EPARSE, "`vars set NAME VALUE`"),
         ("vars set a b c", Code::EPARSE, "`vars set NAME VALUE`"),

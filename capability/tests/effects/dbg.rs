@@ -53,12 +53,16 @@ fn after_number(line: &str) -> String {
 async fn long_values_are_truncated() {
     let world = World::new();
     let items = "x".repeat(100) + &" y".repeat(20);
-    let text = "(argv 0 $t) (local $a i32) (call $str.split (local.get $t) \" \") (drop) (local.set $a)
-                (call $dbg.dump \"a\" (local.get $a)) (call $dbg.dump \"t\" (local.get $t)) (i32.const 0)";
+    let text = "(argv 0 $t) (local $a i32) (call $str.split (local.get $t) \" \") (drop) \
+                (local.set $a)
+                (call $dbg.dump \"a\" (local.get $a)) (call $dbg.dump \"t\" (local.get $t)) \
+                (i32.const 0)";
     let outcome = world.run(text, &[&items.repeat(50)]).await.unwrap();
     let [array, text] = outcome.log.as_slice() else { panic!("{:?}", outcome.log) };
     assert!(
-        array.contains("array of 1001: [\"xxxx") && array.contains("…, \"y\", ") && array.ends_with(", … 991 more]"),
+        array.contains("array of 1001: [\"xxxx")
+            && array.contains("…, \"y\", ")
+            && array.ends_with(", … 991 more]"),
         "{array}"
     );
     assert!(text.ends_with('…') && text.len() < 300, "{text}");

@@ -10,7 +10,11 @@ async fn a_result_answers_where_the_program_leaves_with_0() {
     let world = World::new();
     for (text, answer, results) in [
         ("(sys.done? \"four\")", Some("four"), &["four"][..]),
-        ("(out \"a\") (sys.done? \"b\") (out \"c\") (sys.done? \"d\")", Some("d"), &["a", "b", "c", "d"]),
+        (
+            "(out \"a\") (sys.done? \"b\") (out \"c\") (sys.done? \"d\")",
+            Some("d"),
+            &["a", "b", "c", "d"],
+        ),
         ("(sys.done? \"four\") (fail EPARSE)", None, &["four"]),
         ("(sys.done? \"four\") (unreachable)", None, &["four"]),
         ("(out \"four\")", None, &["four"]),

@@ -26,10 +26,22 @@ async fn each_url_has_its_answer_or_its_fault_in_order() {
     let world = World::new();
     let site = Slow::new(Duration::ZERO);
     let grants = Arc::new((*world.grants()).clone().with(Http::new(site)));
-    let urls = json!(["http://s/a", "http://s/404", "http://s/broken", "", "http://s/bytes", "http://s/a"]).to_string();
+    let urls = json!([
+        "http://s/a",
+        "http://s/404",
+        "http://s/broken",
+        "",
+        "http://s/bytes",
+        "http://s/a"
+    ])
+    .to_string();
     let outcome = world.run_granted(ALL, &[&urls], &grants).await.unwrap();
-    let items: Vec<serde_json::Value> =
-        json(&outcome).as_array().unwrap().iter().map(|i| serde_json::from_str(i.as_str().unwrap()).unwrap()).collect();
+    let items: Vec<serde_json::Value> = json(&outcome)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| serde_json::from_str(i.as_str().unwrap()).unwrap())
+        .collect();
     assert_eq!(
         items,
         [
@@ -43,7 +55,8 @@ async fn each_url_has_its_answer_or_its_fault_in_order() {
     );
     let none = world.run_granted(ALL, &["[]"], &grants).await.unwrap();
     assert_eq!(json(&none), json!([]));
-    let no_array = "(local $e i32) (call $http.get_all (i32.const 7)) (local.set $e) (drop) (local.get $e)";
+    let no_array =
+        "(local $e i32) (call $http.get_all (i32.const 7)) (local.set $e) (drop) (local.get $e)";
     assert_eq!(failure(&world.run_granted(no_array, &[], &grants).await.unwrap()).0, Code::EBOUND);
 }
 

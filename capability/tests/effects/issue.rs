@@ -14,7 +14,10 @@ async fn a_ticket_is_filed_and_the_model_continues() {
     let said = &outcome.texts()[0];
     assert!(said.starts_with("filed: no fax\n") && said.contains("carry on"), "{said}");
     let filed = world.desk.0.lock().unwrap().clone();
-    assert_eq!((filed[0].title.as_str(), filed[0].need.as_str(), filed[0].tried.as_str()), ("no fax", "send it", ""));
+    assert_eq!(
+        (filed[0].title.as_str(), filed[0].need.as_str(), filed[0].tried.as_str()),
+        ("no fax", "send it", "")
+    );
     assert!(filed[0].run.is_none() && filed[0].ts > 1_600_000_000_000);
 }
 
@@ -29,7 +32,10 @@ async fn a_ticket_has_texts_of_limited_length() {
         (["title", &longer, ""], "`need` of the ticket has 4001 characters, more than 4000"),
         (["title", "need", &longer], "`tried` of the ticket has 4001 characters, more than 4000"),
     ] {
-        assert_eq!(failure(&world.run(FILE, &args).await.unwrap()), (Code::EBOUND, words.to_owned()));
+        assert_eq!(
+            failure(&world.run(FILE, &args).await.unwrap()),
+            (Code::EBOUND, words.to_owned())
+        );
     }
     assert!(world.desk.0.lock().unwrap().is_empty());
 }

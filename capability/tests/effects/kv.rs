@@ -18,9 +18,13 @@ async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String
     }
     let kv = Kv { session: Arc::clone(&state) as _, tenant: Arc::new(InMemory::default()) };
     let grants = Arc::new((*world.grants()).clone().with(kv));
-    let text = format!("(call $kv.cas \"k\" {old} {new}) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)");
+    let text = format!(
+        "(call $kv.cas \"k\" {old} {new}) (drop) (call $str.from_int) (call $sys.resv) (i32.const \
+         0)"
+    );
     let outcome = world.run_granted(&text, &[], &grants).await.unwrap();
-    let now = state.get("k".to_owned()).await.unwrap().map(|value| String::from_utf8(value).unwrap());
+    let now =
+        state.get("k".to_owned()).await.unwrap().map(|value| String::from_utf8(value).unwrap());
     (outcome.texts()[0].clone(), now)
 }
 
@@ -63,18 +67,31 @@ async fn keys_of_the_tenant_and_the_session_are_separate() {
         (call $kv.get "tenant:a") (local.set $e) (drop)
         (local.get $e)"#;
     let outcome = world.run(text, &[]).await.unwrap();
-    let expected =
-        ["of the session", "of the tenant", "[\"a\"]", "[\"tenant:a\",\"tenant:b\"]", "[\"tenant:b\"]", "[]"];
+    let expected = [
+        "of the session",
+        "of the tenant",
+        "[\"a\"]",
+        "[\"tenant:a\",\"tenant:b\"]",
+        "[\"tenant:b\"]",
+        "[]",
+    ];
     assert_eq!(outcome.texts(), expected);
-    assert_eq!(failure(&outcome), (Code::ENOENT, "the tenant's state has no key \"tenant:a\"".to_owned()));
+    assert_eq!(
+        failure(&outcome),
+        (Code::ENOENT, "the tenant's state has no key \"tenant:a\"".to_owned())
+    );
     let empty = "(call $kv.set \"tenant:\" \"x\")";
-    assert_eq!(failure(&world.run(empty, &[]).await.unwrap()), (Code::EBOUND, "the key is empty".to_owned()));
+    assert_eq!(
+        failure(&world.run(empty, &[]).await.unwrap()),
+        (Code::EBOUND, "the key is empty".to_owned())
+    );
 }
 
 #[tokio::test]
 async fn the_state_in_memory_is_limited_and_deletion_frees_space() {
     let state = InMemory::default();
-    let fill = |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
+    let fill =
+        |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
     for n in 0..8 {
         fill(n).await.unwrap();
     }

@@ -58,7 +58,8 @@ async fn a_hundred_items_take_the_time_of_seven_and_are_in_the_trace() {
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     assert_eq!(json(&outcome), json!((0..100).map(|n| n.to_string()).collect::<Vec<_>>()));
     assert_eq!(site.most.load(Ordering::SeqCst), 16);
-    let calls = |name: &str| outcome.calls.iter().find(|call| call.function == name).map(|call| call.calls);
+    let calls =
+        |name: &str| outcome.calls.iter().find(|call| call.function == name).map(|call| call.calls);
     assert_eq!((calls("par.map"), calls("http.get")), (Some(1), Some(100)));
 }
 
@@ -66,14 +67,19 @@ async fn a_hundred_items_take_the_time_of_seven_and_are_in_the_trace() {
 async fn the_first_failing_item_is_reported_regardless_of_timing() {
     let world = World::new();
     for _ in 0..20 {
-        let items = json!(["http://h/a", "http://h/refused", "http://h/status/500", "http://h/b"]).to_string();
+        let items = json!(["http://h/a", "http://h/refused", "http://h/status/500", "http://h/b"])
+            .to_string();
         let (code, why) = failure(&world.run(MAP, &["fetch", &items]).await.unwrap());
         assert_eq!(code, Code::EACCESS);
-        let expected = "item 1 (\"http://h/refused\"): the program returned EACCESS (3): `http.get`: refused: that host is not allowed";
+        let expected = "item 1 (\"http://h/refused\"): the program returned EACCESS (3): \
+                        `http.get`: refused: that host is not allowed";
         assert_eq!(why, expected);
     }
     let (code, why) = failure(&world.run(MAP, &["nothing", "[\"a\"]"]).await.unwrap());
-    assert_eq!((code, why.as_str()), (Code::ENOENT, "item 0 (\"a\"): there is no program `nothing`"));
+    assert_eq!(
+        (code, why.as_str()),
+        (Code::ENOENT, "item 0 (\"a\"): there is no program `nothing`")
+    );
 }
 
 #[tokio::test]
@@ -99,8 +105,12 @@ async fn calls_fail_independently() {
         ["two!", "x", "y"]
     ]);
     let outcome = world.run(RUN, &[&calls.to_string()]).await.unwrap();
-    let items: Vec<serde_json::Value> =
-        json(&outcome).as_array().unwrap().iter().map(|i| serde_json::from_str(i.as_str().unwrap()).unwrap()).collect();
+    let items: Vec<serde_json::Value> = json(&outcome)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| serde_json::from_str(i.as_str().unwrap()).unwrap())
+        .collect();
     assert_eq!(items[0], json!({"result": "A"}));
     assert_eq!(items[7], json!({"result": "x\nx"}));
     for (at, code, words) in [
@@ -184,11 +194,10 @@ async fn nested_programs_have_the_same_grants_and_state() {
     // The run needs the grant for the other program's effects, but the caller does not.
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
-    let less =
-        Arc::new(less.with(wattle_capability::par::Par {
-            programs: Arc::clone(&par.programs),
-            max_concurrent: par.max_concurrent,
-        }));
+    let less = Arc::new(less.with(wattle_capability::par::Par {
+        programs: Arc::clone(&par.programs),
+        max_concurrent: par.max_concurrent,
+    }));
     let (code, why) = failure(&world.run_granted(MAP, &["count", "[\"a\"]"], &less).await.unwrap());
     assert_eq!(code, Code::EACCESS, "{why}");
 }

@@ -23,7 +23,11 @@ async fn a_line_returns_its_output_or_the_reason_of_its_status() {
         ("silent", "the line ended with status 3"),
         ("", "the line ended with status 127: : not found"),
     ] {
-        assert_eq!(failure(&world.run(RUN, &[line, ""]).await.unwrap()), (Code::ETRFM, words.to_owned()), "{line:?}");
+        assert_eq!(
+            failure(&world.run(RUN, &[line, ""]).await.unwrap()),
+            (Code::ETRFM, words.to_owned()),
+            "{line:?}"
+        );
     }
 }
 

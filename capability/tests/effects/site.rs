@@ -9,7 +9,8 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that answers with the last part of the URL after a delay; `404` has that status, `broken` gets no answer.
+/// A backend that answers with the last part of the URL after a delay; `404` has that status,
+/// `broken` gets no answer.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) begun: AtomicUsize,
@@ -51,12 +52,16 @@ impl Backend for Slow {
                     headers: HeaderMap::new(),
                     body: "no such page".into(),
                 }),
-                "bytes" => {
-                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: vec![0xff, b'a'].into() })
-                }
-                name => {
-                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: name.to_owned().into() })
-                }
+                "bytes" => Ok(Response {
+                    status: StatusCode::OK,
+                    headers: HeaderMap::new(),
+                    body: vec![0xff, b'a'].into(),
+                }),
+                name => Ok(Response {
+                    status: StatusCode::OK,
+                    headers: HeaderMap::new(),
+                    body: name.to_owned().into(),
+                }),
             };
             answer.map(|response| outgoing.answer(response))
         })

@@ -8,8 +8,7 @@ use crate::world::World;
 #[tokio::test]
 async fn files_are_those_of_fs_and_paths_stay_inside() {
     let world = World::new();
-    let text =
-        r#"(vfs.write? (arg 0) "one") (out (fs.read? (arg 0))) (fs.write? (arg 0) "two") (ret (vfs.read? (arg 0)))"#;
+    let text = r#"(vfs.write? (arg 0) "one") (out (fs.read? (arg 0))) (fs.write? (arg 0) "two") (ret (vfs.read? (arg 0)))"#;
     for path in ["a.txt", "/deep/er/a.txt"] {
         assert_eq!(world.run(text, &[path]).await.unwrap().texts(), ["one", "two"], "{path}");
     }
@@ -20,7 +19,12 @@ async fn files_are_those_of_fs_and_paths_stay_inside() {
         (read, "../etc/passwd", Code::EACCESS, "read blocked: path escapes your working dir"),
         (write, "../a", Code::EACCESS, "write blocked: path escapes your working dir"),
         (write, "/../a", Code::EACCESS, "write blocked: path escapes your working dir"),
-        (write, "_issues.jsonl", Code::EACCESS, "`_issues.jsonl` is the list of tickets, which only the host writes"),
+        (
+            write,
+            "_issues.jsonl",
+            Code::EACCESS,
+            "`_issues.jsonl` is the list of tickets, which only the host writes",
+        ),
         (write, "a.txt/b", Code::ENOENT, "a.txt"),
     ] {
         let (found, why) = failure(&world.run(text, &[path]).await.unwrap());

@@ -22,15 +22,22 @@ const FOR: &[&str] = &[
 type Score = Option<(u8, usize, bool)>;
 
 /// The verdict of rules, as they are written, on a call of a function that touches something.
-pub(crate) fn verdict(rules: &[(String, Verdict)], function: &str, target: Target, text: &str) -> Verdict {
+pub(crate) fn verdict(
+    rules: &[(String, Verdict)],
+    function: &str,
+    target: Target,
+    text: &str,
+) -> Verdict {
     let best = |score: &dyn Fn(&str, bool) -> Score| {
-        let scored = rules.iter().filter_map(|(rule, v)| Some((score(rule, *v != Verdict::Allow)?, *v)));
+        let scored =
+            rules.iter().filter_map(|(rule, v)| Some((score(rule, *v != Verdict::Allow)?, *v)));
         scored.max().map(|(_, verdict)| verdict)
     };
     let class = best(&|rule, refuses| class(rule, refuses, kind(target))).unwrap_or(Verdict::Allow);
     let name = best(&|rule, refuses| name(rule, refuses, function, kind(target)));
     let at = best(&|rule, refuses| place(rule, refuses, target, text));
-    let below = best(&|rule, refuses| (refuses && is_below(rule, target, text)).then_some((0, 0, false)));
+    let below =
+        best(&|rule, refuses| (refuses && is_below(rule, target, text)).then_some((0, 0, false)));
     let place = at.or(below.map(|_| class)).max(below);
     name.max(place).unwrap_or(class)
 }
@@ -58,11 +65,23 @@ fn class(rule: &str, refuses: bool, (kind, by): (&str, &[&str])) -> Option<(u8, 
     (rule == "*" || rank > 0).then_some((rank, 0, false))
 }
 
-fn name(rule: &str, refuses: bool, function: &str, (kind, _): (&str, &[&str])) -> Option<(u8, usize, bool)> {
+fn name(
+    rule: &str,
+    refuses: bool,
+    function: &str,
+    (kind, _): (&str, &[&str]),
+) -> Option<(u8, usize, bool)> {
     let own = function.split('.').next() == Some(rule) && !(LEADS.contains(&rule) && rule == kind);
-    let is_for =
-        || FOR.iter().any(|line| line.split([' ', ':']).next() == Some(rule) && line.split(' ').any(|k| k == kind));
-    (rule == function || own && (refuses || is_for())).then_some((u8::from(rule == function), 0, false))
+    let is_for = || {
+        FOR.iter().any(|line| {
+            line.split([' ', ':']).next() == Some(rule) && line.split(' ').any(|k| k == kind)
+        })
+    };
+    (rule == function || own && (refuses || is_for())).then_some((
+        u8::from(rule == function),
+        0,
+        false,
+    ))
 }
 
 fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, usize, bool)> {
@@ -83,10 +102,13 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
         ("key", Target::Service(Service::Tickets)) => {
             (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
         }
-        ("read" | "write" | "path", _) if kind(target).0 == "fs" => (touches(reads, writes, target)
-            && starts(&names(text), &names(what)))
-        .then(|| (0, names(what).len(), false)),
-        ("key", Target::Key | Target::Keys) => text.starts_with(what).then_some((0, what.len(), false)),
+        ("read" | "write" | "path", _) if kind(target).0 == "fs" => {
+            (touches(reads, writes, target) && starts(&names(text), &names(what)))
+                .then(|| (0, names(what).len(), false))
+        }
+        ("key", Target::Key | Target::Keys) => {
+            text.starts_with(what).then_some((0, what.len(), false))
+        }
         ("program", Target::Program) | ("agent", Target::Agent) => {
             (what == "*" || what == text).then_some((u8::from(what != "*"), 0, false))
         }
@@ -97,7 +119,8 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
 fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     let authority = url.split('/').nth(2)?;
     let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
-    let (name, own_port) = rule.split_once(':').map_or((rule, None), |(name, port)| (name, Some(port)));
+    let (name, own_port) =
+        rule.split_once(':').map_or((rule, None), |(name, port)| (name, Some(port)));
     let below = name.strip_prefix("*.").filter(|domain| host.ends_with(&format!(".{domain}")));
     let rank = if name == "*" {
         (0, 0)
@@ -113,7 +136,8 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (rule.split_once(':'), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {
-            touches(scheme != "write", scheme != "read", target) && starts(&names(what), &names(text))
+            touches(scheme != "write", scheme != "read", target)
+                && starts(&names(what), &names(text))
         }
         (Some(("key", what)), Target::Keys) => what.starts_with(text),
         _ => false,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -31,14 +33,18 @@ impl Authority {
     /// What speaks TLS for a host of that name.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
+        (params.not_before, params.not_after) =
+            (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap())
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                key.serialize_der().try_into().unwrap(),
+            )
             .unwrap();
         TlsAcceptor::from(Arc::new(config))
     }

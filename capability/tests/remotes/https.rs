@@ -46,7 +46,8 @@ impl Server {
         let (seen, begun) = (Arc::clone(&requests), Arc::clone(&connections));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, seen, folder) = (acceptor.clone(), Arc::clone(&seen), folder.clone());
+                let (acceptor, seen, folder) =
+                    (acceptor.clone(), Arc::clone(&seen), folder.clone());
                 let over = Arc::new(AtomicBool::new(false));
                 begun.lock().unwrap().push(Arc::clone(&over));
                 tokio::spawn(async move {
@@ -60,16 +61,23 @@ impl Server {
                             break;
                         }
                     }
-                    // A client that is built with GnuTLS ends the handshake before it looks at the certificate, and then leaves without a
-                    // byte. Whatever bytes there are count, a whole request or not.
+                    // A client that is built with GnuTLS ends the handshake before it looks at the
+                    // certificate, and then leaves without a byte. Whatever bytes there are count,
+                    // a whole request or not.
                     if request.is_empty() {
                         return;
                     }
-                    let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
+                    let end = request
+                        .windows(4)
+                        .position(|four| four == b"\r\n\r\n")
+                        .unwrap_or(request.len());
                     let head = String::from_utf8_lossy(&request[..end]).into_owned();
                     seen.lock().unwrap().push(head.clone());
                     let body = request.get(end + 4..).unwrap_or_default().to_vec();
-                    let told = tokio::task::spawn_blocking(move || reply(&folder, &head, &body, answer)).await.unwrap();
+                    let told =
+                        tokio::task::spawn_blocking(move || reply(&folder, &head, &body, answer))
+                            .await
+                            .unwrap();
                     let _ = stream.write_all(&told).await;
                     let _ = stream.shutdown().await;
                 });
@@ -90,9 +98,11 @@ impl Server {
         self.connections.lock().unwrap().len()
     }
 
-    /// The count of requests once every connection is over, so that none is missed that was still being read.
+    /// The count of requests once every connection is over, so that none is missed that was still
+    /// being read.
     async fn settled(&self) -> usize {
-        let open = || self.connections.lock().unwrap().iter().any(|over| !over.load(Ordering::SeqCst));
+        let open =
+            || self.connections.lock().unwrap().iter().any(|over| !over.load(Ordering::SeqCst));
         let wait = async {
             while open() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -125,8 +135,9 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> Vec<u8> {
-    let plain =
-        |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes();
+    let plain = |status: &str| {
+        format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+    };
     let right = format!("Basic {}", STANDARD.encode(format!("x-access-token:{TOKEN}")));
     if field(head, "authorization") != Some(&right) {
         return plain("401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"");
@@ -135,7 +146,9 @@ fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> V
         Answer::Open => {}
         Answer::Forbidden => return plain("403 Forbidden"),
         Answer::Moved => {
-            return plain("302 Found\r\nLocation: https://127.0.0.1:1/site.git/info/refs?service=git-receive-pack");
+            return plain(
+                "302 Found\r\nLocation: https://127.0.0.1:1/site.git/info/refs?service=git-receive-pack",
+            );
         }
     }
     let line: Vec<&str> = head.lines().next().unwrap().split(' ').collect();
@@ -163,7 +176,10 @@ fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> V
     let head = String::from_utf8_lossy(&out[..end]).into_owned();
     let status = field(&head, "status").unwrap_or("200 OK").to_owned();
     let body = &out[end + 4..];
-    let head = format!("HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -181,9 +197,16 @@ async fn a_push_over_https_takes_the_right_token_and_certificate() {
         return;
     }
     let (place, authority) = (Place::new(), Authority::new());
-    let server = Server::start(place.folder().to_owned(), authority.acceptor("localhost", NOW), Answer::Open).await;
-    let files = || RemoteFiles::new(Some(place.write("ca.pem", &authority.pem)), None, None).unwrap();
-    for (token, words) in [(Some("t0ken-that-is-wrong"), "git.token_env"), (None, "git.token_env")] {
+    let server = Server::start(
+        place.folder().to_owned(),
+        authority.acceptor("localhost", NOW),
+        Answer::Open,
+    )
+    .await;
+    let files =
+        || RemoteFiles::new(Some(place.write("ca.pem", &authority.pem)), None, None).unwrap();
+    for (token, words) in [(Some("t0ken-that-is-wrong"), "git.token_env"), (None, "git.token_env")]
+    {
         place.refused(&server.url(), token, files(), words).await;
     }
     let before = server.requests();
@@ -193,7 +216,10 @@ async fn a_push_over_https_takes_the_right_token_and_certificate() {
     assert_eq!(place.pushed(), ["a.txt"]);
     std::fs::write(place.path("work/b.txt"), "two").unwrap();
     let told = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
-    assert!(told.starts_with("committed 1 file as ") && told.ends_with(" and pushed to main"), "{told}");
+    assert!(
+        told.starts_with("committed 1 file as ") && told.ends_with(" and pushed to main"),
+        "{told}"
+    );
     assert_eq!(place.pushed(), ["a.txt", "b.txt"]);
 }
 
@@ -212,7 +238,9 @@ async fn a_certificate_that_does_not_hold_gets_no_request() {
         (Some(&authority), "localhost", FUTURE),
     ] {
         let place = Place::new();
-        let server = Server::start(place.folder().to_owned(), authority.acceptor(host, years), Answer::Open).await;
+        let server =
+            Server::start(place.folder().to_owned(), authority.acceptor(host, years), Answer::Open)
+                .await;
         let ca = ca.map(|ca| place.write("ca.pem", &ca.pem));
         let files = RemoteFiles::new(ca, None, None).unwrap();
         place.refused(&server.url(), Some(TOKEN), files, "by `git.ca_file`").await;
@@ -228,8 +256,11 @@ async fn a_remote_that_forbids_or_moves_is_not_pushed_to() {
     }
     for (answer, words) in [(Answer::Forbidden, "git.token_env"), (Answer::Moved, "302")] {
         let (place, authority) = (Place::new(), Authority::new());
-        let server = Server::start(place.folder().to_owned(), authority.acceptor("localhost", NOW), answer).await;
-        let files = RemoteFiles::new(Some(place.write("ca.pem", &authority.pem)), None, None).unwrap();
+        let server =
+            Server::start(place.folder().to_owned(), authority.acceptor("localhost", NOW), answer)
+                .await;
+        let files =
+            RemoteFiles::new(Some(place.write("ca.pem", &authority.pem)), None, None).unwrap();
         place.refused(&server.url(), Some(TOKEN), files, words).await;
         assert!(server.requests() > 0);
     }

@@ -65,10 +65,21 @@ impl Place {
     }
 
     /// Commits and pushes by the broker.
-    pub(crate) async fn push(&self, remote: &str, token: Option<&str>, files: RemoteFiles) -> Result<String, String> {
+    pub(crate) async fn push(
+        &self,
+        remote: &str,
+        token: Option<&str>,
+        files: RemoteFiles,
+    ) -> Result<String, String> {
         let token = token.map(|token| Secret::new("key", token, Vec::new()).unwrap());
-        let to = PushTo { remote: remote.parse().unwrap(), branch: "main".parse().unwrap(), token, files };
-        let broker = Broker::new(git().unwrap(), &self.path("work"), to, Author::of("acme", None)).unwrap();
+        let to = PushTo {
+            remote: remote.parse().unwrap(),
+            branch: "main".parse().unwrap(),
+            token,
+            files,
+        };
+        let broker =
+            Broker::new(git().unwrap(), &self.path("work"), to, Author::of("acme", None)).unwrap();
         broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
     }
 
@@ -90,13 +101,22 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by the call that made it, that nothing
-    /// arrived, and that nothing secret is told.
-    pub(crate) async fn refused(&self, remote: &str, token: Option<&str>, files: RemoteFiles, words: &str) {
+    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by
+    /// the call that made it, that nothing arrived, and that nothing secret is told.
+    pub(crate) async fn refused(
+        &self,
+        remote: &str,
+        token: Option<&str>,
+        files: RemoteFiles,
+        words: &str,
+    ) {
         let before = self.committed();
         let why = self.push(remote, token, files).await.expect_err("it is pushed");
-        let begins =
-            if before == 0 { "nothing was pushed; the commit stays in the workdir: " } else { "nothing was pushed: " };
+        let begins = if before == 0 {
+            "nothing was pushed; the commit stays in the workdir: "
+        } else {
+            "nothing was pushed: "
+        };
         assert!(why.starts_with("EREMOTE") && why.contains(begins), "{begins:?} is not in {why}");
         assert_eq!(self.committed(), 1, "{why}");
         assert!(why.contains(words), "{words:?} is not in {why}");

@@ -25,7 +25,11 @@ impl Drop for Sshd {
 }
 
 fn keygen(path: &Path) {
-    let done = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status().unwrap();
+    let done = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(path)
+        .status()
+        .unwrap();
     assert!(done.success());
 }
 
@@ -38,20 +42,29 @@ impl Sshd {
         std::fs::copy(place.path("user.pub"), place.path("authorized")).unwrap();
         // The folder that a server of the administrator's needs; anybody else's needs none.
         let _ = std::fs::create_dir_all("/run/sshd");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let at = |name: &str| place.path(name).display().to_string();
         let settings = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\n\
-             PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n",
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
+             none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication \
+             no\nKbdInteractiveAuthentication no\n",
             at("host"),
             at("authorized")
         );
         let settings = place.write("sshd_config", &settings);
         let mut command = Command::new(sshd);
-        command.arg("-D").arg("-e").arg("-f").arg(settings).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("-D")
+            .arg("-e")
+            .arg("-f")
+            .arg(settings)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.stderr(std::fs::File::create(place.path("sshd.log")).unwrap());
         let child = command.spawn().unwrap();
-        let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+        let user =
+            String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
         let server = Sshd { child, port, user: user.trim().to_owned() };
         let begun = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

@@ -72,8 +72,13 @@ async fn a_passage_that_is_not_in_its_file_is_not_returned() {
         drop(database);
         for query in ["walrus", "forged forger obeys"] {
             for hit in Place::new(over(dir.path()), Some(&index), None).search(query).await {
-                let (path, passage) = (hit["path"].as_str().unwrap(), hit["passage"].as_str().unwrap());
-                assert_eq!(std::fs::read_to_string(dir.path().join(path)).unwrap(), passage, "{forgery}");
+                let (path, passage) =
+                    (hit["path"].as_str().unwrap(), hit["passage"].as_str().unwrap());
+                assert_eq!(
+                    std::fs::read_to_string(dir.path().join(path)).unwrap(),
+                    passage,
+                    "{forgery}"
+                );
                 assert_eq!(hit["lines"], "1", "{forgery}");
             }
         }
@@ -121,7 +126,11 @@ async fn an_index_that_others_can_write_or_that_has_code_is_replaced() {
         assert_eq!(found().await, ["a.txt"]);
         let database = rusqlite::Connection::open(&index).unwrap();
         let evil: u32 = database
-            .query_row("SELECT count(*) FROM sqlite_master WHERE name IN ('evil', 'more')", [], |row| row.get(0))
+            .query_row(
+                "SELECT count(*) FROM sqlite_master WHERE name IN ('evil', 'more')",
+                [],
+                |row| row.get(0),
+            )
             .unwrap();
         assert_eq!(evil, 0, "{foreign} {before}");
     }

@@ -55,7 +55,11 @@ impl Place {
     }
 
     async fn paths(&self, query: &str) -> Vec<String> {
-        self.search(query).await.iter().map(|hit| hit["path"].as_str().unwrap().to_owned()).collect()
+        self.search(query)
+            .await
+            .iter()
+            .map(|hit| hit["path"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -68,7 +72,11 @@ fn over(dir: &Path) -> Files {
 }
 
 fn corpus() -> Vec<(&'static str, &'static str)> {
-    include_str!("corpus.txt").split("== ").skip(1).map(|file| file.split_once('\n').unwrap()).collect()
+    include_str!("corpus.txt")
+        .split("== ")
+        .skip(1)
+        .map(|file| file.split_once('\n').unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -82,11 +90,9 @@ async fn the_best_passage_comes_first() {
             wrong.push(format!("{query}: found {found:?}, expected {expected}"));
         }
         assert!(found.len() <= 5);
-        assert!(
-            !found
-                .iter()
-                .any(|path| path.starts_with('.') || path.contains("node_modules") || path.starts_with("target"))
-        );
+        assert!(!found.iter().any(|path| path.starts_with('.')
+            || path.contains("node_modules")
+            || path.starts_with("target")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -105,7 +111,12 @@ async fn a_result_is_a_path_lines_a_passage_and_a_score() {
         let outcome = place.outcome(query, max).await;
         assert!(!outcome.success() && outcome.failure.is_some(), "{query} {max}");
     }
-    assert_eq!(serde_json::from_str::<Vec<Json>>(&place.outcome("the harbour", 1).await.texts()[0]).unwrap().len(), 1);
+    assert_eq!(
+        serde_json::from_str::<Vec<Json>>(&place.outcome("the harbour", 1).await.texts()[0])
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -125,7 +136,8 @@ async fn changes_are_seen_in_the_base_and_in_the_overlay() {
     place.files.remove("b.txt").unwrap();
     assert!(place.paths("walrus").await.is_empty());
 
-    // Another run over the same workdir and index sees the base, and nothing of the first run's overlay.
+    // Another run over the same workdir and index sees the base, and nothing of the first run's
+    // overlay.
     let other = Place::new(over(dir.path()), Some(&index), None);
     assert_eq!(other.paths("walrus").await, ["a.txt"]);
     assert!(other.paths("otter").await.is_empty());
@@ -140,7 +152,8 @@ async fn changes_are_seen_in_the_base_and_in_the_overlay() {
 
 #[tokio::test]
 async fn binary_and_large_files_are_skipped() {
-    let place = Place::of(&[("good.txt", "walrus \u{feff}"), ("nul.bin", "walrus\0"), ("empty.txt", "")]);
+    let place =
+        Place::of(&[("good.txt", "walrus \u{feff}"), ("nul.bin", "walrus\0"), ("empty.txt", "")]);
     place.files.write("latin.txt", b"walrus \xe9").unwrap();
     place.files.write("large.txt", "walrus\n".repeat(400_000).as_bytes()).unwrap();
     place.files.write("long.txt", format!("{}walrus", "x".repeat(1 << 20)).as_bytes()).unwrap();
@@ -155,7 +168,8 @@ async fn a_broken_or_foreign_index_is_replaced() {
     let index = cache.path().join("index.db");
     std::fs::write(dir.path().join("a.txt"), "the walrus sings").unwrap();
     let found = || async { Place::new(over(dir.path()), Some(&index), None).paths("walrus").await };
-    std::fs::write(&index, "this is no database, but something else that lies here".repeat(100)).unwrap();
+    std::fs::write(&index, "this is no database, but something else that lies here".repeat(100))
+        .unwrap();
     assert_eq!(found().await, ["a.txt"]);
     std::fs::remove_file(&index).unwrap();
     let foreign = rusqlite::Connection::open(&index).unwrap();
@@ -182,7 +196,8 @@ async fn many_searches_share_one_index() {
     let dir = tempfile::tempdir().unwrap();
     let cache = tempfile::tempdir().unwrap();
     for n in 0..300 {
-        std::fs::write(dir.path().join(format!("{n}.txt")), format!("the walrus number{n} sings")).unwrap();
+        std::fs::write(dir.path().join(format!("{n}.txt")), format!("the walrus number{n} sings"))
+            .unwrap();
     }
     let searches = (0..8).map(|n| {
         let place = Place::new(over(dir.path()), Some(&cache.path().join("index.db")), None);
@@ -198,7 +213,10 @@ async fn many_searches_share_one_index() {
 async fn ten_thousand_files_are_searched() {
     let place = Place::new(overlay(), None, None);
     for n in 0..10_000 {
-        place.files.write(&format!("{}/{n}.txt", n / 100), format!("walrus number{n}").as_bytes()).unwrap();
+        place
+            .files
+            .write(&format!("{}/{n}.txt", n / 100), format!("walrus number{n}").as_bytes())
+            .unwrap();
     }
     assert_eq!(place.paths("number7777").await[0], "77/7777.txt");
     assert_eq!(place.paths("walrus").await.len(), 5);

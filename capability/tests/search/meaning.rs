@@ -28,8 +28,10 @@ impl Inference for Model {
             if asked >= self.fails_after {
                 return Err(Failure::new(Code::EREMOTE, "the endpoint is down"));
             }
-            let about = |words: &[&str]| words.iter().filter(|word| text.contains(**word)).count() as f64;
-            let vector = vec![about(&["ocean", "whale", "ship"]), about(&["bank", "coin", "price"]), 0.1];
+            let about =
+                |words: &[&str]| words.iter().filter(|word| text.contains(**word)).count() as f64;
+            let vector =
+                vec![about(&["ocean", "whale", "ship"]), about(&["bank", "coin", "price"]), 0.1];
             Ok(Embedding { vector, tokens: 1 })
         })
     }
@@ -39,9 +41,11 @@ fn place(fails_after: usize) -> (Place, Arc<Model>) {
     let model = Arc::new(Model { asked: AtomicUsize::new(0), fails_after });
     let embedder = Embedder { name: "m".to_owned(), model: Arc::clone(&model) as Arc<_> };
     let place = Place::new(overlay(), None, Some(embedder));
-    for (path, text) in
-        [("sea.txt", "a whale follows the ship"), ("money.txt", "a coin from the bank"), ("word.txt", "ocean")]
-    {
+    for (path, text) in [
+        ("sea.txt", "a whale follows the ship"),
+        ("money.txt", "a coin from the bank"),
+        ("word.txt", "ocean"),
+    ] {
         place.files.write(path, text.as_bytes()).unwrap();
     }
     (place, model)
@@ -62,7 +66,11 @@ async fn without_the_model_search_is_by_words() {
     for answers in [0, 2] {
         let (place, _) = place(answers);
         let outcome = place.outcome("ocean", 0).await;
-        assert!(outcome.success() && outcome.texts()[0].contains("word.txt"), "{:?}", outcome.failure);
+        assert!(
+            outcome.success() && outcome.texts()[0].contains("word.txt"),
+            "{:?}",
+            outcome.failure
+        );
         assert!(
             outcome.log.iter().any(|line| line.contains("by words only: the endpoint is down")),
             "{:?}",
@@ -87,7 +95,10 @@ async fn a_search_embeds_a_few_passages_and_the_next_one_continues() {
 async fn a_search_sends_nothing_to_a_denied_model() {
     for rule in ["ai", "http", "host:*"] {
         let rules = || vec![rule.parse().unwrap()];
-        for policy in [Policy::new(Vec::new(), Vec::new(), rules()), Policy::new(Vec::new(), rules(), Vec::new())] {
+        for policy in [
+            Policy::new(Vec::new(), Vec::new(), rules()),
+            Policy::new(Vec::new(), rules(), Vec::new()),
+        ] {
             let (place, model) = place(usize::MAX);
             let grants = place.grants.clone().guarded(Arc::new(Preflight::new(policy, None)));
             let place = Place { grants, ..place };

@@ -45,7 +45,8 @@ impl Place {
     /// Creates a program that leaves a mark.
     fn evil(&self) -> String {
         let path = self.dir.path().join("evil.sh");
-        std::fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", self.trap().display())).unwrap();
+        std::fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", self.trap().display()))
+            .unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         path.to_str().unwrap().to_owned()
     }
@@ -66,7 +67,11 @@ impl Place {
             "-c",
             "protocol.file.allow=always",
         ]);
-        command.args(args).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+            .args(args)
+            .current_dir(folder)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         let done = command.output().unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
@@ -74,7 +79,12 @@ impl Place {
 
     fn broker(&self) -> Broker {
         let remote = self.remote().to_str().unwrap().parse().unwrap();
-        let to = PushTo { remote, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
+        let to = PushTo {
+            remote,
+            branch: "main".parse().unwrap(),
+            token: None,
+            files: RemoteFiles::default(),
+        };
         Broker::new(git(), &self.work(), to, Author::of("acme", None)).unwrap()
     }
 
@@ -83,11 +93,16 @@ impl Place {
     }
 
     fn pushed(&self, format: &str) -> String {
-        self.git(&self.remote(), &["log", "-1", &format!("--format={format}"), "main"]).trim().to_owned()
+        self.git(&self.remote(), &["log", "-1", &format!("--format={format}"), "main"])
+            .trim()
+            .to_owned()
     }
 
     fn pushed_files(&self) -> Vec<String> {
-        self.git(&self.remote(), &["ls-tree", "-r", "--name-only", "main"]).lines().map(str::to_owned).collect()
+        self.git(&self.remote(), &["ls-tree", "-r", "--name-only", "main"])
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -118,7 +133,9 @@ async fn everything_is_committed_as_the_tenant_and_pushed() {
 async fn a_message_is_text_and_never_an_option() {
     let place = Place::with_repository();
     for (count, message) in
-        ["--amend", "-F /etc/passwd", "$(touch sprung) `id` ; \"'", "# not a comment"].iter().enumerate()
+        ["--amend", "-F /etc/passwd", "$(touch sprung) `id` ; \"'", "# not a comment"]
+            .iter()
+            .enumerate()
     {
         place.write("count.txt", &count.to_string());
         place.push(message).await.unwrap();
@@ -142,16 +159,22 @@ async fn other_commits_of_the_remote_are_never_overwritten() {
     let why = place.push("two").await.unwrap_err();
     assert!(
         why.ends_with(
-            ": nothing was pushed: main has commits that the workdir lacks, and pushing never overwrites; the commit stays in the \
-             workdir; tell the user to merge them"
+            ": nothing was pushed: main has commits that the workdir lacks, and pushing never \
+             overwrites; the commit stays in the workdir; tell the user to merge them"
         ),
         "{why}"
     );
     assert!(why.starts_with("EEXIST"), "{why}");
     assert_eq!(place.pushed("%s"), "theirs");
     // Once they are merged by hand, the earlier commits are pushed.
-    place.git(&place.work(), &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"]);
-    assert_eq!(place.push("x").await.unwrap(), "nothing to commit; pushed the earlier commits to main");
+    place.git(
+        &place.work(),
+        &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"],
+    );
+    assert_eq!(
+        place.push("x").await.unwrap(),
+        "nothing to commit; pushed the earlier commits to main"
+    );
 }
 
 #[tokio::test]
@@ -198,12 +221,17 @@ async fn a_configuration_with_a_program_or_a_location_is_refused() {
         let why = place.push("x").await.unwrap_err();
         let named = why.to_lowercase().contains(&key.to_lowercase());
         assert!(
-            why.starts_with("EACCESS") && named && why.contains("not among the keys that are safe here"),
+            why.starts_with("EACCESS")
+                && named
+                && why.contains("not among the keys that are safe here"),
             "{key}: {why}"
         );
         assert!(!place.trap().exists(), "{key} ran a program");
     }
-    assert!(std::fs::read_dir(place.remote().join("refs/heads")).unwrap().next().is_none(), "something was pushed");
+    assert!(
+        std::fs::read_dir(place.remote().join("refs/heads")).unwrap().next().is_none(),
+        "something was pushed"
+    );
 }
 
 #[tokio::test]
@@ -222,7 +250,10 @@ async fn hooks_and_attributes_run_nothing() {
         std::fs::create_dir_all(place.work().join(".git/hooks")).unwrap();
         std::fs::copy(&evil, place.work().join(".git/hooks").join(hook)).unwrap();
     }
-    place.write(".gitattributes", "* filter=lfs diff=evil merge=evil working-tree-encoding=UTF-8 ident\n");
+    place.write(
+        ".gitattributes",
+        "* filter=lfs diff=evil merge=evil working-tree-encoding=UTF-8 ident\n",
+    );
     place.write("a.txt", "one");
     place.push("x").await.unwrap();
     assert!(!place.trap().exists(), "a hook was run");
@@ -242,9 +273,15 @@ async fn a_repository_that_refers_to_another_is_refused() {
             symlink("../remote.git", place.work().join(".git")).unwrap();
         }),
         ("`.git/commondir` leads", |place| place.write(".git/commondir", "../../remote.git\n")),
-        ("`.git/objects/info/alternates` leads", |place| place.write(".git/objects/info/alternates", "/srv/objects\n")),
-        ("`.git/config.worktree` leads", |place| place.write(".git/config.worktree", "[core]\n\tfsmonitor = x\n")),
-        ("a link or a device in its `.git`", |place| symlink("/etc", place.work().join(".git/refs/heads/x")).unwrap()),
+        ("`.git/objects/info/alternates` leads", |place| {
+            place.write(".git/objects/info/alternates", "/srv/objects\n")
+        }),
+        ("`.git/config.worktree` leads", |place| {
+            place.write(".git/config.worktree", "[core]\n\tfsmonitor = x\n")
+        }),
+        ("a link or a device in its `.git`", |place| {
+            symlink("/etc", place.work().join(".git/refs/heads/x")).unwrap()
+        }),
         ("another repository", |place| place.write("sub/.git/config", "[core]\n\tfsmonitor = x\n")),
         ("another repository", |place| place.write("deep/er/.git", "gitdir: /tmp/x\n")),
     ];
@@ -259,8 +296,14 @@ async fn a_repository_that_refers_to_another_is_refused() {
     let place = Place::with_repository();
     place.write("below/a.txt", "one");
     let remote = place.remote().to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
-    let broker = Broker::new(git(), &place.work().join("below"), to, Author::of("acme", None)).unwrap();
+    let to = PushTo {
+        remote,
+        branch: "main".parse().unwrap(),
+        token: None,
+        files: RemoteFiles::default(),
+    };
+    let broker =
+        Broker::new(git(), &place.work().join("below"), to, Author::of("acme", None)).unwrap();
     let why = broker.commit_push("x".to_owned()).await.unwrap_err().to_string();
     assert!(why.contains("is inside a repository"), "{why}");
 }
@@ -273,19 +316,34 @@ async fn only_the_operators_remote_is_used() {
     let elsewhere = place.dir.path().join("elsewhere.git");
     place.git(place.dir.path(), &["init", "-q", "--bare", "elsewhere.git"]);
     for name in ["origin", place.remote().to_str().unwrap()] {
-        place.git(&place.work(), &["config", &format!("remote.{name}.url"), elsewhere.to_str().unwrap()]);
+        place.git(
+            &place.work(),
+            &["config", &format!("remote.{name}.url"), elsewhere.to_str().unwrap()],
+        );
     }
     place.push("x").await.unwrap();
     assert_eq!(place.pushed_files(), ["a.txt"]);
     assert!(std::fs::read_dir(elsewhere.join("refs/heads")).unwrap().next().is_none());
 
     let inside = place.work().join("inner.git").to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote: inside, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
-    let Err(why) = Broker::new(git(), &place.work(), to, Author::of("acme", None)) else { panic!("it is taken") };
+    let to = PushTo {
+        remote: inside,
+        branch: "main".parse().unwrap(),
+        token: None,
+        files: RemoteFiles::default(),
+    };
+    let Err(why) = Broker::new(git(), &place.work(), to, Author::of("acme", None)) else {
+        panic!("it is taken")
+    };
     assert!(why.0.contains("is inside the workdir"), "{}", why.0);
 
     let gone = place.dir.path().join("gone.git").to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote: gone, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
+    let to = PushTo {
+        remote: gone,
+        branch: "main".parse().unwrap(),
+        token: None,
+        files: RemoteFiles::default(),
+    };
     let broker = Broker::new(git(), &place.work(), to, Author::of("acme", None)).unwrap();
     let why = broker.commit_push("x".to_owned()).await.unwrap_err().to_string();
     assert!(why.starts_with("EREMOTE") && why.contains("nothing was pushed"), "{why}");

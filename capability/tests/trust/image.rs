@@ -17,7 +17,8 @@ const KEY: &str = "sk-image-0123456789";
 fn answer(status: u16, body: &str) -> String {
     let length = body.len();
     format!(
-        "HTTP/1.1 {status} Done\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status} Done\r\ncontent-type: application/json\r\ncontent-length: \
+         {length}\r\nconnection: close\r\n\r\n{body}"
     )
 }
 
@@ -30,13 +31,26 @@ fn picture(bytes: &[u8]) -> String {
 fn grants(world: &World, server: &Server) -> Arc<Grants> {
     let key = Secret::new("key", KEY, Vec::new()).unwrap();
     let base = Url::parse(&server.url("/v1/")).unwrap();
-    let endpoint =
-        Endpoint::new(&Egress::new(Policy::default()), &base, Some("painter".to_owned()), Some(key)).unwrap();
+    let endpoint = Endpoint::new(
+        &Egress::new(Policy::default()),
+        &base,
+        Some("painter".to_owned()),
+        Some(key),
+    )
+    .unwrap();
     Arc::new((*world.grants()).clone().with(Image::new(Some(Arc::new(endpoint)))))
 }
 
-async fn make(world: &World, grants: &Arc<Grants>, prompt: &str, path: &str) -> Result<String, String> {
-    let outcome = world.run_granted("(ret (image.make? (arg 0) (arg 1)))", &[prompt, path], grants).await.unwrap();
+async fn make(
+    world: &World,
+    grants: &Arc<Grants>,
+    prompt: &str,
+    path: &str,
+) -> Result<String, String> {
+    let outcome = world
+        .run_granted("(ret (image.make? (arg 0) (arg 1)))", &[prompt, path], grants)
+        .await
+        .unwrap();
     match outcome.failure {
         None => Ok(outcome.texts().concat()),
         Some(failure) => Err(failure.failure.to_string()),
@@ -48,7 +62,10 @@ async fn an_image_is_requested_and_written() {
     let world = World::new();
     let server = serve(&[picture(PNG)]).await;
     let grants = grants(&world, &server);
-    assert_eq!(make(&world, &grants, " a lighthouse ", "art/a.png").await.unwrap(), "wrote art/a.png (67 bytes, PNG)");
+    assert_eq!(
+        make(&world, &grants, " a lighthouse ", "art/a.png").await.unwrap(),
+        "wrote art/a.png (67 bytes, PNG)"
+    );
     assert_eq!(world.files.read("art/a.png").unwrap(), PNG);
     let request = &server.requests()[0];
     assert!(request.starts_with("POST /v1/images/generations HTTP/1.1\r\n"), "{request}");
@@ -90,7 +107,12 @@ async fn two_attempts_are_the_maximum_even_if_they_fail() {
     assert!(make(&world, &grants, "x", "a.png").await.is_ok());
     for _ in 0..2 {
         let why = make(&world, &grants, "x", "a.png").await.unwrap_err();
-        assert!(why.ends_with(": image budget exhausted (2 per run); plan images before you generate them"), "{why}");
+        assert!(
+            why.ends_with(
+                ": image budget exhausted (2 per run); plan images before you generate them"
+            ),
+            "{why}"
+        );
     }
     assert_eq!(server.requests().len(), 2);
 }
@@ -105,9 +127,13 @@ async fn other_formats_are_not_written() {
         (answer(200, r#"{"data":[]}"#), "returned no image"),
         (answer(200, r#"{"data":[{"b64_json":"!!"}]}"#), "returned no image"),
         (answer(200, r#"{"data":[{"b64_json":5}]}"#), "returned no image"),
-        (answer(401, &format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#)), "status 401: bad key ${secret:key}"),
         (
-            "HTTP/1.1 302 Found\r\nlocation: http://evil.example/\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            answer(401, &format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#)),
+            "status 401: bad key ${secret:key}",
+        ),
+        (
+            "HTTP/1.1 302 Found\r\nlocation: http://evil.example/\r\ncontent-length: 0\r\n\r\n"
+                .to_owned(),
             "redirects to",
         ),
     ] {

@@ -1,6 +1,12 @@
 //! Attacks by repositories, endpoints, servers, paths and requests.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::expect_used, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "tests may panic"
+)]
 
 #[path = "../../egress/tests/requests/site.rs"]
 #[allow(dead_code, reason = "each test file uses a part of it")]

@@ -51,7 +51,8 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
-            let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
+            let (path, kind) =
+                entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
             let what = match kind {
                 kind if kind.is_file() => std::fs::read_to_string(&path).unwrap(),
                 kind => format!("{kind:?}"),

@@ -40,8 +40,12 @@ async fn hostile_requests_are_refused_before_anything_leaves() {
     let rows = tokio::task::block_in_place(|| {
         super::rows::check("requests.txt", |parts| {
             let headers = parts.get(2).map_or("", String::as_str);
-            let outcome = handle.block_on(world.run_granted(ASK, &[&parts[0], &parts[1], headers], &grants)).unwrap();
-            let Exit::Returned(code) = outcome.exit else { panic!("{parts:?}: {:?}", outcome.exit) };
+            let outcome = handle
+                .block_on(world.run_granted(ASK, &[&parts[0], &parts[1], headers], &grants))
+                .unwrap();
+            let Exit::Returned(code) = outcome.exit else {
+                panic!("{parts:?}: {:?}", outcome.exit)
+            };
             let failure = outcome.failure.unwrap_or_else(|| panic!("{parts:?} is not refused"));
             format!("{}: {}", code.name().unwrap(), failure.failure.reason)
         })

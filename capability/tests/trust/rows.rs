@@ -1,4 +1,5 @@
-//! Rows of a data file: a JSON array, and after `=>` the exact result. `UPDATE=1` updates the results.
+//! Rows of a data file: a JSON array, and after `=>` the exact result. `UPDATE=1` updates the
+//! results.
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) ->
             made += &format!("{line}\n");
             continue;
         };
-        let parts: Vec<Json> = serde_json::from_str(input).unwrap_or_else(|why| panic!("{line}: {why}"));
+        let parts: Vec<Json> =
+            serde_json::from_str(input).unwrap_or_else(|why| panic!("{line}: {why}"));
         let parts: Vec<String> = parts.iter().map(|part| spelled(part.as_str().unwrap())).collect();
         made += &format!("{input} => {}\n", outcome(&parts));
         rows += 1;

@@ -16,13 +16,19 @@ const VALUE: &str = "tok/3n+value=42";
 
 /// Returns the grants of a run that may reach some servers, with a secret for 127.0.0.1.
 fn grants(world: &World, servers: &[&Server]) -> Arc<Grants> {
-    let egress = Egress::new(allowing(&servers.iter().map(|server| server.rule()).collect::<Vec<_>>()));
+    let egress =
+        Egress::new(allowing(&servers.iter().map(|server| server.rule()).collect::<Vec<_>>()));
     let secret = Secret::new("api", VALUE, vec!["127.0.0.1".parse().unwrap()]).unwrap();
     let vault = Vault::new(Arc::new(Listed::new([("api".to_owned(), Ok(secret))])));
     Arc::new((*world.grants()).clone().with(Http::new(Arc::new(egress))).with(vault))
 }
 
-async fn run(world: &World, grants: &Arc<Grants>, text: &str, args: &[&str]) -> Result<String, String> {
+async fn run(
+    world: &World,
+    grants: &Arc<Grants>,
+    text: &str,
+    args: &[&str],
+) -> Result<String, String> {
     let outcome = world.run_granted(text, args, grants).await.unwrap();
     match outcome.failure {
         None => Ok(outcome.texts().concat()),
@@ -35,22 +41,29 @@ const HEADER: &str = r#"{"authorization":"Bearer ${secret:api}"}"#;
 
 #[tokio::test]
 async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
-    let echo =
-        format!("you are {VALUE} ({}), {}", STANDARD.encode(format!("me:{VALUE}")), serde_json::json!({ "k": VALUE }));
+    let echo = format!(
+        "you are {VALUE} ({}), {}",
+        STANDARD.encode(format!("me:{VALUE}")),
+        serde_json::json!({ "k": VALUE })
+    );
     let server = serve(&[ok(&echo), ok(&echo), ok(&echo)]).await;
     let world = World::new();
     let grants = grants(&world, &[&server]);
-    let told = run(&world, &grants, ASK, &[&server.url("/"), HEADER, "key=${secret:api}"]).await.unwrap();
+    let told =
+        run(&world, &grants, ASK, &[&server.url("/"), HEADER, "key=${secret:api}"]).await.unwrap();
     let sent = &server.requests()[0];
     assert!(
-        sent.contains(&format!("authorization: Bearer {VALUE}\r\n")) && sent.ends_with(&format!("key={VALUE}")),
+        sent.contains(&format!("authorization: Bearer {VALUE}\r\n"))
+            && sent.ends_with(&format!("key={VALUE}")),
         "{sent}"
     );
     assert!(!told.contains("tok/3n") && told.contains("you are ${secret:api} ("), "{told}");
     // The same holds for answers to requests without a secret.
-    let later = run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
+    let later =
+        run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
     assert!(later.starts_with("you are ${secret:api} (") && !later.contains("tok/3n"), "{later}");
-    let many = "(local $a i32) (local.set $a (str.split? (arg 0) \" \")) (ret (str.join? (http.get_all? (local.get $a)) \"\"))";
+    let many = "(local $a i32) (local.set $a (str.split? (arg 0) \" \")) (ret (str.join? \
+                (http.get_all? (local.get $a)) \"\"))";
     let many = run(&world, &grants, many, &[&server.url("/")]).await.unwrap();
     assert!(!many.contains("tok/3n") && many.contains("${secret:api}"), "{many}");
 }
@@ -59,8 +72,10 @@ async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
 async fn a_failed_answer_is_cleaned_too() {
     let body = format!("no such token: {VALUE}");
     let length = body.len();
-    let server =
-        serve(&[format!("HTTP/1.1 403 No\r\ncontent-length: {length}\r\nx-token: {VALUE}\r\n\r\n{body}")]).await;
+    let server = serve(&[format!(
+        "HTTP/1.1 403 No\r\ncontent-length: {length}\r\nx-token: {VALUE}\r\n\r\n{body}"
+    )])
+    .await;
     let world = World::new();
     let grants = grants(&world, &[&server]);
     let post = "(ret (http.post? (arg 0) (arg 1) \"text/plain\"))";
@@ -75,7 +90,10 @@ async fn a_redirect_to_another_origin_has_no_secret() {
     let other = serve(&[ok("there")]).await;
     let server = serve(&[moved(307, &other.url("/x"))]).await;
     let grants_of = |servers: &[&Server]| grants(&world, servers);
-    let told = run(&world, &grants_of(&[&server, &other]), ASK, &[&server.url("/"), HEADER, "plain"]).await.unwrap();
+    let told =
+        run(&world, &grants_of(&[&server, &other]), ASK, &[&server.url("/"), HEADER, "plain"])
+            .await
+            .unwrap();
     assert!(told.contains("there"), "{told}");
     assert!(server.requests()[0].contains(VALUE));
     assert!(
@@ -87,18 +105,27 @@ async fn a_redirect_to_another_origin_has_no_secret() {
     for status in [301, 302, 303, 307, 308] {
         let other = serve(&[ok("there")]).await;
         let server = serve(&[moved(status, &other.url("/x"))]).await;
-        let why = run(&world, &grants_of(&[&server, &other]), ASK, &[&server.url("/"), "", "${secret:api}"])
-            .await
-            .unwrap_err();
+        let why = run(
+            &world,
+            &grants_of(&[&server, &other]),
+            ASK,
+            &[&server.url("/"), "", "${secret:api}"],
+        )
+        .await
+        .unwrap_err();
         assert!(
-            why.contains("the request's body carries a secret, which stays with the host that it was for"),
+            why.contains(
+                "the request's body carries a secret, which stays with the host that it was for"
+            ),
             "{status}: {why}"
         );
         assert!(other.requests().is_empty(), "{status}");
     }
     // Within the origin, the secret is sent along.
     let server = serve(&[moved(307, "/next"), ok("done")]).await;
-    run(&world, &grants_of(&[&server]), ASK, &[&server.url("/"), HEADER, "${secret:api}"]).await.unwrap();
+    run(&world, &grants_of(&[&server]), ASK, &[&server.url("/"), HEADER, "${secret:api}"])
+        .await
+        .unwrap();
     let next = &server.requests()[1];
     assert!(next.contains(&format!("Bearer {VALUE}")) && next.ends_with(VALUE), "{next}");
 }
@@ -122,15 +149,18 @@ async fn a_secret_is_not_sent_to_other_hosts() {
 
 /// Returns an answer with any bytes as its body.
 fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
 /// Packs bytes without compression: one stored block.
 fn gzip(body: &[u8]) -> Vec<u8> {
-    let crc = !body
-        .iter()
-        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1))));
+    let crc = !body.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1)))
+    });
     let length = u16::try_from(body.len()).unwrap();
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
     let block = [&length.to_le_bytes()[..], &(!length).to_le_bytes(), body].concat();
@@ -149,15 +179,18 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
         .zip(0..)
         .map(|(b, at)| if at % 2 == 0 { format!("%{b:02x}") } else { format!("\\u{b:04X}") })
         .collect();
-    let lines: String = STANDARD.encode(format!("user:{VALUE}")).chars().flat_map(|c| [c, '\n']).collect();
-    let wide: Vec<u8> = format!("<p>it is {VALUE} !</p>").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let lines: String =
+        STANDARD.encode(format!("user:{VALUE}")).chars().flat_map(|c| [c, '\n']).collect();
+    let wide: Vec<u8> =
+        format!("<p>it is {VALUE} !</p>").encode_utf16().flat_map(u16::to_le_bytes).collect();
     let tags = format!(
         "<html><body><p>it is {}<b></b>{} indeed, and there is more of it</p></body></html>",
         &VALUE[..5],
         &VALUE[5..]
     );
     let chunked = format!(
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n5\r\n{}\r\na\r\n{}\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: \
+         close\r\n\r\n5\r\n{}\r\na\r\n{}\r\n0\r\n\r\n",
         &VALUE[..5],
         &VALUE[5..]
     );
@@ -169,14 +202,24 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
         (GET, bytes("content-encoding: gzip\r\n", &gzip(format!("packed: {VALUE}").as_bytes()))),
         (GET, chunked.into_bytes()),
         (FETCH, bytes("content-type: text/plain\r\n", mixed.as_bytes())),
-        (FETCH, bytes("content-type: text/html\r\n", format!("<p>it is {entities};</p>").as_bytes())),
+        (
+            FETCH,
+            bytes("content-type: text/html\r\n", format!("<p>it is {entities};</p>").as_bytes()),
+        ),
         (FETCH, bytes("content-type: text/html\r\n", tags.as_bytes())),
         (FETCH, bytes("content-type: text/html; charset=utf-16le\r\n", &wide)),
-        (ASK, bytes(&format!("x-echo: {VALUE}\r\nset-cookie: a={}\r\n", mixed.to_lowercase()), b"nothing")),
+        (
+            ASK,
+            bytes(
+                &format!("x-echo: {VALUE}\r\nset-cookie: a={}\r\n", mixed.to_lowercase()),
+                b"nothing",
+            ),
+        ),
     ] {
         let shown = String::from_utf8_lossy(&answer).into_owned();
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
-        let args: &[&str] = if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
+        let args: &[&str] =
+            if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
         let told = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
         // In an encoding of two bytes per character, the reference consists of other characters.
         let marked = told.contains("${secret:api}") || shown.contains("utf-16");
@@ -221,7 +264,10 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
     ] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let why = run(&world, &grants, program, &args).await.unwrap_err();
-        assert!(why.starts_with("EACCESS") && why.contains(part) && why.contains("the secret `api`"), "{why}");
+        assert!(
+            why.starts_with("EACCESS") && why.contains(part) && why.contains("the secret `api`"),
+            "{why}"
+        );
         assert!(!why.contains("tok/3n"), "{why}");
     }
     let many = "(ret (str.join? (http.get_all? (str.split? (arg 0) \" \")) \"\"))";
@@ -240,7 +286,9 @@ async fn a_redirect_that_contains_a_secret_goes_to_its_hosts_only() {
     let escaped: String = VALUE.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let other = serve(&[ok("there")]).await;
     let elsewhere = other.url(&format!("/?t={escaped}")).replace("127.0.0.1", "localhost");
-    let server = serve(&[moved(302, &elsewhere), moved(302, &format!("/next?t={escaped}")), ok("here")]).await;
+    let server =
+        serve(&[moved(302, &elsewhere), moved(302, &format!("/next?t={escaped}")), ok("here")])
+            .await;
     let egress = Egress::new(allowing(&[server.rule(), format!("localhost:{}", other.port())]));
     let grants = Arc::new((*grants(&world, &[&server])).clone().with(Http::new(Arc::new(egress))));
     for program in [GET, FETCH] {
@@ -248,7 +296,10 @@ async fn a_redirect_that_contains_a_secret_goes_to_its_hosts_only() {
         match program {
             GET => {
                 let why = told.unwrap_err();
-                assert!(why.contains("`api`, which is not for that host") && !why.contains(&escaped), "{why}");
+                assert!(
+                    why.contains("`api`, which is not for that host") && !why.contains(&escaped),
+                    "{why}"
+                );
             }
             _ => assert!(told.unwrap().starts_with("here")),
         }
@@ -265,12 +316,16 @@ async fn posts_have_an_idempotency_key_unless_the_program_set_one() {
     for _ in 0..2 {
         run(&world, &grants, post, &[&server.url("/")]).await.unwrap();
     }
-    run(&world, &grants, ASK, &[&server.url("/"), &json_of("Idempotency-Key", "mine"), "x"]).await.unwrap();
+    run(&world, &grants, ASK, &[&server.url("/"), &json_of("Idempotency-Key", "mine"), "x"])
+        .await
+        .unwrap();
     run(&world, &grants, GET, &[&server.url("/")]).await.unwrap();
     let keys: Vec<Option<String>> = server
         .requests()
         .iter()
-        .map(|sent| sent.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned)))
+        .map(|sent| {
+            sent.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned))
+        })
         .collect();
     let [Some(one), Some(two), Some(own), None] = keys.as_slice() else { panic!("{keys:?}") };
     assert!(one.len() == 32 && one != two && own == "mine", "{keys:?}");

@@ -33,7 +33,12 @@ impl Log {
     }
 
     /// Wraps a backend; its effects are recorded with a prefix.
-    pub(crate) fn of<T: ?Sized>(&self, inner: Arc<T>, target: Target, prefix: &'static str) -> Arc<Watched<T>> {
+    pub(crate) fn of<T: ?Sized>(
+        &self,
+        inner: Arc<T>,
+        target: Target,
+        prefix: &'static str,
+    ) -> Arc<Watched<T>> {
         Arc::new(Watched { inner, log: self.clone(), target, prefix })
     }
 }
@@ -105,7 +110,13 @@ impl kv::Backend for Watched<dyn kv::Backend> {
 }
 
 impl Programs for Watched<dyn Programs> {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
+    fn run(
+        &self,
+        work: Work,
+        args: Vec<String>,
+        grants: Arc<Grants>,
+        place: Nested,
+    ) -> PortFuture<'_, Outcome> {
         let name = if let Work::Named(name) = &work { name.clone() } else { String::new() };
         self.log.add(self.target, name);
         self.inner.run(work, args, grants, place)
@@ -147,13 +158,17 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// Creates files of a run: each path contains its own canary, and each folder a file named by a canary.
+/// Creates files of a run: each path contains its own canary, and each folder a file named by a
+/// canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
         // A path may be a file in one place and a folder in another; the first use wins.
-        _ = files.write(&format!("{folder}/canary.name"), format!("{CANARY}{folder}/] cats sleep").as_bytes());
+        _ = files.write(
+            &format!("{folder}/canary.name"),
+            format!("{CANARY}{folder}/] cats sleep").as_bytes(),
+        );
         _ = files.write(&path, format!("{CANARY}{path}] cats sleep a lot, hello").as_bytes());
     }
     files
@@ -165,7 +180,8 @@ const CANARY: &str = "CANARY[";
 pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     let lower = CANARY.to_lowercase();
     let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));
-    let paths = after.filter_map(|rest| rest.split(']').next()).map(|path| (Target::Read, path.to_owned()));
+    let paths =
+        after.filter_map(|rest| rest.split(']').next()).map(|path| (Target::Read, path.to_owned()));
     let names = text.contains("canary.name").then(|| (Target::Read, "/".to_owned()));
     paths.chain(names).collect()
 }
@@ -178,12 +194,19 @@ impl Guard for Late {
         Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
     }
 
-    fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
+    fn call(
+        &self,
+        capability: &str,
+        function: &str,
+        target: Target,
+        text: &str,
+    ) -> Result<(), String> {
         self.0.call(capability, function, target, text)
     }
 }
 
-/// Returns the guards of one rule: as ask or as deny, before the program starts and at each call only.
+/// Returns the guards of one rule: as ask or as deny, before the program starts and at each call
+/// only.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {
@@ -199,7 +222,8 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     ]
 }
 
-/// Returns the rules that could cover the effects: all words, and for each effect the rules on it and on its kind.
+/// Returns the rules that could cover the effects: all words, and for each effect the rules on it
+/// and on its kind.
 pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
     let words = wattle_capability::ALL.iter().map(|capability| capability.name.to_owned());
     let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
@@ -209,13 +233,19 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
                 let host = text.split('/').nth(2).unwrap_or_default();
                 vec!["host:*".to_owned(), format!("host:{host}")]
             }
-            Target::Read | Target::ReadTree => vec!["read:/".to_owned(), "path:/".to_owned(), format!("read:{text}")],
-            Target::Write | Target::Tree => vec!["write:/".to_owned(), "path:/".to_owned(), format!("write:{text}")],
+            Target::Read | Target::ReadTree => {
+                vec!["read:/".to_owned(), "path:/".to_owned(), format!("read:{text}")]
+            }
+            Target::Write | Target::Tree => {
+                vec!["write:/".to_owned(), "path:/".to_owned(), format!("write:{text}")]
+            }
             Target::Key | Target::Keys => vec!["key:".to_owned(), format!("key:{text}")],
             Target::Program if text.is_empty() => vec!["program:*".to_owned()],
             Target::Program => vec!["program:*".to_owned(), format!("program:{text}")],
             Target::Agent => vec!["agent:*".to_owned()],
-            Target::Service(_) => vec!["host:*".to_owned(), "write:/".to_owned(), "key:".to_owned()],
+            Target::Service(_) => {
+                vec!["host:*".to_owned(), "write:/".to_owned(), "key:".to_owned()]
+            }
         });
     }
     // The tests know no host of a service.

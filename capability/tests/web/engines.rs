@@ -37,11 +37,15 @@ fn reason(outcome: &Outcome) -> (Code, String) {
 
 #[tokio::test]
 async fn each_kind_has_its_own_request_and_parser() {
-    let searx =
-        json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
+    let searx = json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
     let brave = json!({"web": {"results": [{"title": "A cat", "url": "https://a.example", "description": "It <strong>&amp;</strong> more"}]}});
     for (kind, body, line, header) in [
-        (EngineKind::Searxng, searx.to_string(), "GET /search?q=big+cats+%26&format=json HTTP/1.1", None),
+        (
+            EngineKind::Searxng,
+            searx.to_string(),
+            "GET /search?q=big+cats+%26&format=json HTTP/1.1",
+            None,
+        ),
         (
             EngineKind::Brave,
             brave.to_string(),
@@ -64,14 +68,20 @@ async fn each_kind_has_its_own_request_and_parser() {
         }
         let asked = server.asked.lock().unwrap()[0].clone();
         assert!(asked.starts_with(line), "{asked}");
-        assert_eq!(header.is_some_and(|header| asked.contains(&header)), kind == EngineKind::Brave, "{asked}");
+        assert_eq!(
+            header.is_some_and(|header| asked.contains(&header)),
+            kind == EngineKind::Brave,
+            "{asked}"
+        );
     }
 }
 
 #[tokio::test]
 async fn results_pages_are_parsed() {
-    let page =
-        |name: &str| std::fs::read(format!("{}/tests/web/results/{name}.html", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let page = |name: &str| {
+        std::fs::read(format!("{}/tests/web/results/{name}.html", env!("CARGO_MANIFEST_DIR")))
+            .unwrap()
+    };
     let duck = json!([
         {"title": "Cats & dogs", "url": "https://a.example/cats?x=1", "snippet": "They sleep all day."},
         {"title": "Plain link", "url": "https://b.example/", "snippet": "Second one."},
@@ -80,16 +90,21 @@ async fn results_pages_are_parsed() {
         {"title": "One", "url": "https://a.example/one", "snippet": "First snippet."},
         {"title": "Two", "url": "https://a.example/two", "snippet": "Second snippet."},
     ]);
-    for (name, expected) in
-        [("duck", Ok(duck)), ("generic", Ok(generic)), ("none", Ok(json!([]))), ("captcha", Err("a person asks"))]
-    {
+    for (name, expected) in [
+        ("duck", Ok(duck)),
+        ("generic", Ok(generic)),
+        ("none", Ok(json!([]))),
+        ("captcha", Err("a person asks")),
+    ] {
         // Links that count clicks lead to the engine itself.
         let body = String::from_utf8(page(name)).unwrap().replace("//duckduckgo.com", "");
         let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", body.as_bytes())]);
         let outcome = ask(engine(EngineKind::Page, &server), "cats").await;
         match expected {
             Ok(expected) => assert_eq!(Json::from(hits(&outcome)), expected, "{name}"),
-            Err(words) => assert!(reason(&outcome).1.contains(words), "{name}: {:?}", reason(&outcome)),
+            Err(words) => {
+                assert!(reason(&outcome).1.contains(words), "{name}: {:?}", reason(&outcome))
+            }
         }
     }
 }
@@ -100,11 +115,23 @@ async fn failures_are_told() {
     let moved = "location: https://elsewhere.example/\r\n";
     for (kind, status, headers, body, words) in [
         (EngineKind::Searxng, "200 OK", json, "{\"results\": [", "something that is not its JSON"),
-        (EngineKind::Searxng, "200 OK", "", "<html><title>Please log in</title>", "not its JSON: \"Please log in\""),
+        (
+            EngineKind::Searxng,
+            "200 OK",
+            "",
+            "<html><title>Please log in</title>",
+            "not its JSON: \"Please log in\"",
+        ),
         (EngineKind::Searxng, "200 OK", json, "", "not its JSON: nothing"),
         (EngineKind::Searxng, "200 OK", json, "{\"error\":\"no\"}", "answered with an error"),
         (EngineKind::Searxng, "403 Forbidden", "", "", "must allow the format `json`"),
-        (EngineKind::Brave, "429 Too Many", "retry-after: 7\r\n", "", "limits requests (status 429, retry after 7)"),
+        (
+            EngineKind::Brave,
+            "429 Too Many",
+            "retry-after: 7\r\n",
+            "",
+            "limits requests (status 429, retry after 7)",
+        ),
         (EngineKind::Brave, "401 No", "", "", "check the key"),
         (EngineKind::Brave, "500 Oops", "", "brave-secret-0123", "status 500"),
         (EngineKind::Brave, "200 OK", json, "brave-secret-0123", "not its JSON: \"***\""),
@@ -122,14 +149,19 @@ async fn failures_are_told() {
         assert_eq!(reason(&ask(engine(EngineKind::Searxng, &server), query).await).0, Code::EBOUND);
     }
     let none = ask(Err("no search engine is set up; set `search.engine`".to_owned()), "cats").await;
-    assert_eq!(reason(&none), (Code::EACCESS, "no search engine is set up; set `search.engine`".to_owned()));
+    assert_eq!(
+        reason(&none),
+        (Code::EACCESS, "no search engine is set up; set `search.engine`".to_owned())
+    );
 }
 
 #[tokio::test]
 async fn a_thousand_results_are_cut_to_eight_good_ones() {
     let bad = ["javascript:x()", "", "not a url", "file:///etc/passwd"];
     let results = (0..1_000).map(|n| {
-        let url = bad.get(n).map_or_else(|| format!("https://a.example/{}", n / 2), |bad| (*bad).to_owned());
+        let url = bad
+            .get(n)
+            .map_or_else(|| format!("https://a.example/{}", n / 2), |bad| (*bad).to_owned());
         json!({"title": "t".repeat(5_000), "url": url, "content": "word ".repeat(2_000)})
     });
     let body = json!({"results": results.collect::<Vec<_>>()}).to_string();
@@ -141,7 +173,12 @@ async fn a_thousand_results_are_cut_to_eight_good_ones() {
     let urls: Vec<&str> = found.iter().map(|hit| hit["url"].as_str().unwrap()).collect();
     assert_eq!(urls, (2..10).map(|n| format!("https://a.example/{n}")).collect::<Vec<_>>());
     let length = |key: &str| found[0][key].as_str().unwrap().chars().count();
-    assert!(length("title") <= 202 && length("snippet") <= 402, "{} {}", length("title"), length("snippet"));
+    assert!(
+        length("title") <= 202 && length("snippet") <= 402,
+        "{} {}",
+        length("title"),
+        length("snippet")
+    );
     // A larger answer than an engine may send.
     let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
     let (code, why) = reason(&ask(engine(EngineKind::Searxng, &server), "cats").await);
@@ -162,19 +199,26 @@ async fn invalid_settings_are_reported() {
     ] {
         let settings = EngineSettings { kind, url, key_variable: "KEY" };
         let why = Engine::new(&settings, &egress, |_| key.map(str::to_owned)).unwrap_err();
-        assert!(why.contains(words) && !why.contains("pass@") && !why.contains("two words"), "{why}");
+        assert!(
+            why.contains(words) && !why.contains("pass@") && !why.contains("two words"),
+            "{why}"
+        );
     }
     let shown = format!(
         "{:?}",
-        Engine::new(&EngineSettings { kind: EngineKind::Brave, url: None, key_variable: "K" }, &egress, |_| Some(
-            KEY.to_owned()
-        ))
+        Engine::new(
+            &EngineSettings { kind: EngineKind::Brave, url: None, key_variable: "K" },
+            &egress,
+            |_| Some(KEY.to_owned())
+        )
     );
     assert!(shown.contains("api.search.brave.com") && !shown.contains(KEY), "{shown}");
-    for (url, asked) in
-        [("http://s.example", "http://s.example/search"), ("http://s.example/x/search/", "http://s.example/x/search/")]
-    {
-        let settings = EngineSettings { kind: EngineKind::Searxng, url: Some(url), key_variable: "" };
+    for (url, asked) in [
+        ("http://s.example", "http://s.example/search"),
+        ("http://s.example/x/search/", "http://s.example/x/search/"),
+    ] {
+        let settings =
+            EngineSettings { kind: EngineKind::Searxng, url: Some(url), key_variable: "" };
         assert_eq!(Engine::new(&settings, &egress, |_| None).unwrap().url().as_str(), asked);
     }
 }

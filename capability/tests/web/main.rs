@@ -12,7 +12,8 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server that sends each connection its next answer, repeats the last one, and records the requests.
+/// A server that sends each connection its next answer, repeats the last one, and records the
+/// requests.
 pub(crate) struct Server {
     pub(crate) base: String,
     pub(crate) rule: String,
@@ -20,7 +21,10 @@ pub(crate) struct Server {
 }
 
 pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -36,7 +40,9 @@ pub(crate) fn serve(answers: Vec<Vec<u8>>) -> Server {
             let Ok(mut stream) = stream else { return };
             let mut request = Vec::new();
             let mut byte = [0; 1];
-            while !request.ends_with(b"\r\n\r\n") && matches!(std::io::Read::read(&mut stream, &mut byte), Ok(1)) {
+            while !request.ends_with(b"\r\n\r\n")
+                && matches!(std::io::Read::read(&mut stream, &mut byte), Ok(1))
+            {
                 request.push(byte[0]);
             }
             kept.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());

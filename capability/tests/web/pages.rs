@@ -39,12 +39,19 @@ async fn pages_become_readable_text() {
     let pages = wattle_cases::files("tests/web/pages", "html");
     assert!(pages.len() >= 14);
     for path in pages {
-        let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", &std::fs::read(&path).unwrap())]);
-        let outcome = fetch_granted(&grants(&[&server]), &format!("{}/docs/page.html", server.base), "0").await;
+        let server = serve(vec![answer(
+            "200 OK",
+            "content-type: text/html\r\n",
+            &std::fs::read(&path).unwrap(),
+        )]);
+        let outcome =
+            fetch_granted(&grants(&[&server]), &format!("{}/docs/page.html", server.base), "0")
+                .await;
         assert!(outcome.success(), "{path:?}: {:?}", outcome.failure);
         let found = outcome.texts()[0].replace(&server.base, "http://site");
         // The length depends on the port.
-        let found = format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
+        let found =
+            format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
         comparison.add(path.with_extension("md"), &found);
     }
     comparison.finish();
@@ -57,7 +64,12 @@ async fn a_long_text_is_returned_in_pieces() {
     let mut whole = String::new();
     let mut offset = 0;
     loop {
-        let outcome = fetch("content-type: text/plain; charset=utf-8\r\n", text.as_bytes(), &offset.to_string()).await;
+        let outcome = fetch(
+            "content-type: text/plain; charset=utf-8\r\n",
+            text.as_bytes(),
+            &offset.to_string(),
+        )
+        .await;
         let given = outcome.texts()[0].clone();
         let (piece, note) = given.rsplit_once("\n\n").unwrap();
         let end = (offset + 4_000).min(all);
@@ -70,7 +82,11 @@ async fn a_long_text_is_returned_in_pieces() {
         offset = end;
     }
     assert_eq!(whole.replace(' ', ""), text.replace(' ', ""));
-    failed(&fetch("", b"short", "5").await, Code::EBOUND, "offset 5 is out of range: the text has 5 characters");
+    failed(
+        &fetch("", b"short", "5").await,
+        Code::EBOUND,
+        "offset 5 is out of range: the text has 5 characters",
+    );
     failed(&fetch("", b"short", "-1").await, Code::EBOUND, "0 or more");
 }
 
@@ -86,8 +102,16 @@ async fn other_answers_are_returned_unchanged_or_reported() {
         ("content-type: text/html; charset=windows-1251\r\n", b"<p>\xcf\xf0\xe8", Ok("При")),
         ("content-type: text/html\r\n", b"<meta charset=iso-8859-1><p>caf\xe9", Ok("café")),
         ("content-type: application/octet-stream\r\n", b"just text", Ok("just text")),
-        ("content-type: application/octet-stream\r\n", b"\x00\x01", Err("is no text but data (2 bytes)")),
-        ("content-type: application/pdf\r\n", b"%PDF-1.7", Err("is no text but application/pdf (8 bytes)")),
+        (
+            "content-type: application/octet-stream\r\n",
+            b"\x00\x01",
+            Err("is no text but data (2 bytes)"),
+        ),
+        (
+            "content-type: application/pdf\r\n",
+            b"%PDF-1.7",
+            Err("is no text but application/pdf (8 bytes)"),
+        ),
         ("", b"%PDF-1.7", Err("application/pdf")),
         ("content-type: image/png\r\n", b"\x89PNG", Err("image/png")),
         ("content-type: text/html\r\n", b"", Ok("")),
@@ -112,7 +136,11 @@ async fn texts_are_decoded_as_declared() {
         (b"caf\xe9", "iso-8859-1", "café"),
         (b"\xef\xbb\xbfcaf\xc3\xa9", "iso-8859-1", "café"),
         (b"<meta charset=windows-1251>\xcf\xf0\xe8", "", "<meta charset=windows-1251>При"),
-        (b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e", "", "<?xml version='1.0' encoding='Shift_JIS'?>テ"),
+        (
+            b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e",
+            "",
+            "<?xml version='1.0' encoding='Shift_JIS'?>テ",
+        ),
         (b"<meta charset=utf-16>\xc3\xa9", "", "<meta charset=utf-16>é"),
         (b"<p>charset=koi8-r \xc3\xa9", "", "<p>charset=koi8-r é"),
         (b"\xc3\xa9", "no-such", "é"),
@@ -121,7 +149,11 @@ async fn texts_are_decoded_as_declared() {
         let headers = format!("content-type: text/plain; charset={said}\r\n");
         let outcome = fetch(&headers, bytes, "0").await;
         assert!(outcome.success(), "{said} {:?}", outcome.failure);
-        assert_eq!(outcome.texts()[0].rsplit_once("\n\n[characters").unwrap().0, expected, "{said}");
+        assert_eq!(
+            outcome.texts()[0].rsplit_once("\n\n[characters").unwrap().0,
+            expected,
+            "{said}"
+        );
     }
 }
 
@@ -134,12 +166,15 @@ async fn hostile_pages_are_converted_within_limits() {
     let nested = format!("{}deep", "<table><tr><td>".repeat(20_000));
     let scripts = "<script>".repeat(100_000);
     let siblings = "<p>a paragraph of words, with a comma".repeat(30_000);
-    let [long, broken] = ["<a href=x>link</a> ".repeat(30_000), "<a><table><b><td></a><i></b>".repeat(4_000)];
+    let [long, broken] =
+        ["<a href=x>link</a> ".repeat(30_000), "<a><table><b><td></a><i></b>".repeat(4_000)];
     let entities = format!("<p>{}</p>", "&CounterClockwiseContourIntegral;".repeat(100_000));
     let attribute = format!("<p id='{}'>after", "x".repeat(5_000_000));
-    let attributes = format!("<p {}>after", (0..100_000).map(|n| format!("a{n} ")).collect::<String>());
+    let attributes =
+        format!("<p {}>after", (0..100_000).map(|n| format!("a{n} ")).collect::<String>());
     let links = "<a>x".repeat(1_200_000);
-    let (comments, dashes) = ("<!-- ".repeat(500_000) + "x", format!("<!--{}", "-".repeat(3_000_000)));
+    let (comments, dashes) =
+        ("<!-- ".repeat(500_000) + "x", format!("<!--{}", "-".repeat(3_000_000)));
     for (what, page, expected) in [
         ("long", long, "link"),
         ("broken", broken, ""),
@@ -177,7 +212,9 @@ async fn omissions_from_a_page_are_reported() {
     let outcome = fetch("content-type: text/plain\r\n", large.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
     assert!(
-        text.ends_with("[characters 0–4000 of 5242879; continue at offset 4000; of the page's first 5 MiB]"),
+        text.ends_with(
+            "[characters 0–4000 of 5242879; continue at offset 4000; of the page's first 5 MiB]"
+        ),
         "{}",
         &text[text.len() - 200..]
     );
@@ -188,36 +225,54 @@ async fn a_page_is_converted_on_the_account_of_its_run() {
     let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p>text")]);
     let process = Account::of_process(usize::MAX);
     for (limits, code, words) in [
-        (AccountLimits { memory: 16 << 20, ..AccountLimits::default() }, Code::ENOMEM, "`limits.memory_mb`"),
-        (AccountLimits { received: 3, ..AccountLimits::default() }, Code::EBUDGET, "`limits.received_mb`"),
+        (
+            AccountLimits { memory: 16 << 20, ..AccountLimits::default() },
+            Code::ENOMEM,
+            "`limits.memory_mb`",
+        ),
+        (
+            AccountLimits { received: 3, ..AccountLimits::default() },
+            Code::EBUDGET,
+            "`limits.received_mb`",
+        ),
     ] {
         let grants = grants(&[&server]).charged_to(process.open_run(limits));
         failed(&fetch_granted(&grants, &server.base, "0").await, code, words);
     }
     let run = process.open_run(AccountLimits::default());
-    let outcome = fetch_granted(&grants(&[&server]).charged_to(run.clone()), &server.base, "0").await;
+    let outcome =
+        fetch_granted(&grants(&[&server]).charged_to(run.clone()), &server.base, "0").await;
     assert!(outcome.success(), "{:?}", outcome.failure);
     assert!(run.received() == 7 && run.held() == 0 && !run.cpu().is_zero(), "{run:?}");
 }
 
 #[tokio::test]
 async fn refusals_and_errors_are_reported() {
-    let server =
-        serve(vec![answer("404 Not Found", "content-type: text/html\r\n", b"<title>Oh</title><p>No <b>such</b> page")]);
+    let server = serve(vec![answer(
+        "404 Not Found",
+        "content-type: text/html\r\n",
+        b"<title>Oh</title><p>No <b>such</b> page",
+    )]);
     let outcome = fetch_granted(&grants(&[&server]), &server.base, "0").await;
     failed(&outcome, Code::EREMOTE, "answered with status 404: # Oh\n\nNo **such** page");
     failed(&fetch_granted(&grants(&[]), &server.base, "0").await, Code::EACCESS, "loopback");
     failed(&fetch_granted(&grants(&[]), "no url", "0").await, Code::EPARSE, "");
 
     // Each hop of a redirect is checked by the run's policy; links are relative to the final URL.
-    let other = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p><a href=b>link</a>")]);
+    let other =
+        serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p><a href=b>link</a>")]);
     let to = format!("location: {}/in/page\r\n", other.base);
     let first = serve(vec![answer("302 Found", &to, b"")]);
     let open = grants(&[&first, &other]);
     let outcome = fetch_granted(&open, &first.base, "0").await;
-    assert!(outcome.texts()[0].contains(&format!("[link]({}/in/b)", other.base)), "{:?}", outcome.texts());
+    assert!(
+        outcome.texts()[0].contains(&format!("[link]({}/in/b)", other.base)),
+        "{:?}",
+        outcome.texts()
+    );
     let deny = vec![format!("host:{}", other.rule).parse().unwrap()];
-    let guarded = open.guarded(Arc::new(Preflight::new(Rules::new(Vec::new(), Vec::new(), deny), None)));
+    let guarded =
+        open.guarded(Arc::new(Preflight::new(Rules::new(Vec::new(), Vec::new(), deny), None)));
     let outcome = fetch_granted(&guarded, &first.base, "0").await;
     failed(&outcome, Code::EACCESS, "the policy denies it");
 }

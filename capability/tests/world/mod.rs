@@ -49,24 +49,28 @@ impl World {
     pub(crate) fn grants(&self) -> Arc<Grants> {
         let pure = wattle_capability::pure_grants();
         Arc::new(
-            pure.with(Kv { session: Arc::new(InMemory::default()), tenant: Arc::new(InMemory::default()) })
-                .with(Http::new(Arc::new(Web)))
-                .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
-                .with(Fs(Arc::clone(&self.files)))
-                .with(Search::new(None, None))
-                .with(web::Web::new(
-                    Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
-                ))
-                .allow("vfs")
-                .allow("workbook")
-                .with(Sh(Arc::new(Toy)))
-                .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
-                .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
-                .with(Help(Arc::new(Tables)))
-                .with(Git(Arc::new(Pushed)))
-                .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
-                .with(Image::new(Some(Arc::new(OnePicture))))
-                .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
+            pure.with(Kv {
+                session: Arc::new(InMemory::default()),
+                tenant: Arc::new(InMemory::default()),
+            })
+            .with(Http::new(Arc::new(Web)))
+            .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
+            .with(Fs(Arc::clone(&self.files)))
+            .with(Search::new(None, None))
+            .with(web::Web::new(
+                Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/")
+                    .map(Arc::new),
+            ))
+            .allow("vfs")
+            .allow("workbook")
+            .with(Sh(Arc::new(Toy)))
+            .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
+            .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
+            .with(Help(Arc::new(Tables)))
+            .with(Git(Arc::new(Pushed)))
+            .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
+            .with(Image::new(Some(Arc::new(OnePicture))))
+            .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
 
@@ -74,10 +78,18 @@ impl World {
         self.run_granted(text, args, &self.grants()).await
     }
 
-    pub(crate) async fn run_granted(&self, text: &str, args: &[&str], grants: &Arc<Grants>) -> Result<Outcome, String> {
+    pub(crate) async fn run_granted(
+        &self,
+        text: &str,
+        args: &[&str],
+        grants: &Arc<Grants>,
+    ) -> Result<Outcome, String> {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
-        self.runtime.run_within(&program, grants, args, Duration::from_secs(60)).await.map_err(|e| e.to_string())
+        self.runtime
+            .run_within(&program, grants, args, Duration::from_secs(60))
+            .await
+            .map_err(|e| e.to_string())
     }
 }
 
@@ -108,16 +120,24 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that answers 200 with the path; `/status/N` has that status, and `/hang` gets no answer.
+/// A backend that answers 200 with the path; `/status/N` has that status, and `/hang` gets no
+/// answer.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
-    fn send(&self, outgoing: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
+    fn send(
+        &self,
+        outgoing: Outgoing,
+    ) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         Box::pin(async move {
             let request = outgoing.request();
             let answer = |status: u16, body: Vec<u8>| {
                 let status = StatusCode::from_u16(status).unwrap();
-                Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body: body.into() }))
+                Ok(outgoing.answer(http::Response {
+                    status,
+                    headers: HeaderMap::new(),
+                    body: body.into(),
+                }))
             };
             let path = request.url.splitn(4, '/').nth(3).unwrap_or_default().to_owned();
             if path == "hang" {
@@ -142,7 +162,8 @@ impl http::Backend for Web {
                 return answer(200, body);
             }
             let status = path.strip_prefix("status/").map_or(200, |s| s.parse().unwrap());
-            let body = format!("{} {path} {}", request.method, String::from_utf8_lossy(&request.body));
+            let body =
+                format!("{} {path} {}", request.method, String::from_utf8_lossy(&request.body));
             answer(status, body.into_bytes())
         })
     }
@@ -158,14 +179,17 @@ const SHELF: &[(&str, &str)] = &[
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
         "fetch",
-        "(local $e i32) (local $b i32) (argv 0 $u) (call $http.get (local.get $u)) (local.set $e) (local.set $b) (check $e) (resv $b) (i32.const 0)",
+        "(local $e i32) (local $b i32) (argv 0 $u) (call $http.get (local.get $u)) (local.set $e) \
+         (local.set $b) (check $e) (resv $b) (i32.const 0)",
     ),
     ("hang", "(call $sys.sleep (i32.const 60000)) (i32.const 0)"),
     ("spin", "(loop $l (br $l)) (i32.const 0)"),
     ("count", "(call $kv.incr \"count\" (i32.const 1)) (drop) (drop) (i32.const 0)"),
     (
         "deeper",
-        "(local $e i32) (local $a i32) (local.set $a (call $arr.new)) (argv 0 $n) (drop (call $arr.push (local.get $a) (local.get $n))) (call $par.map \"deeper\" (local.get $a)) (local.set $e) (local.set $a) (local.get $e)",
+        "(local $e i32) (local $a i32) (local.set $a (call $arr.new)) (argv 0 $n) (drop (call \
+         $arr.push (local.get $a) (local.get $n))) (call $par.map \"deeper\" (local.get $a)) \
+         (local.set $e) (local.set $a) (local.get $e)",
     ),
 ];
 
@@ -177,21 +201,33 @@ impl Shelf {
                 .iter()
                 .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(program))
                 .map(|(_, text)| (*text).to_owned())
-                .ok_or_else(|| Failure::new(Code::ENOENT, format!("there is no program `{program}`"))),
+                .ok_or_else(|| {
+                    Failure::new(Code::ENOENT, format!("there is no program `{program}`"))
+                }),
         }
     }
 }
 
 impl Programs for Shelf {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
+    fn run(
+        &self,
+        work: Work,
+        args: Vec<String>,
+        grants: Arc<Grants>,
+        place: Nested,
+    ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
-            self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
-                RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
-                RunError::Refused(why) => Failure::new(Code::EACCESS, why),
-                RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
-                RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
+            self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| {
+                match error {
+                    RunError::Denied(missing) => {
+                        Failure::new(Code::EACCESS, format!("not granted: {missing:?}"))
+                    }
+                    RunError::Refused(why) => Failure::new(Code::EACCESS, why),
+                    RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
+                    RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
+                }
             })
         })
     }
@@ -210,8 +246,10 @@ impl Programs for Shelf {
 
 impl CatalogIndex for Shelf {
     fn list(&self) -> Vec<ProgramSummary> {
-        let summary =
-            |(name, about): &(&str, &str)| ProgramSummary { name: (*name).to_owned(), about: (*about).to_owned() };
+        let summary = |(name, about): &(&str, &str)| ProgramSummary {
+            name: (*name).to_owned(),
+            about: (*about).to_owned(),
+        };
         SHELF.iter().map(summary).collect()
     }
 
@@ -238,13 +276,20 @@ impl Shell for Toy {
     ) -> PortFuture<'_, Captured> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
-            let failed =
-                |status, stderr: String| Captured { stderr: stderr.into_bytes(), status, ..Captured::default() };
+            let failed = |status, stderr: String| Captured {
+                stderr: stderr.into_bytes(),
+                status,
+                ..Captured::default()
+            };
             Ok(match words.as_slice() {
-                ["tr", "a-z", "A-Z"] => Captured { stdout: stdin.to_ascii_uppercase(), ..Captured::default() },
+                ["tr", "a-z", "A-Z"] => {
+                    Captured { stdout: stdin.to_ascii_uppercase(), ..Captured::default() }
+                }
                 ["cat", path] => match files.read(path) {
                     Ok(bytes) => Captured { stdout: bytes.into(), ..Captured::default() },
-                    Err(error) if error.is_not_found() => failed(1, format!("cat: {path}: no such file\n")),
+                    Err(error) if error.is_not_found() => {
+                        failed(1, format!("cat: {path}: no such file\n"))
+                    }
                     Err(error) => failed(1, format!("cat: {error}\n")),
                 },
                 ["put", path, word] => match files.write(path, word.as_bytes()) {
@@ -276,7 +321,8 @@ pub(crate) struct Echo;
 impl Inference for Echo {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         let Question { instruction, text, .. } = question;
-        let text = if instruction.contains("JSON") { text } else { format!("{instruction} {text}") };
+        let text =
+            if instruction.contains("JSON") { text } else { format!("{instruction} {text}") };
         Box::pin(async { Ok(Reply { text, tokens: 10 }) })
     }
 

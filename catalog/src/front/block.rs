@@ -17,15 +17,15 @@ pub(super) struct Block {
     pub(super) end: usize,
 }
 
-/// Returns the TOML of a line of front matter. Returns `None` for any other line, such as a comment of
-/// four semicolons.
+/// Returns the TOML of a line of front matter. Returns `None` for any other line, such as a comment
+/// of four semicolons.
 fn front_line(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// Extracts the front matter from a file: the lines that start with `;;;`, up to the first line that is
-/// neither a comment nor empty.
+/// Extracts the front matter from a file: the lines that start with `;;;`, up to the first line
+/// that is neither a comment nor empty.
 pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     let mut block = Block { toml: String::new(), starts: Vec::new(), first: 0, end: 0 };
     let mut at = 0;
@@ -46,13 +46,15 @@ pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     if block.first > 0 {
         return Ok(block);
     }
-    let is_setting = |line: &str| front_line(line).is_some_and(|rest| rest.contains('=') || rest.starts_with('['));
+    let is_setting = |line: &str| {
+        front_line(line).is_some_and(|rest| rest.contains('=') || rest.starts_with('['))
+    };
     let later = text.lines().position(is_setting).map(|index| index + 1);
     Err((1, Fault::NoFrontMatter { later }))
 }
 
-/// Splits the start of a file into the comments above its front matter and the front matter as TOML.
-/// Comments between the lines of front matter become TOML comments.
+/// Splits the start of a file into the comments above its front matter and the front matter as
+/// TOML. Comments between the lines of front matter become TOML comments.
 pub(super) fn notes(front: &str) -> (String, String) {
     let (mut above, mut toml) = (String::new(), String::new());
     for line in front.lines() {
@@ -88,10 +90,15 @@ impl Block {
             Fault::UnknownHint { hint, known }
         } else if let Some(key) = message.strip_prefix("missing field ") {
             Fault::MissingKey(key.trim_matches('`').to_owned())
-        } else if let Some(value) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: ")) {
+        } else if let Some(value) =
+            message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))
+        {
             Fault::Value(describe_value(value))
         } else {
-            Fault::Toml(truncate(&message.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTED).into_owned())
+            Fault::Toml(
+                truncate(&message.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTED)
+                    .into_owned(),
+            )
         };
         (line, fault)
     }
@@ -116,8 +123,12 @@ fn describe_value(message: &str) -> String {
 /// Maximum length of a text that an error quotes, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b` ``.
+/// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b`
+/// ``.
 fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
-    Some((truncate(word, MAX_QUOTED).into_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
+    Some((
+        truncate(word, MAX_QUOTED).into_owned(),
+        rest.split('`').skip(1).step_by(2).map(str::to_owned).collect(),
+    ))
 }

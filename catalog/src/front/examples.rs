@@ -36,7 +36,8 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
             return Err((line, Fault::ExamplePath(path.clone())));
         }
     }
-    let expects_nothing = raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
+    let expects_nothing =
+        raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
     let results = match (raw.results, raw.contains) {
         (Some(_), Some(_)) => return Err((line, Fault::ResultsAndContains)),
         (None, None) if expects_nothing => return Err((line, Fault::ExpectsNothing)),
@@ -52,10 +53,13 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
         }
     };
     let now = match raw.now {
-        Some(now) if now.get_ref().offset.is_none() => return Err((block.line_of(&now), Fault::ExampleNow)),
+        Some(now) if now.get_ref().offset.is_none() => {
+            return Err((block.line_of(&now), Fault::ExampleNow));
+        }
         now => now.map(|now| now.into_inner().to_string()),
     };
-    let http = raw.http.into_iter().map(|answer| http_answer(answer, block)).collect::<Result<_, _>>()?;
+    let http =
+        raw.http.into_iter().map(|answer| http_answer(answer, block)).collect::<Result<_, _>>()?;
     Ok(Example {
         line,
         args: raw.args.iter().map(ToString::to_string).collect(),
@@ -92,10 +96,15 @@ fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, LineFault> {
     }
     let method = match raw.method {
         None => "GET".to_owned(),
-        Some(method) if !method.get_ref().is_empty() && method.get_ref().bytes().all(|b| b.is_ascii_alphabetic()) => {
+        Some(method)
+            if !method.get_ref().is_empty()
+                && method.get_ref().bytes().all(|b| b.is_ascii_alphabetic()) =>
+        {
             method.get_ref().to_ascii_uppercase()
         }
-        Some(method) => return Err((block.line_of(&method), Fault::ExampleMethod(method.into_inner()))),
+        Some(method) => {
+            return Err((block.line_of(&method), Fault::ExampleMethod(method.into_inner())));
+        }
     };
     let status = match raw.status {
         None => 200,
@@ -104,5 +113,11 @@ fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, LineFault> {
             _ => return Err((block.line_of(&status), Fault::ExampleStatus(status.into_inner()))),
         },
     };
-    Ok(HttpAnswer { url: raw.url.into_inner(), method, status, headers: raw.headers, body: raw.body })
+    Ok(HttpAnswer {
+        url: raw.url.into_inner(),
+        method,
+        status,
+        headers: raw.headers,
+        body: raw.body,
+    })
 }

@@ -224,7 +224,8 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Every option that is a setting: those of `run`, `repl`, `config show`, and of `wattle` itself.
+    /// Every option that is a setting: those of `run`, `repl`, `config show`, and of `wattle`
+    /// itself.
     Flags {
         model: ModelFlags,
         endpoint: EndpointFlags,
@@ -263,7 +264,8 @@ settings! {
         folders: FolderFlags,
     }
 
-    /// The settings of `serve`. Its runs write nothing to the workdir, and each request names its session.
+    /// The settings of `serve`. Its runs write nothing to the workdir, and each request names its
+    /// session.
     ServeFlags {
         model: ModelFlags,
         endpoint: EndpointFlags,

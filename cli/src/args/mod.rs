@@ -19,9 +19,9 @@ pub(crate) use records::{LedgerCommand, SessionCommand, TraceArgs, TraceCommand,
 pub(crate) use run::{EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs};
 
 /// The text below the help of `wattle`.
-const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n\
-                     `wattle config show --origin` prints each value and its source.\n\
-                     Try it without a key: wattle demo";
+const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`.\n`wattle \
+                     config show --origin` prints each value and its source.\nTry it without a \
+                     key: wattle demo";
 
 /// An agent runtime whose steps are small programs in a sandbox
 #[derive(Debug, Parser)]
@@ -48,21 +48,28 @@ impl Cli {
         let mut top = Cli::command();
         let matches = top.try_get_matches_from_mut(words)?;
         let (name, mut command, inner) = leaf(&top, &matches);
-        let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let given = |arg: &&Arg| {
+            matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+        };
         let uses = |arg: &Arg| command.get_arguments().any(|own| own.get_long() == arg.get_long());
         if let Some(arg) = top.get_arguments().filter(given).find(|arg| !uses(arg)) {
             let long = arg.get_long().unwrap_or_default();
             let message = format!("`{name}` does not use the option `--{long}`");
             return Err(command.error(ErrorKind::UnknownArgument, message));
         }
-        let verbose = |matches: &ArgMatches| matches.try_get_one("verbose").is_ok_and(|value| value == Some(&true));
+        let verbose = |matches: &ArgMatches| {
+            matches.try_get_one("verbose").is_ok_and(|value| value == Some(&true))
+        };
         let cli = Cli::from_arg_matches(&matches)?;
         Ok(Cli { verbose: verbose(&matches) || verbose(inner), ..cli })
     }
 }
 
 /// Returns the innermost command of a command line, with its full name and its matches.
-fn leaf<'a>(top: &clap::Command, matches: &'a ArgMatches) -> (String, clap::Command, &'a ArgMatches) {
+fn leaf<'a>(
+    top: &clap::Command,
+    matches: &'a ArgMatches,
+) -> (String, clap::Command, &'a ArgMatches) {
     let (mut name, mut command, mut matches) = (top.get_name().to_owned(), top, matches);
     while let Some((word, inner)) = matches.subcommand()
         && let Some(found) = command.find_subcommand(word)

@@ -68,8 +68,9 @@ pub(crate) struct ReplArgs {
 }
 
 /// The text below the help of `serve`.
-const AFTER_SERVE: &str = "The variable `WATTLE_TOKEN` sets the token, and `WATTLE_AGENT_EXEC=1` lets requests ask for \
-                           trusted runs.\nRuns write nothing to the workdir, and each request names its session.";
+const AFTER_SERVE: &str = "The variable `WATTLE_TOKEN` sets the token, and `WATTLE_AGENT_EXEC=1` \
+                           lets requests ask for trusted runs.\nRuns write nothing to the \
+                           workdir, and each request names its session.";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]

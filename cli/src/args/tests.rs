@@ -38,7 +38,11 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("session import", "as json", &[STORE]),
     ("session release", "", &[STORE]),
     ("session rm", "", &[STORE]),
-    ("eval", "model baseline repeat jobs filter out fresh recorded record json", &[ENDPOINT, "verbose catalog"]),
+    (
+        "eval",
+        "model baseline repeat jobs filter out fresh recorded record json",
+        &[ENDPOINT, "verbose catalog"],
+    ),
     ("trace show", "run json", &[]),
     ("trace query", "", &[]),
     ("trace digest", "json", &[]),
@@ -59,12 +63,48 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("completions", "", &[]),
 ];
 
-const RESUME: &[&str] =
-    &[MODEL, ENDPOINT, "record", LIMITS, AI, SEARCH, WRITE, "allow-host", POLICY, STORE, PROCESS, "catalog"];
-const ALL: &[&str] =
-    &[MODEL, ENDPOINT, "record", LIMITS, AI, SEARCH, WRITE, "allow-host", POLICY, "session", STORE, PROCESS, "catalog"];
-const SERVE: &[&str] =
-    &[MODEL, ENDPOINT, "record", LIMITS, AI, SEARCH, "allow-host", POLICY, STORE, PROCESS, "catalog"];
+const RESUME: &[&str] = &[
+    MODEL,
+    ENDPOINT,
+    "record",
+    LIMITS,
+    AI,
+    SEARCH,
+    WRITE,
+    "allow-host",
+    POLICY,
+    STORE,
+    PROCESS,
+    "catalog",
+];
+const ALL: &[&str] = &[
+    MODEL,
+    ENDPOINT,
+    "record",
+    LIMITS,
+    AI,
+    SEARCH,
+    WRITE,
+    "allow-host",
+    POLICY,
+    "session",
+    STORE,
+    PROCESS,
+    "catalog",
+];
+const SERVE: &[&str] = &[
+    MODEL,
+    ENDPOINT,
+    "record",
+    LIMITS,
+    AI,
+    SEARCH,
+    "allow-host",
+    POLICY,
+    STORE,
+    PROCESS,
+    "catalog",
+];
 const EXEC: &[&str] = &[
     MODEL,
     ENDPOINT,
@@ -133,27 +173,35 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
         let error = parse(line).err().map(|error| error.kind());
         assert_eq!(error, Some(ErrorKind::UnknownArgument), "{line}");
     }
-    for line in
-        ["wattle --model m", "wattle --model m run x", "wattle --model m eval tasks", "wattle --store s vars list"]
-    {
+    for line in [
+        "wattle --model m",
+        "wattle --model m run x",
+        "wattle --model m eval tasks",
+        "wattle --store s vars list",
+    ] {
         assert!(parse(line).is_ok(), "{line}");
     }
-    for (line, verbose) in [("wattle -v exec a", true), ("wattle exec -v a", true), ("wattle exec a", false)] {
+    for (line, verbose) in
+        [("wattle -v exec a", true), ("wattle exec -v a", true), ("wattle exec a", false)]
+    {
         assert_eq!(parse(line).unwrap().verbose, verbose, "{line}");
     }
 }
 
 /// The first words of the help of commands and options.
-const VERBS: &str = "Accept Act Allow Answer Apply Approve Ask Attempt Call Check Choose Compare Confine Continue Copy \
-                     Deny Discard Encrypt Evaluate Find Fork Format Import Keep Limit List Listen Load Open Park Play \
-                     Print Read Record Release Remove Replay Resume Retry Run Search Select Send Serve Set Show Skip \
-                     Start Stop Summarize Trust Use Verify Work Write";
+const VERBS: &str = "Accept Act Allow Answer Apply Approve Ask Attempt Call Check Choose Compare \
+                     Confine Continue Copy Deny Discard Encrypt Evaluate Find Fork Format Import \
+                     Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
+                     Replay Resume Retry Run Search Select Send Serve Set Show Skip Start Stop \
+                     Summarize Trust Use Verify Work Write";
 
 #[test]
 fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {
     let mut commands = all_leaves();
     commands.push(("wattle".to_owned(), Cli::command()));
-    commands.extend(Cli::command().get_subcommands().map(|group| (group.get_name().to_owned(), group.clone())));
+    commands.extend(
+        Cli::command().get_subcommands().map(|group| (group.get_name().to_owned(), group.clone())),
+    );
     let short = |name: &str, text: &str| {
         assert!(!text.is_empty() && text.chars().count() <= 70, "{name}: {text}");
         assert!(!text.ends_with('.'), "{name}: {text}");
@@ -169,7 +217,10 @@ fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {
             imperative(&name, &about);
         }
         for arg in command.get_arguments() {
-            let (name, help) = (format!("{name} {}", arg.get_id()), arg.get_help().unwrap_or_default().to_string());
+            let (name, help) = (
+                format!("{name} {}", arg.get_id()),
+                arg.get_help().unwrap_or_default().to_string(),
+            );
             short(&name, &help);
             if !arg.is_positional() {
                 imperative(&name, &help);

@@ -1,7 +1,9 @@
 //! `wattle check --authority`: what a program can touch, in words and as JSON.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::rt::{Argument, Names, Part, Position, Program, Reach, Runtime, Service, Target, Text, Touch, Use};
+use wattle_agent::rt::{
+    Argument, Names, Part, Position, Program, Reach, Runtime, Service, Target, Text, Touch, Use,
+};
 
 use crate::output::{DIM, NAME, paint, visible};
 
@@ -26,7 +28,8 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
         };
         for what in touched(one) {
             let capability = format!("{:width$}", one.function.module);
-            let line = format!("{}  {} {}", paint(NAME, &capability), visible(&what), paint(DIM, &place));
+            let line =
+                format!("{}  {} {}", paint(NAME, &capability), visible(&what), paint(DIM, &place));
             if !lines.contains(&line) {
                 lines.push(line);
             }
@@ -37,7 +40,9 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
 
 /// Describes one call: one line for each name that it may touch.
 fn touched(one: &Use) -> Vec<String> {
-    let named = |name: &str| one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name);
+    let named = |name: &str| {
+        one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name)
+    };
     let method = match named("method") {
         Some((_, method @ Argument::OneOf(_))) => format!(" {method}"),
         _ => String::new(),
@@ -52,8 +57,12 @@ fn touched(one: &Use) -> Vec<String> {
             Reach::Named(_, Argument::OneOf(texts)) => {
                 texts.iter().map(|text| format!("{does} {}", quoted(text))).collect()
             }
-            Reach::Any(targets) => targets.iter().map(|target| format!("{does} any {}", noun(*target))).collect(),
-            Reach::Always(Touch { target, text: "" }) => vec![format!("{does} the {}", noun(target))],
+            Reach::Any(targets) => {
+                targets.iter().map(|target| format!("{does} any {}", noun(*target))).collect()
+            }
+            Reach::Always(Touch { target, text: "" }) => {
+                vec![format!("{does} the {}", noun(target))]
+            }
             Reach::Always(Touch { text: "/", .. }) => vec![format!("{does} every path")],
             Reach::Always(Touch { text, .. }) => vec![format!("{does} {text}")],
         })
@@ -63,7 +72,8 @@ fn touched(one: &Use) -> Vec<String> {
 /// Quotes a text that could be mistaken for another part of its line.
 fn quoted(text: &Text) -> String {
     let shown = text.to_string();
-    let plain = !shown.is_empty() && !shown.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"');
+    let plain = !shown.is_empty()
+        && !shown.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"');
     let partly = text.parts().iter().any(|part| !matches!(part, Part::Literal(_)));
     if plain || partly { shown.replace('\n', "\\n") } else { format!("{shown:?}") }
 }
@@ -93,7 +103,9 @@ pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
                 (Names::Itself(_), Argument::OneOf(texts)) => texts.iter().map(value).collect(),
                 _ => Json::Null,
             };
-            targets(param.names).into_iter().map(move |target| target_json(Some(param.name), target, values.clone()))
+            targets(param.names)
+                .into_iter()
+                .map(move |target| target_json(Some(param.name), target, values.clone()))
         });
         let touched = one.function.touches.iter().map(|touch| match touch.text {
             "" => target_json(None, touch.target, Json::Null),

@@ -43,7 +43,9 @@ impl Finding {
         };
         match self {
             Finding::Program(diagnostic) => diagnostic.to_json(),
-            Finding::FrontMatter(problem) => plain("front-matter", problem.line(), &problem.message(), problem.hint()),
+            Finding::FrontMatter(problem) => {
+                plain("front-matter", problem.line(), &problem.message(), problem.hint())
+            }
             Finding::Unreadable(why) => plain("unreadable", None, why, None),
         }
     }
@@ -51,7 +53,9 @@ impl Finding {
     /// Renders the finding for stderr.
     fn shown(&self, file: &str, source: &str) -> String {
         match self {
-            Finding::Program(found) => format!("{}: {}", visible(file), diagnostic(found, source).trim_end()),
+            Finding::Program(found) => {
+                format!("{}: {}", visible(file), diagnostic(found, source).trim_end())
+            }
             Finding::FrontMatter(problem) => visible(&format!("error[front-matter]: {problem}")),
             Finding::Unreadable(why) => visible(&format!("error[unreadable]: {why}")),
         }
@@ -77,7 +81,8 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
     };
     let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
-    let runtime = Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
+    let runtime =
+        Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();
@@ -85,7 +90,8 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
             Some(entry) => Ok(entry.source().to_string()),
             None => input::text(path),
         };
-        let Checked { source, fixed, findings, program } = checked(&runtime, path, text, args.fix).await;
+        let Checked { source, fixed, findings, program } =
+            checked(&runtime, path, text, args.fix).await;
         let is_stdin = path == Path::new("-");
         let ok = !findings.iter().any(Finding::is_error);
         sound &= ok;
@@ -119,7 +125,10 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
         }
         findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
         if let Some(program) = program.as_ref().filter(|_| args.authority) {
-            let lines = authority::shown(&runtime, program).await.into_iter().map(|line| format!("  {line}\n"));
+            let lines = authority::shown(&runtime, program)
+                .await
+                .into_iter()
+                .map(|line| format!("  {line}\n"));
             output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
         }
         match findings.iter().filter(|finding| finding.is_fixable()).count() {
@@ -127,7 +136,10 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
             _ if ok => output::note(&format!("{}: {}", visible(&file), paint(GOOD, "ok"))),
             0 => {}
             _ if args.fix => {}
-            count => output::note(&format!("{}: {count} can be fixed with `wattle check --fix`", visible(&file))),
+            count => output::note(&format!(
+                "{}: {count} can be fixed with `wattle check --fix`",
+                visible(&file)
+            )),
         }
     }
     if args.json {
@@ -137,7 +149,12 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
 }
 
 /// Checks a file. If `fix` is true, applies the safe fixes to it first.
-async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fix: bool) -> Checked {
+async fn checked(
+    runtime: &Runtime,
+    path: &Path,
+    text: Result<String, Fault>,
+    fix: bool,
+) -> Checked {
     let unreadable = |why: String| Checked {
         source: String::new(),
         fixed: Vec::new(),
@@ -176,7 +193,8 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>, Option<Program>) {
-    let entry = Entry::has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
+    let entry = Entry::has_front_matter(source)
+        .then(|| Entry::parse(source, Origin::File(path.to_owned())));
     let prepared = runtime.prepare(source).await;
     let mut findings = Vec::new();
     match (entry, &prepared) {
@@ -200,5 +218,8 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
 
 /// Returns true if the argument can be the name of a program and is not a file.
 fn is_name(path: &Path) -> bool {
-    path != Path::new("-") && path.extension().is_none() && path.components().count() == 1 && !path.is_file()
+    path != Path::new("-")
+        && path.extension().is_none()
+        && path.components().count() == 1
+        && !path.is_file()
 }

@@ -39,7 +39,9 @@ fn lines(rows: &[Row], origin: bool) -> String {
 
 fn document(rows: &[Row], origin: bool) -> Json {
     let value = |row: &Row| match origin {
-        true => json!({"value": row.value, "origin": row.origin.layer(), "source": row.origin.to_string()}),
+        true => {
+            json!({"value": row.value, "origin": row.origin.layer(), "source": row.origin.to_string()})
+        }
         false => row.value.clone(),
     };
     Json::Object(rows.iter().map(|row| (row.name.to_owned(), value(row))).collect::<Map<_, _>>())

@@ -64,7 +64,9 @@ async fn examined(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit
 fn to_json(name: &str, found: &Found) -> Json {
     match found {
         Ok(what) => json!({"name": name, "ok": true, "found": what, "mend": null}),
-        Err(Wrong { what, mend }) => json!({"name": name, "ok": false, "found": what, "mend": mend}),
+        Err(Wrong { what, mend }) => {
+            json!({"name": name, "ok": false, "found": what, "mend": mend})
+        }
     }
 }
 
@@ -82,12 +84,16 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
 
 /// Checks that a program compiles, runs and returns the expected result.
 async fn engine(setup: &Setup) -> Found {
-    const MEND: &str =
-        "the process needs address space and threads: raise `ulimit -v` and `ulimit -u`, or report a bug";
+    const MEND: &str = "the process needs address space and threads: raise `ulimit -v` and \
+                        `ulimit -u`, or report a bug";
     let runtime = setup.host.runtime();
-    let program = runtime.prepare("(resv \"well\") (i32.const 0)").await.map_err(|error| wrong(error, MEND))?;
+    let program = runtime
+        .prepare("(resv \"well\") (i32.const 0)")
+        .await
+        .map_err(|error| wrong(error, MEND))?;
     let grants = std::sync::Arc::new(Grants::new().allow("sys"));
-    let outcome = runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, MEND))?;
+    let outcome =
+        runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, MEND))?;
     match outcome.success() && outcome.texts() == ["well"] {
         true => Ok(format!("a program ran in {} µs", outcome.duration.as_micros())),
         false => Err(wrong(format!("a program gave {:?}", outcome.exit), MEND)),
@@ -103,9 +109,10 @@ async fn catalog(setup: &Setup) -> Found {
     }
     match problems.is_empty() {
         true => Ok(format!("{} programs", catalog.len())),
-        false => {
-            Err(wrong(problems.join("\n"), "mend the files, or leave out their folder; `wattle check FILE` tells more"))
-        }
+        false => Err(wrong(
+            problems.join("\n"),
+            "mend the files, or leave out their folder; `wattle check FILE` tells more",
+        )),
     }
 }
 
@@ -113,7 +120,8 @@ async fn catalog(setup: &Setup) -> Found {
 fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
     let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
-    let entries = listed.map_err(|error| wrong(error, "give another directory with `--root DIR`"))?;
+    let entries =
+        listed.map_err(|error| wrong(error, "give another directory with `--root DIR`"))?;
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
@@ -129,8 +137,14 @@ async fn store(setup: &Setup) -> Found {
         return Err(wrong(what, "make it private with `chmod go= FILE`"));
     }
     // Others can list only the names of files; their content is private.
-    let seen = open_folder.map(|(folder, mode)| format!("; others can list `{}` (mode {mode:03o})", folder.display()));
-    Ok(format!("`{}` can be written, and only you can read it{}", path.display(), seen.unwrap_or_default()))
+    let seen = open_folder.map(|(folder, mode)| {
+        format!("; others can list `{}` (mode {mode:03o})", folder.display())
+    });
+    Ok(format!(
+        "`{}` can be written, and only you can read it{}",
+        path.display(),
+        seen.unwrap_or_default()
+    ))
 }
 
 /// Checks that a setting names the model, and that its key is set.
@@ -142,7 +156,9 @@ fn model(setup: &Setup) -> Found {
     }
     let endpoint = setup::endpoint(&setup.config).map_err(no_endpoint)?;
     let key = match endpoint.key {
-        Some(key) if key.is_short() => format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY),
+        Some(key) if key.is_short() => {
+            format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY)
+        }
         Some(_) => format!("key from `{}`", endpoint.key_variable),
         None => "no key".to_owned(),
     };
@@ -155,7 +171,10 @@ fn search(setup: &Setup) -> Found {
     let Some(kind) = setup.config.search_engine.value else {
         return Ok("the web cannot be searched, since `search.engine` is not set".to_owned());
     };
-    let engine = setup.host.engine().map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
+    let engine = setup
+        .host
+        .engine()
+        .map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
     Ok(format!("{kind} at {}", engine.url()))
 }
 
@@ -163,7 +182,8 @@ fn no_endpoint(fault: Fault) -> Wrong {
     let Fault::Told { message, hint, .. } = fault else { return wrong("", "") };
     wrong(
         message,
-        hint.as_deref().unwrap_or("correct the setting; `wattle config show --origin` tells where it stands"),
+        hint.as_deref()
+            .unwrap_or("correct the setting; `wattle config show --origin` tells where it stands"),
     )
 }
 
@@ -172,11 +192,13 @@ async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());
     }
-    let endpoint = setup::endpoint(&setup.config).map_err(|_| wrong("no endpoint is set", "see `model`"))?;
+    let endpoint =
+        setup::endpoint(&setup.config).map_err(|_| wrong("no endpoint is set", "see `model`"))?;
     let url = format!("{}/models", endpoint.base_url.as_str().trim_end_matches('/'));
     let limits = Limits { time: PATIENCE, ..Limits::default() };
     let unreachable = |error| wrong(error, "is the server running, and is `--base-url` right?");
-    let client = setup.host.egress().endpoint(&endpoint.base_url).map_err(unreachable)?.with_limits(limits);
+    let client =
+        setup.host.egress().endpoint(&endpoint.base_url).map_err(unreachable)?.with_limits(limits);
     let answer = client.start(Request::get(url)).await.map_err(unreachable)?;
     Ok(format!("{} answers (status {})", endpoint.base_url, answer.status.as_u16()))
 }

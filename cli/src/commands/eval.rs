@@ -6,7 +6,8 @@ use serde_json::json;
 use wattle_agent::Settings;
 use wattle_agent::model::{Model, RemoteModel};
 use wattle_eval::{
-    Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Scorecard, Suite, Verdict, evaluate,
+    Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Scorecard, Suite, Verdict,
+    evaluate,
 };
 
 use crate::args::EvalArgs;
@@ -29,7 +30,8 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     let approaches = [Some(Approach::Programs), args.baseline.map(|_| Approach::Tools)];
     let mut contenders = Vec::new();
     for model in &models {
-        let answers = if live { ask(&setup, model.as_deref(), args.record)? } else { Answers::Recorded };
+        let answers =
+            if live { ask(&setup, model.as_deref(), args.record)? } else { Answers::Recorded };
         for approach in approaches.into_iter().flatten() {
             let model = match &answers {
                 Answers::Live { model, .. } => model.name().to_owned(),
@@ -39,12 +41,18 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
         }
     }
     let results = match args.out.clone().or_else(|| live.then(|| args.dir.join(RESULTS))) {
-        Some(path) => Some(Results::open(&path, args.fresh).map_err(|error| Fault::usage(error.to_string()))?),
+        Some(path) => Some(
+            Results::open(&path, args.fresh).map_err(|error| Fault::usage(error.to_string()))?,
+        ),
         None => None,
     };
-    let plan = Plan { repeat: args.repeat.get(), jobs: args.jobs.get(), cancel: setup::interrupt() };
+    let plan =
+        Plan { repeat: args.repeat.get(), jobs: args.jobs.get(), cancel: setup::interrupt() };
     let source = if live { "live" } else { "from recordings" };
-    output::note(&paint(DIM, &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display())));
+    output::note(&paint(
+        DIM,
+        &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display()),
+    ));
     let several = contenders.len() > 1;
     let show = |attempt: &Attempt| progress(attempt, several);
     let done = evaluate(&setup.host, &suite, &contenders, &plan, results.as_ref(), &show).await;
@@ -68,7 +76,9 @@ fn load(args: &EvalArgs) -> Result<Suite, Fault> {
     if let Some(part) = &args.filter {
         suite.filter(part);
         if suite.tasks.is_empty() {
-            return Err(Fault::usage(format!("no task has {part:?} in its name, which is `KIND/NAME`")));
+            return Err(Fault::usage(format!(
+                "no task has {part:?} in its name, which is `KIND/NAME`"
+            )));
         }
     }
     Ok(suite)
@@ -81,7 +91,12 @@ fn names_an_endpoint(config: &Config) -> bool {
 }
 
 /// Returns the models to evaluate; `None` is the default model of the endpoint's preset.
-fn models(args: &EvalArgs, config: &Config, suite: &Suite, live: bool) -> Result<Vec<Option<String>>, Fault> {
+fn models(
+    args: &EvalArgs,
+    config: &Config,
+    suite: &Suite,
+    live: bool,
+) -> Result<Vec<Option<String>>, Fault> {
     let mut models: Vec<Option<String>> = Vec::new();
     for model in &args.models {
         if !models.contains(&Some(model.clone())) {
@@ -92,7 +107,8 @@ fn models(args: &EvalArgs, config: &Config, suite: &Suite, live: bool) -> Result
         models.push(config.model.value.clone());
     }
     if models.is_empty() {
-        let recorded = suite.recordings.models().map_err(|error| Fault::configuration(error.to_string()))?;
+        let recorded =
+            suite.recordings.models().map_err(|error| Fault::configuration(error.to_string()))?;
         models.extend(recorded.into_iter().map(Some));
     }
     if models.is_empty() { Err(no_recordings(&models, args)) } else { Ok(models) }
@@ -101,18 +117,24 @@ fn models(args: &EvalArgs, config: &Config, suite: &Suite, live: bool) -> Result
 fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
     let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
     let config = Config { model: named, ..setup.config.clone() };
-    let client = RemoteModel::new(setup::endpoint(&config)?, setup.host.egress(), Settings::default().timeouts);
-    let model: Arc<dyn Model> = Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
+    let client = RemoteModel::new(
+        setup::endpoint(&config)?,
+        setup.host.egress(),
+        Settings::default().timeouts,
+    );
+    let model: Arc<dyn Model> =
+        Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
     Ok(Answers::Live { model, record })
 }
 
 fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
     let named: Vec<String> = models.iter().flatten().map(|model| format!("`{model}`")).collect();
     let whose = if named.is_empty() { String::new() } else { format!(" of {}", named.join(", ")) };
-    let message = format!("there are no recordings{whose} for these tasks in `{}`", args.dir.display());
+    let message =
+        format!("there are no recordings{whose} for these tasks in `{}`", args.dir.display());
     Fault::configuration(message).hint(
-        "name an endpoint to ask, `--provider PRESET --model NAME` or `--base-url URL --model NAME`; \
-         with `--record` its answers are recorded",
+        "name an endpoint to ask, `--provider PRESET --model NAME` or `--base-url URL --model \
+         NAME`; with `--record` its answers are recorded",
     )
 }
 
@@ -123,12 +145,16 @@ fn progress(attempt: &Attempt, several: bool) {
         Verdict::Failed => paint(BAD, "FAILED"),
         Verdict::Error => paint(WARN, "error "),
     };
-    let mut whose = if several { format!(" {} by {}", attempt.model, attempt.approach) } else { String::new() };
+    let mut whose =
+        if several { format!(" {} by {}", attempt.model, attempt.approach) } else { String::new() };
     if attempt.trial > 1 {
         whose.push_str(&format!(" (attempt {})", attempt.trial));
     }
     output::note(&format!("{verdict} {}{}", attempt.task, paint(DIM, &visible(&whose))));
-    attempt.problems.iter().for_each(|problem| output::note(&format!("       {}", visible(problem))));
+    attempt
+        .problems
+        .iter()
+        .for_each(|problem| output::note(&format!("       {}", visible(problem))));
 }
 
 fn tell(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result<(), Fault> {
@@ -144,7 +170,10 @@ fn tell(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result
     let of = |count: usize| counted(count, "attempt");
     if let Some(results) = results.filter(|_| done.reused > 0) {
         let from = results.path().display();
-        output::note(&paint(DIM, &format!("{} taken from `{from}`; `--fresh` makes them anew", of(done.reused))));
+        output::note(&paint(
+            DIM,
+            &format!("{} taken from `{from}`; `--fresh` makes them anew", of(done.reused)),
+        ));
     }
     if done.unrecorded > 0 {
         output::note(&paint(DIM, &format!("{} left out: not recorded", of(done.unrecorded))));

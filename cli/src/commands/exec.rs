@@ -30,7 +30,11 @@ struct Found {
 /// Runs a program and prints its results.
 pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
-    let needs = Needs { reads: vec![PathBuf::from(&args.program)], trusted: config.exec.value, ..Needs::default() };
+    let needs = Needs {
+        reads: vec![PathBuf::from(&args.program)],
+        trusted: config.exec.value,
+        ..Needs::default()
+    };
     walls::raise(&config, &needs)?;
     threads::run(carried_out(args, config))
 }
@@ -49,10 +53,18 @@ async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
     let program = match prepared {
         Ok(Ok(program)) => program,
         Ok(Err(diagnostic)) => return rejected(&diagnostic, &source, json),
-        Err(_) => return Err(Fault::failed(format!("compiling took longer than the {} ms allowed", time.as_millis()))),
+        Err(_) => {
+            return Err(Fault::failed(format!(
+                "compiling took longer than the {} ms allowed",
+                time.as_millis()
+            )));
+        }
     };
     if !json {
-        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+        program
+            .warnings()
+            .iter()
+            .for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
     // Nested calls may ask a model, and so may a search by meaning.
@@ -120,7 +132,8 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
         (Some(span), Source::Project(_)) => span.0.min(usual),
         (Some(span), _) => span.0,
     };
-    let is_path = program == "-" || program.ends_with(".wat") || program.contains(std::path::is_separator);
+    let is_path =
+        program == "-" || program.ends_with(".wat") || program.contains(std::path::is_separator);
     let catalog = setup.host.catalog();
     if let Some(entry) = catalog.get(program).filter(|_| !is_path) {
         return called(entry, &given, limit);
@@ -157,7 +170,8 @@ pub(crate) fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     let Some(error) = reason(outcome) else { return Ok(()) };
     let place = match error.line {
         Some((line, _)) => {
-            let text = source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().trim();
+            let text =
+                source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().trim();
             format!("\n --> line {line}: {text}")
         }
         None => String::new(),
@@ -185,7 +199,8 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
             Some(Reason {
                 code: code.name().map_or_else(|| code.number().to_string(), str::to_owned),
                 shown: format!("the program left with {code}"),
-                message: call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
+                message: call
+                    .map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
                 function: call.map(|call| call.function),
             })
@@ -268,7 +283,10 @@ pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> R
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     let message = match missing.iter().any(|name| TRUSTED.contains(name)) {
         true => wattle_agent::denied(missing),
-        false => format!("denied before it ran: the program needs {}, which is not granted", names.join(", ")),
+        false => format!(
+            "denied before it ran: the program needs {}, which is not granted",
+            names.join(", ")
+        ),
     };
     if json {
         let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));

@@ -13,7 +13,10 @@ pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
     let functions = capability::ALL.iter().flat_map(|c| c.functions);
     match assemble(&source, &Signatures::new(functions.map(|f| f.signature))) {
         Ok(assembled) => {
-            assembled.warnings.iter().for_each(|w| output::note(&output::visible(w.to_string().trim_end())));
+            assembled
+                .warnings
+                .iter()
+                .for_each(|w| output::note(&output::visible(w.to_string().trim_end())));
             output::text(&assembled.module)?;
             Ok(Exit::Done)
         }

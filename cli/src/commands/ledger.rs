@@ -22,7 +22,8 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
-            let Verification { runs: mut verdicts, files } = verify(&dir, &pins, &known).map_err(wrong)?;
+            let Verification { runs: mut verdicts, files } =
+                verify(&dir, &pins, &known).map_err(wrong)?;
             if let Some(run) = &run {
                 verdicts.retain(|verdict| verdict.run.starts_with(run));
                 if verdicts.is_empty() {
@@ -30,20 +31,26 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
                 }
             }
             if json {
-                output::json(&verdicts.iter().map(document).chain(files.iter().map(file_document)).collect())?;
+                output::json(
+                    &verdicts.iter().map(document).chain(files.iter().map(file_document)).collect(),
+                )?;
             } else {
                 verdicts.iter().try_for_each(|verdict| output::styled(&words(verdict)))?;
                 files.iter().try_for_each(|finding| output::styled(&broken(finding)))?;
             }
-            let sound = files.is_empty() && verdicts.iter().all(|verdict| verdict.finding.is_none());
+            let sound =
+                files.is_empty() && verdicts.iter().all(|verdict| verdict.finding.is_none());
             Ok(if sound { Exit::Done } else { Exit::Failed })
         }
         LedgerCommand::Key { flags } => {
             let config = Config::gather(&[flags.into(), outer])?;
             let tenant = setup::tenant(&config)?;
-            let pinned = keys(&config)?.pinned(tenant.as_str()).map_err(|error| Fault::failed(error.to_string()))?;
+            let pinned = keys(&config)?
+                .pinned(tenant.as_str())
+                .map_err(|error| Fault::failed(error.to_string()))?;
             let key = pinned.ok_or_else(|| {
-                Fault::failed(format!("tenant `{tenant}` has no key yet")).hint("its first run makes one")
+                Fault::failed(format!("tenant `{tenant}` has no key yet"))
+                    .hint("its first run makes one")
             })?;
             output::text(&key.to_string())?;
             Ok(Exit::Done)
@@ -70,19 +77,24 @@ fn keys(config: &Config) -> Result<wattle_agent::ledger::Keys, Fault> {
 fn pins(config: &Config, key: Option<&str>) -> Result<Pins, Fault> {
     match key {
         None => Ok(Pins::Keys(keys(config)?)),
-        Some(text) => PublicKey::parse(text)
-            .map(Pins::One)
-            .ok_or_else(|| Fault::usage("a key has 64 hexadecimal digits; `wattle ledger key` prints it")),
+        Some(text) => PublicKey::parse(text).map(Pins::One).ok_or_else(|| {
+            Fault::usage("a key has 64 hexadecimal digits; `wattle ledger key` prints it")
+        }),
     }
 }
 
 fn words(verdict: &Verdict) -> String {
     let run = output::visible(if verdict.run.is_empty() { "(no run)" } else { &verdict.run });
     match &verdict.finding {
-        Some(finding) => format!("{run}: {} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string())),
+        Some(finding) => {
+            format!("{run}: {} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string()))
+        }
         None => {
-            let late =
-                if verdict.late > 0 { format!(", {} sealed after a restart", verdict.late) } else { String::new() };
+            let late = if verdict.late > 0 {
+                format!(", {} sealed after a restart", verdict.late)
+            } else {
+                String::new()
+            };
             let end = if verdict.ended {
                 ""
             } else {

@@ -17,7 +17,8 @@ use crate::setup::Setup;
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
     let flags = vec![Layer::from(args.flags), outer];
     let (store, opened) = find(&args.run, &flags).await?;
-    let granted = opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
+    let granted =
+        opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
     let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
     let journal: SharedJournal = Arc::new(store);
     let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;
@@ -31,7 +32,8 @@ pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault
 }
 
 fn as_text(run: &str, replayed: &ReplayReport) -> String {
-    let played = format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
+    let played =
+        format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
     match &replayed.difference {
         None => format!("the run {run} goes as it was recorded ({played})"),
         Some((step, Difference { what, was, is })) => {

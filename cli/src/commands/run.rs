@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Lock, ParkedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord, SharedJournal};
+use wattle_agent::journal::{
+    self, Lock, ParkedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord, SharedJournal,
+};
 use wattle_agent::machine::{Bound, Ending, Envelope};
 use wattle_agent::{Job, Meter, Report, TenantStore, own_session};
 
@@ -32,7 +34,10 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
 }
 
 /// Finds the run to resume, or creates the fork; `None` for a new run.
-async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
+async fn earlier(
+    args: &RunArgs,
+    flags: &[Layer],
+) -> Result<Option<(TenantStore, RunRecord)>, Fault> {
     match (&args.resume, &args.fork) {
         (Some(run), _) => find(run, flags).await.map(Some),
         (None, Some(run)) => {
@@ -55,11 +60,17 @@ fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
     Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
 }
 
-async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore, RunRecord)>) -> Result<Exit, Fault> {
+async fn carried_out(
+    args: RunArgs,
+    config: Config,
+    earlier: Option<(TenantStore, RunRecord)>,
+) -> Result<Exit, Fault> {
     let how = How::of(&args);
     let mut setup = Setup::new(config)?;
     match earlier {
-        Some((store, opened)) => take_up(&how, setup, &store, opened, (answers(&args), args.release)).await,
+        Some((store, opened)) => {
+            take_up(&how, setup, &store, opened, (answers(&args), args.release)).await
+        }
         None => {
             if args.park {
                 setup.park();
@@ -84,7 +95,9 @@ impl How {
 
 /// Returns the user's approvals and denials of pending calls.
 fn answers(args: &RunArgs) -> Vec<(String, bool)> {
-    let said = |calls: &[String], yes: bool| calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>();
+    let said = |calls: &[String], yes: bool| {
+        calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>()
+    };
     [said(&args.approve, true), said(&args.refuse, false)].concat()
 }
 
@@ -130,7 +143,9 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let (host, sink) = (&setup.host, |envelope: &Envelope| followed.show(envelope));
     let journal = store.map(|store| Arc::new(store) as SharedJournal);
     let ended = match &journal {
-        None => RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await),
+        None => {
+            RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await)
+        }
         Some(journal) => {
             let kept = (journal, id, setup.origin());
             journal::run(host, model.as_ref(), &settings, job, &sink, kept).await.map_err(failed)?
@@ -157,10 +172,15 @@ async fn take_up(
     let id = opened.session.clone();
     let session = id.map(|id| Session { id, store: store.clone() });
     let _turn = hold(session.as_ref()).await?;
-    let state = session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
+    let state =
+        session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
     let meter = Meter::default();
     let settings = setup.run_settings(RUN_STEPS, &model)?;
-    let access = setup.access(Arc::clone(&files), Some(&state), Some((Arc::clone(&model), meter.clone())))?;
+    let access = setup.access(
+        Arc::clone(&files),
+        Some(&state),
+        Some((Arc::clone(&model), meter.clone())),
+    )?;
     let with = ResumeOptions {
         grants: setup.grants(access),
         signer: setup.signer()?,
@@ -173,7 +193,8 @@ async fn take_up(
     let followed = Followed::new(how, &setup);
     let sink = |envelope: &Envelope| followed.show(envelope);
     let journal: SharedJournal = Arc::new(store.clone());
-    let ended = journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
+    let ended =
+        journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
     let ended = ended.map_err(|error| match &error {
         ResumeError::Pending(waiting) => {
             let (run, call) = (&opened.id, &waiting.call);
@@ -194,7 +215,12 @@ async fn hold(session: Option<&Session>) -> Result<Option<Lock>, Fault> {
     journal::lock_session(&journal, id).await.map(Some).map_err(failed)
 }
 
-async fn fork(store: &TenantStore, of: &RunRecord, step: u32, message: Option<String>) -> Result<RunRecord, Fault> {
+async fn fork(
+    store: &TenantStore,
+    of: &RunRecord,
+    step: u32,
+    message: Option<String>,
+) -> Result<RunRecord, Fault> {
     let journal: SharedJournal = Arc::new(store.clone());
     let id = journal::new_id();
     journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
@@ -218,8 +244,9 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     };
     match opened {
         Some(opened) => Ok((store, opened)),
-        None => Err(Fault::usage(format!("no run `{run}` in the store"))
-            .hint("`wattle session runs` lists those that are kept, `--store FILE` names another store")),
+        None => Err(Fault::usage(format!("no run `{run}` in the store")).hint(
+            "`wattle session runs` lists those that are kept, `--store FILE` names another store",
+        )),
     }
 }
 
@@ -288,7 +315,8 @@ fn waits(parked: &ParkedRun) -> Exit {
     for waiting in &parked.waiting {
         let call = &waiting.call;
         output::note(&format!(
-            "  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse {call}"
+            "  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse \
+             {call}"
         ));
     }
     Exit::Parked
@@ -301,16 +329,22 @@ fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<
             return Err(Fault::new(exit, message.strip_prefix("error: ").unwrap_or(message)));
         }
         ending if exit == Exit::Failed => {
-            return Err(Fault::failed(format!("the model gave an empty answer: {:?}", ending.text())));
+            return Err(Fault::failed(format!(
+                "the model gave an empty answer: {:?}",
+                ending.text()
+            )));
         }
         ending => ending.text(),
     };
     match file {
-        Some(path) => std::fs::write(path, format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
-            // The answer is printed, so that it is not lost with the file.
-            let _ = output::text(text);
-            Fault::failed(format!("failed to write `{}`: {error}", path.display())).hint("the answer stands on stdout")
-        }),
+        Some(path) => {
+            std::fs::write(path, format!("{}\n", text.trim_end_matches('\n'))).map_err(|error| {
+                // The answer is printed, so that it is not lost with the file.
+                let _ = output::text(text);
+                Fault::failed(format!("failed to write `{}`: {error}", path.display()))
+                    .hint("the answer stands on stdout")
+            })
+        }
         None if json => Ok(()),
         None => output::text(text),
     }
@@ -320,7 +354,8 @@ fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<
 fn writable(path: &Path) -> Result<(), Fault> {
     let was_there = path.exists();
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| Fault::usage(format!("failed to write `{}`: {error}", path.display())))?;
+    opened
+        .map_err(|error| Fault::usage(format!("failed to write `{}`: {error}", path.display())))?;
     if !was_there {
         // The file is created with the answer; a run without an answer leaves no file.
         let _ = std::fs::remove_file(path);

@@ -6,7 +6,9 @@ use serde_json::{Value as Json, json};
 use wattle_agent::journal::{self, Journal as _, RunRecord, SharedJournal, Status};
 use wattle_agent::machine::Role;
 use wattle_agent::rt::truncate;
-use wattle_agent::{ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
+use wattle_agent::{
+    ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms,
+};
 
 use crate::args::{SessionCommand, StoreFlags};
 use crate::config::{Config, Layer};
@@ -48,8 +50,13 @@ async fn carried_out(command: SessionCommand, outer: Layer) -> Result<Exit, Faul
         }
         SessionCommand::Import { file, id, json, flags } => {
             let store = open(flags)?;
-            let session: ExportedSession = serde_json::from_str(&input::text(&file)?)
-                .map_err(|error| Fault::usage(format!("`{}` is not an exported session: {error}", file.display())))?;
+            let session: ExportedSession =
+                serde_json::from_str(&input::text(&file)?).map_err(|error| {
+                    Fault::usage(format!(
+                        "`{}` is not an exported session: {error}",
+                        file.display()
+                    ))
+                })?;
             if session.wattle_session != 1 {
                 let message = format!(
                     "the version of `{}` is {}, but only 1 is supported",
@@ -80,7 +87,12 @@ async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
     }
     let line = |session: &SessionLine| {
         let messages = counted(usize::try_from(session.messages).unwrap_or(usize::MAX), "message");
-        format!("{:<28} {messages:<14} {:>9} bytes  used {} ago\n", session.id, session.bytes, ago(session.used))
+        format!(
+            "{:<28} {messages:<14} {:>9} bytes  used {} ago\n",
+            session.id,
+            session.bytes,
+            ago(session.used)
+        )
     };
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
@@ -96,8 +108,10 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
     }
     if json {
         let one = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
-            let waiting: Vec<Json> =
-                waiting.iter().map(|open| json!({"call": open.call, "question": open.question})).collect();
+            let waiting: Vec<Json> = waiting
+                .iter()
+                .map(|open| json!({"call": open.call, "question": open.question}))
+                .collect();
             json!({
                 "run": run.id, "status": run.status.name(), "session": run.session, "made": run.made, "used": run.used,
                 "message": run.start.message, "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
@@ -111,9 +125,13 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
     let line = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");
         let message = truncate(run.start.message.lines().next().unwrap_or_default(), SHOWN);
-        let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
-        let reason =
-            run.reason.iter().map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
+        let open = waiting
+            .iter()
+            .map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
+        let reason = run
+            .reason
+            .iter()
+            .map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
         let below: String = reason.chain(open).collect();
         format!("{} {:<7} {session:<20} {}\n{below}", run.id, run.status.name(), visible(&message))
     };
@@ -141,12 +159,19 @@ fn none(id: &str) -> Fault {
     Fault::usage(format!("no session `{id}`")).hint("`wattle session list` lists the sessions")
 }
 
-async fn import(store: &TenantStore, id: String, session: ExportedSession, json: bool) -> Result<(), Fault> {
+async fn import(
+    store: &TenantStore,
+    id: String,
+    session: ExportedSession,
+    json: bool,
+) -> Result<(), Fault> {
     if !is_session_id(&id) {
         return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
     }
     if !store.import(&id, session).await.map_err(failed)? {
-        return Err(Fault::usage(format!("the session `{id}` already exists")).hint("choose another id"));
+        return Err(
+            Fault::usage(format!("the session `{id}` already exists")).hint("choose another id")
+        );
     }
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }

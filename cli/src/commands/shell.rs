@@ -48,7 +48,8 @@ async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     let mut words = args.args;
     let script = match (args.command, words.first().cloned()) {
         (Some(line), name) => {
-            session.set_arguments(name.unwrap_or_else(|| "wattle".into()), words.into_iter().skip(1));
+            session
+                .set_arguments(name.unwrap_or_else(|| "wattle".into()), words.into_iter().skip(1));
             Some(line)
         }
         (None, Some(file)) => {
@@ -89,7 +90,8 @@ impl Validator for Whole {
 /// Runs the lines that the user types until `exit` or Ctrl-D; Ctrl-C ends a line. Returns the
 /// status of the last line.
 async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
-    let failed = |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
+    let failed =
+        |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
     let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
     let config = config.history_ignore_space(true).bracketed_paste(true).build();
     let mut editor: Editor<Whole, FileHistory> = Editor::with_config(config).map_err(failed)?;
@@ -109,12 +111,15 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
             (editor, line)
         });
         let line;
-        (editor, line) = read.await.map_err(|_| Fault::failed("the line editor broke, which is a bug"))?;
+        (editor, line) =
+            read.await.map_err(|_| Fault::failed("the line editor broke, which is a bug"))?;
         let line = match line {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
-            Err(error) => return Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
+            Err(error) => {
+                return Err(Fault::failed(format!("failed to read from the terminal: {error}")));
+            }
         };
         if !line.trim().is_empty()
             && editor.add_history_entry(&line).unwrap_or(false)

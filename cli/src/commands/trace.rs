@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wattle_agent::capability::json::jq;
 use wattle_agent::now_ms;
-use wattle_agent::trace::{self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip};
+use wattle_agent::trace::{
+    self, DigestBuilder, FeedBuilder, ReadSummary, Step, Telemetry, TelemetryBuilder, clip,
+};
 
 use crate::args::{TraceArgs, TraceCommand};
 use crate::fault::{Exit, Fault};
@@ -47,8 +49,13 @@ pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     let Telemetry { runs, steps, calls, failures, .. } = all;
     let mut text = format!("{runs} runs, {steps} steps, {calls} calls, {failures} failed\n");
     if !all.tools.is_empty() {
-        let width = all.tools.iter().map(|tool| tool.tool.chars().count()).max().unwrap_or(0).max(4);
-        _ = writeln!(text, "\n{:<width$}  {:>7}  {:>7}  {:>8}  {:>8}", "tool", "calls", "failed", "p50 ms", "p95 ms");
+        let width =
+            all.tools.iter().map(|tool| tool.tool.chars().count()).max().unwrap_or(0).max(4);
+        _ = writeln!(
+            text,
+            "\n{:<width$}  {:>7}  {:>7}  {:>8}  {:>8}",
+            "tool", "calls", "failed", "p50 ms", "p95 ms"
+        );
         for tool in &all.tools {
             let (calls, failures, p50, p95) = (tool.calls, tool.failures, tool.p50_ms, tool.p95_ms);
             _ = writeln!(
@@ -80,18 +87,33 @@ impl From<std::io::Error> for Stopped {
 }
 
 /// Reads traces step by step, and warns about invalid lines.
-fn read(path: &Path, mut step: impl FnMut(Step) -> Result<(), Fault>) -> Result<ReadSummary, Fault> {
-    let read = trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| match stopped {
-        Stopped::Read(error) => Fault::usage(format!("failed to read the trace `{}`: {error}", path.display())),
-        Stopped::Told(fault) => fault,
-    })?;
+fn read(
+    path: &Path,
+    mut step: impl FnMut(Step) -> Result<(), Fault>,
+) -> Result<ReadSummary, Fault> {
+    let read =
+        trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| {
+            match stopped {
+                Stopped::Read(error) => {
+                    Fault::usage(format!("failed to read the trace `{}`: {error}", path.display()))
+                }
+                Stopped::Told(fault) => fault,
+            }
+        })?;
     if read.files.is_empty() {
         let message = format!("there is no `_steps.jsonl` in `{}` nor below it", path.display());
         return Err(Fault::usage(message).hint("runs leave one in the folder that they work in"));
     }
     if read.broken > 0 {
-        let long = if read.long > 0 { format!(" ({} are longer than 4 MiB)", read.long) } else { String::new() };
-        output::warn(&format!("{} lines are no lines of a trace{long}; they are left out", read.broken));
+        let long = if read.long > 0 {
+            format!(" ({} are longer than 4 MiB)", read.long)
+        } else {
+            String::new()
+        };
+        output::warn(&format!(
+            "{} lines are no lines of a trace{long}; they are left out",
+            read.broken
+        ));
     }
     Ok(read)
 }
@@ -119,7 +141,8 @@ fn show(run: &str, args: &TraceArgs) -> Result<Exit, Fault> {
     })?;
     match found || run.is_empty() {
         true => Ok(Exit::Done),
-        false => Err(Fault::usage(format!("no run `{run}` in the trace")).hint("`wattle trace show` shows all")),
+        false => Err(Fault::usage(format!("no run `{run}` in the trace"))
+            .hint("`wattle trace show` shows all")),
     }
 }
 
@@ -147,12 +170,14 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
         if document.len() > 1 {
             document.push(b',');
         }
-        serde_json::to_writer(&mut document, &step).map_err(|error| Fault::failed(error.to_string()))?;
+        serde_json::to_writer(&mut document, &step)
+            .map_err(|error| Fault::failed(error.to_string()))?;
         match document.len() > DOCUMENT {
-            true => {
-                Err(Fault::usage(format!("the traces have more than {} MiB, too much for a query", DOCUMENT >> 20))
-                    .hint("name one of them, or take the lines of `wattle trace show --run ID --json`"))
-            }
+            true => Err(Fault::usage(format!(
+                "the traces have more than {} MiB, too much for a query",
+                DOCUMENT >> 20
+            ))
+            .hint("name one of them, or take the lines of `wattle trace show --run ID --json`")),
             false => Ok(()),
         }
     })?;
@@ -176,8 +201,16 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
     }
     let mut text = String::new();
     for run in &digest.runs {
-        let tried: Vec<String> = run.tried.iter().map(|(tool, calls)| format!("{tool} {calls}×")).collect();
-        _ = writeln!(text, "{} {}: {}; {} failed", run.run_id, run.agent, tried.join(", "), run.failures);
+        let tried: Vec<String> =
+            run.tried.iter().map(|(tool, calls)| format!("{tool} {calls}×")).collect();
+        _ = writeln!(
+            text,
+            "{} {}: {}; {} failed",
+            run.run_id,
+            run.agent,
+            tried.join(", "),
+            run.failures
+        );
         run.failed.iter().for_each(|failed| _ = writeln!(text, "  {failed}"));
     }
     if digest.more > 0 {
@@ -186,7 +219,12 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
     if !digest.tickets.is_empty() {
         _ = writeln!(text, "open tickets:");
         for ticket in &digest.tickets {
-            _ = writeln!(text, "  {}: {}", ticket.title, clip(&ticket.need.replace('\n', " "), SHOWN));
+            _ = writeln!(
+                text,
+                "  {}: {}",
+                ticket.title,
+                clip(&ticket.need.replace('\n', " "), SHOWN)
+            );
         }
     }
     output::text(&output::visible(&text))?;
@@ -206,8 +244,15 @@ fn feed(args: &TraceArgs) -> Result<Exit, Fault> {
     }
     let mut text = String::new();
     for (agent, activity) in &feed.agents {
-        let tools: Vec<String> = activity.tools.iter().map(|(tool, calls)| format!("{tool} {calls}×")).collect();
-        _ = writeln!(text, "{agent}: {} runs, {} calls ({})", activity.runs, activity.calls, tools.join(", "));
+        let tools: Vec<String> =
+            activity.tools.iter().map(|(tool, calls)| format!("{tool} {calls}×")).collect();
+        _ = writeln!(
+            text,
+            "{agent}: {} runs, {} calls ({})",
+            activity.runs,
+            activity.calls,
+            tools.join(", ")
+        );
     }
     output::text(&output::visible(&text))?;
     Ok(Exit::Done)

@@ -15,13 +15,21 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let project = project.ok_or_else(|| none(&folder))?;
     if project.folder.to_str().is_none() {
-        return Err(Fault::usage(format!("the path `{}` is not UTF-8, and cannot be recorded", folder.display())));
+        return Err(Fault::usage(format!(
+            "the path `{}` is not UTF-8, and cannot be recorded",
+            folder.display()
+        )));
     }
     let pins = Pins::of(&project)?;
     Records::change(&Places::of_user(), |records| records.set(&project, &pins, true))?;
-    output::note(&format!("{} {}, until one of these changes:", paint(GOOD, "trusted"), project.folder.display()));
+    output::note(&format!(
+        "{} {}, until one of these changes:",
+        paint(GOOD, "trusted"),
+        project.folder.display()
+    ));
     project.requests.iter().for_each(|request| output::note(&format!("  {}", described(request))));
-    pins.programs().for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
+    pins.programs()
+        .for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
     Ok(Exit::Done)
 }
 
@@ -30,7 +38,8 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     // The content of the file, and if it is readable, does not matter here.
     let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
     let whole = folder.canonicalize();
-    let whole = whole.map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
+    let whole = whole
+        .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
     match Records::change(&Places::of_user(), |records| records.forget(&whole))? {
         true => output::note(&format!("{} is not trusted any more", whole.display())),
         false => output::note(&format!("{} was not trusted", whole.display())),
@@ -43,7 +52,9 @@ pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
     let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
     let Some(project) = project else {
         match args.json {
-            true => output::json(&json!({"folder": folder, "file": null, "state": "no project file", "settings": []}))?,
+            true => output::json(
+                &json!({"folder": folder, "file": null, "state": "no project file", "settings": []}),
+            )?,
             false => output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?,
         }
         return Ok(Exit::Done);
@@ -69,16 +80,23 @@ fn show(project: &Project, pins: &Pins, state: &State) -> Result<(), Fault> {
         State::NotNeeded => "needs no trust: it only narrows".to_owned(),
         state => state.word().to_owned(),
     };
-    output::styled(&format!("{} {}", paint(NAME, &project.folder.display().to_string()), paint(style, &head)))?;
+    output::styled(&format!(
+        "{} {}",
+        paint(NAME, &project.folder.display().to_string()),
+        paint(style, &head)
+    ))?;
     if let State::Changed(differences) = state {
-        differences.iter().try_for_each(|line| output::styled(&format!("  {} {line}", paint(WARN, "changed"))))?;
+        differences
+            .iter()
+            .try_for_each(|line| output::styled(&format!("  {} {line}", paint(WARN, "changed"))))?;
     }
     output::styled(&format!("  {} {}", paint(DIM, "hash"), pins.hash()))?;
     for request in &project.requests {
         let effect = if request.needs_trust { "needs trust" } else { "takes effect" };
         output::styled(&format!("  {} {}", described(request), paint(DIM, effect)))?;
     }
-    pins.programs().try_for_each(|program| output::styled(&format!("  {} {program}", paint(DIM, "program"))))
+    pins.programs()
+        .try_for_each(|program| output::styled(&format!("  {} {program}", paint(DIM, "program"))))
 }
 
 fn document(project: &Project, pins: &Pins, state: &State) -> Json {
@@ -88,7 +106,8 @@ fn document(project: &Project, pins: &Pins, state: &State) -> Json {
             "class": request.kind.word(), "needs_trust": request.needs_trust,
         })
     });
-    let changed = if let State::Changed(differences) = state { differences.clone() } else { Vec::new() };
+    let changed =
+        if let State::Changed(differences) = state { differences.clone() } else { Vec::new() };
     json!({
         "folder": project.folder, "file": project.folder.join(PROJECT_FILE), "state": state.word(), "hash": pins.hash(),
         "changed": changed, "settings": settings.collect::<Vec<_>>(), "programs": pins.programs().collect::<Vec<_>>(),

@@ -17,7 +17,8 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
         let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;
         Ok(setup.store()?.variables())
     };
-    let secrets = |flags: StoreFlags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
+    let secrets =
+        |flags: StoreFlags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {
         VarsCommand::Get { name, flags } => {
             let value = variables(flags)?.get(name.clone()).await.map_err(failed)?;
@@ -30,9 +31,13 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
                 return Err(Fault::usage(message).hint("give `-` in place of the value"));
             }
             let value = input::stdin()?;
-            let value = std::str::from_utf8(&value).map_err(|_| Fault::usage("a secret is text in UTF-8"))?;
+            let value = std::str::from_utf8(&value)
+                .map_err(|_| Fault::usage("a secret is text in UTF-8"))?;
             let value = value.strip_suffix('\n').unwrap_or(value);
-            secrets(flags)?.set(&name, value, host).await.map_err(|error| Fault::usage(error.to_string()))?;
+            secrets(flags)?
+                .set(&name, value, host)
+                .await
+                .map_err(|error| Fault::usage(error.to_string()))?;
             Ok(Exit::Done)
         }
         VarsCommand::Set { name, value, flags, .. } => {
@@ -45,7 +50,8 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             Ok(Exit::Done)
         }
         VarsCommand::List { prefix, secret: true, json, flags } => {
-            let mut listed = secrets(flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
+            let mut listed =
+                secrets(flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
             listed.retain(|(name, _)| name.starts_with(&prefix));
             for (name, hosts) in listed {
                 match json {
@@ -72,7 +78,10 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             Ok(Exit::Done)
         }
         VarsCommand::Rm { name, secret: true, flags } => {
-            let removed = secrets(flags)?.remove(&name).await.map_err(|error| Fault::failed(error.to_string()))?;
+            let removed = secrets(flags)?
+                .remove(&name)
+                .await
+                .map_err(|error| Fault::failed(error.to_string()))?;
             match removed {
                 true => Ok(Exit::Done),
                 false => Err(Fault::failed(format!("there is no secret `{name}` in the store"))),
@@ -90,7 +99,8 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
 }
 
 fn missing(name: &str) -> Fault {
-    Fault::failed(format!("there is no variable `{name}`")).hint("`wattle vars list` shows those that there are")
+    Fault::failed(format!("there is no variable `{name}`"))
+        .hint("`wattle vars list` shows those that there are")
 }
 
 fn failed(failure: Failure) -> Fault {

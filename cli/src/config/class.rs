@@ -7,7 +7,8 @@ use wattle_agent::machine::Dollars;
 
 use super::Span;
 
-/// The condition on which a project file sets a value of type `T`. Each row of the table of settings has one.
+/// The condition on which a project file sets a value of type `T`. Each row of the table of
+/// settings has one.
 pub(crate) enum Class<T> {
     /// It changes only the form of output or of a run: any project file may set it.
     Presentation,
@@ -127,10 +128,16 @@ mod tests {
         let n = NonZeroU32::new;
         assert!(steps(&n(10), &None) && !steps(&n(11), &None));
         assert!(steps(&n(11), &n(11)) && !steps(&n(12), &n(11)));
-        assert!(bounded(&Some(9), &None) && bounded(&Some(9), &Some(9)) && !bounded(&Some(10), &Some(9)));
+        assert!(
+            bounded(&Some(9), &None)
+                && bounded(&Some(9), &Some(9))
+                && !bounded(&Some(10), &Some(9))
+        );
         assert!(!bounded(&None, &Some(9)), "no bound is more than any");
         assert!(off(&false, &false) && off(&true, &true) && !off(&true, &false));
-        let hosts = |text: &str| text.split(' ').map(|host| host.parse().unwrap()).collect::<Vec<HostRule>>();
+        let hosts = |text: &str| {
+            text.split(' ').map(|host| host.parse().unwrap()).collect::<Vec<HostRule>>()
+        };
         assert!(fewer_hosts(&hosts("a.example"), &hosts("a.example b.example")));
         assert!(fewer_hosts(&Vec::new(), &hosts("a.example")));
         assert!(!fewer_hosts(&hosts("c.example"), &hosts("a.example b.example")));

@@ -14,12 +14,17 @@ use crate::fault::Fault;
 pub(super) fn user(places: &Places) -> Result<File, Fault> {
     let Some(path) = &places.user_file else { return Ok(File::default()) };
     let bytes = plain::of_user(path, plain::LARGEST);
-    let Some(bytes) = bytes.map_err(|why| unreadable(path, &why))? else { return Ok(File::default()) };
+    let Some(bytes) = bytes.map_err(|why| unreadable(path, &why))? else {
+        return Ok(File::default());
+    };
     let table = table(bytes, path)?;
     if table.contains_key("trusted") {
-        let message = format!("the key `trusted` of `{}` is not a setting any more", path.display());
-        return Err(Fault::configuration(message)
-            .hint("remove it, and trust each folder by `wattle trust DIR`, which pins what the project file sets"));
+        let message =
+            format!("the key `trusted` of `{}` is not a setting any more", path.display());
+        return Err(Fault::configuration(message).hint(
+            "remove it, and trust each folder by `wattle trust DIR`, which pins what the project \
+             file sets",
+        ));
     }
     known(&table, path)?;
     Ok(File { layer: Layer::of_table(&table, path)?, path: path.clone() })
@@ -78,7 +83,12 @@ pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
         .map(|(name, _)| *name)
         .max_by(|a, b| strsim::jaro_winkler(&shown, a).total_cmp(&strsim::jaro_winkler(&shown, b)));
     Err(match nearest {
-        Some(name) if strsim::jaro_winkler(&shown, name) > 0.7 => fault.hint(format!("did you mean `{name}`?")),
-        _ => fault.hint(format!("the keys are {}", KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))),
+        Some(name) if strsim::jaro_winkler(&shown, name) > 0.7 => {
+            fault.hint(format!("did you mean `{name}`?"))
+        }
+        _ => fault.hint(format!(
+            "the keys are {}",
+            KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        )),
     })
 }

@@ -28,7 +28,8 @@ pub(super) struct Row {
 const HEAD: &str = "\
 # Configuration
 
-After reading this page you can set every setting of Wattle, and you know which value wins and what a
+After reading this page you can set every setting of Wattle, and you know which value wins and \
+                    what a
 project file may change.
 
 ```sh
@@ -56,17 +57,22 @@ deny = [\"http\"]
 calls = 10
 ```
 
-Relative paths in a file start from the folder of the file, all others from the current folder. In a
-variable, the items of a list are separated by commas. Times are written like `90s`, `2m` or `1h30m`.
-The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) describes them.
+Relative paths in a file start from the folder of the file, all others from the current folder. In \
+                    a
+variable, the items of a list are separated by commas. Times are written like `90s`, `2m` or \
+                    `1h30m`.
+The rules of `allow`, `ask` and `deny` add up over all layers; [security.md](security.md) \
+                    describes them.
 
 ## Project files
 
-Whoever can write a project's files can write its project file, so the class of a setting decides what
+Whoever can write a project's files can write its project file, so the class of a setting decides \
+                    what
 that file may set:
 
 - *presentation*: it changes only the form of the output or of a run. Any project file may set it.
-- *narrows*: any project file may set a value that permits no more than the value without the file. Any
+- *narrows*: any project file may set a value that permits no more than the value without the \
+                    file. Any
   other value needs trust.
 - *needs trust*: a project file may set it only in a folder that you trust by `wattle trust`.
 - *never from a project*: no project file may set it.
@@ -87,8 +93,8 @@ const TAIL: &str = "
 | `WATTLE_API_KEY` | The API key, if `api_key_env` and `provider` name no other variable. |
 | `WATTLE_TOKEN` | The token of `wattle serve`; see [http.md](http.md). |
 | `WATTLE_AGENT_EXEC` | If true, requests to `wattle serve` may ask for trusted runs. |
-| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME` | The collector that \
-receives telemetry; see [traces.md](traces.md). |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME` | The collector \
+                    that receives telemetry; see [traces.md](traces.md). |
 ";
 
 fn page() -> String {

@@ -1,8 +1,8 @@
 //! The settings. Each takes its value from the first layer that has one, and records that layer.
 //!
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file
-//! (`wattle.toml` in the root), the user file (`wattle/wattle.toml` in the XDG config directory), and
-//! the defaults.
+//! (`wattle.toml` in the root), the user file (`wattle/wattle.toml` in the XDG config directory),
+//! and the defaults.
 
 mod class;
 mod file;
@@ -28,7 +28,7 @@ use crate::fault::Fault;
 pub(crate) use class::Kind;
 pub(crate) use model::dollars;
 pub(crate) use places::Places;
-pub(crate) use project::{PROJECT_FILE, Project, Request};
+pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use table::{Config, Layer};
 pub(crate) use value::{Sandbox, Span, Value, count};
@@ -111,7 +111,8 @@ impl Config {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let user = file::user(&places)?;
-        let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)? {
+        let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)?
+        {
             Some(project) => crate::trust::admit(project, &places)?,
             None => File::default(),
         };
@@ -124,7 +125,10 @@ impl Config {
     ///
     /// # Errors
     /// If a file has an invalid value or an unknown key, or sets what it may not set.
-    pub(crate) fn project(folder: Option<PathBuf>, flags: &[Layer]) -> Result<(PathBuf, Option<Project>), Fault> {
+    pub(crate) fn project(
+        folder: Option<PathBuf>,
+        flags: &[Layer],
+    ) -> Result<(PathBuf, Option<Project>), Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let user = file::user(&places)?;
@@ -133,14 +137,22 @@ impl Config {
         Ok((folder, project))
     }
 
-    /// Rejects a secret in a setting that holds the name of a variable or a URL. The error omits the
-    /// value, because settings are printed and secrets are not.
+    /// Rejects a secret in a setting that holds the name of a variable or a URL. The error omits
+    /// the value, because settings are printed and secrets are not.
     fn names_no_secret(&self) -> Result<(), Fault> {
         let names = [
             ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),
-            ("search.key_env", Some(self.search_key_env.value.as_str()), &self.search_key_env.origin),
+            (
+                "search.key_env",
+                Some(self.search_key_env.value.as_str()),
+                &self.search_key_env.origin,
+            ),
             ("git.token_env", self.git_token_env.value.as_deref(), &self.git_token_env.origin),
-            ("image.api_key_env", self.image_api_key_env.value.as_deref(), &self.image_api_key_env.origin),
+            (
+                "image.api_key_env",
+                self.image_api_key_env.value.as_deref(),
+                &self.image_api_key_env.origin,
+            ),
         ];
         for (key, name, origin) in names {
             if !name.is_none_or(is_variable_name) {
@@ -157,7 +169,8 @@ impl Config {
         for (key, url, by) in endpoints {
             let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
-                let message = format!("`{key}` (from {}) carries a user name or password", url.origin);
+                let message =
+                    format!("`{key}` (from {}) carries a user name or password", url.origin);
                 let hint = format!("put the key into a variable, and name it by {by}");
                 return Err(Fault::configuration(message).hint(hint));
             }
@@ -165,7 +178,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns true if programs write to the workdir directly: the setting `write`, or a trusted run.
+    /// Returns true if programs write to the workdir directly: the setting `write`, or a trusted
+    /// run.
     pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }

@@ -30,9 +30,9 @@ impl Value for DialectSetting {
 pub(crate) fn dollars(text: &str) -> Result<Dollars, String> {
     let bare = text.trim();
     let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);
-    amount
-        .filter(|amount| amount.nanos() > 0)
-        .ok_or_else(|| format!("expected an amount of dollars above zero, such as 0.50, found {text:?}"))
+    amount.filter(|amount| amount.nanos() > 0).ok_or_else(|| {
+        format!("expected an amount of dollars above zero, such as 0.50, found {text:?}")
+    })
 }
 
 impl Value for Dollars {
@@ -55,14 +55,18 @@ impl Value for Dollars {
 /// In a variable, prices are TOML: `my-model = { prompt = 1.0, completion = 2.0 }`.
 impl Value for Prices {
     fn from_text(text: &str) -> Result<Self, String> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
         Self::from_toml(&toml::Value::Table(table), Path::new(""))
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
         let prices: Result<BTreeMap<String, Price>, _> = value.clone().try_into();
         Prices::new(prices.map_err(|error| {
-            format!("expected `\"MODEL\" = {{ prompt = 1.0, completion = 2.0, cached = 0.1 }}`: {}", error.message())
+            format!(
+                "expected `\"MODEL\" = {{ prompt = 1.0, completion = 2.0, cached = 0.1 }}`: {}",
+                error.message()
+            )
         })?)
     }
 
@@ -128,7 +132,9 @@ impl ContentGuard {
     /// # Errors
     /// If a pattern is not a valid regular expression.
     pub(crate) fn patterns(&self) -> Result<Patterns, String> {
-        Patterns::new(self.deny.iter().map(|denied| (denied.pattern.as_str(), denied.category.as_str())))
+        Patterns::new(
+            self.deny.iter().map(|denied| (denied.pattern.as_str(), denied.category.as_str())),
+        )
     }
 
     /// Returns the categories that the model looks for.
@@ -146,7 +152,8 @@ impl Value for ContentGuard {
         if let Ok(enabled) = bool::from_text(text) {
             return Ok(ContentGuard::switched(enabled));
         }
-        let table: toml::Table = text.parse().map_err(|_| format!("expected true, false or TOML, found {text:?}"))?;
+        let table: toml::Table =
+            text.parse().map_err(|_| format!("expected true, false or TOML, found {text:?}"))?;
         Self::from_toml(&toml::Value::Table(table), Path::new(""))
     }
 
@@ -154,11 +161,15 @@ impl Value for ContentGuard {
         if let Some(enabled) = value.as_bool() {
             return Ok(ContentGuard::switched(enabled));
         }
-        let guard: ContentGuard =
-            value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let guard: ContentGuard = value
+            .clone()
+            .try_into()
+            .map_err(|error: toml::de::Error| error.message().to_owned())?;
         guard.patterns()?;
         if guard.enabled && guard.deny.is_empty() && !guard.classifier {
-            return Err("it is enabled and looks for nothing: give `deny = [{ pattern = …, category = … }]` or `classifier = true`".to_owned());
+            return Err("it is enabled and looks for nothing: give `deny = [{ pattern = …, \
+                        category = … }]` or `classifier = true`"
+                .to_owned());
         }
         Ok(guard)
     }
@@ -179,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_guard_is_read() {
-        let text = "[guard]\nenabled = true\ndeny = [{ pattern = \"bombs?\", category = \"violence\" }]\non_failure = \"open\"\n\
-                    [guard.messages]\nviolence = \"No.\"\n";
+        let text = "[guard]\nenabled = true\ndeny = [{ pattern = \"bombs?\", category = \
+                    \"violence\" }]\non_failure = \"open\"\n[guard.messages]\nviolence = \"No.\"\n";
         let read = guard(text).unwrap();
         assert_eq!(
             (read.deny.len(), read.on_failure, read.looked_for()),
@@ -190,7 +201,10 @@ mod tests {
         assert!(!guard("guard = false").unwrap().enabled);
         for (text, words) in [
             ("[guard]\nenabled = true", "looks for nothing"),
-            ("[guard]\ndeny = [{ pattern = \"(\", category = \"x\" }]", "`(` is not a valid regular expression"),
+            (
+                "[guard]\ndeny = [{ pattern = \"(\", category = \"x\" }]",
+                "`(` is not a valid regular expression",
+            ),
             ("[guard]\nenable = true", "unknown field"),
             ("[guard]\non_failure = \"maybe\"", "maybe"),
         ] {
@@ -211,7 +225,8 @@ mod tests {
 
     #[test]
     fn prices_are_read() {
-        let prices = Prices::from_text("\"my-model\" = { prompt = 1.0, completion = 2.0 }").unwrap();
+        let prices =
+            Prices::from_text("\"my-model\" = { prompt = 1.0, completion = 2.0 }").unwrap();
         assert_eq!(prices.set()["my-model"].completion, 2.0);
         for text in ["m = 3", "m = { prompt = 1.0 }", "m = { prompt = -1.0, completion = 1.0 }"] {
             assert!(Prices::from_text(text).is_err(), "{text}");

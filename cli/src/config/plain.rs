@@ -20,13 +20,14 @@ pub(crate) const LARGEST: u64 = 1 << 20;
 /// if it cannot be read. The text names the reason.
 pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
-    let folder = match folder.canonicalize().map(|folder| rustix::fs::open(folder, flags, Mode::empty())) {
-        Ok(Ok(folder)) => folder,
-        Ok(Err(Errno::NOENT | Errno::NOTDIR)) => return Ok(None),
-        Ok(Err(errno)) => return Err(io::Error::from(errno).to_string()),
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
+    let folder =
+        match folder.canonicalize().map(|folder| rustix::fs::open(folder, flags, Mode::empty())) {
+            Ok(Ok(folder)) => folder,
+            Ok(Err(Errno::NOENT | Errno::NOTDIR)) => return Ok(None),
+            Ok(Err(errno)) => return Err(io::Error::from(errno).to_string()),
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
     // Opening a device can have effects, so the type is checked first. It is checked again below,
     // because the file may have changed since.
     match rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
@@ -34,7 +35,8 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(io::Error::from(errno).to_string()),
     }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
         Ok(file) => bounded(File::from(file), most).map(Some),
         Err(Errno::NOENT) => Ok(None),
@@ -55,7 +57,8 @@ pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String>
         Err(error) => return Err(error.to_string()),
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| io::Error::from(errno).to_string())?;
+    let file = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|errno| io::Error::from(errno).to_string())?;
     bounded(File::from(file), most).map(Some)
 }
 
@@ -117,11 +120,18 @@ mod tests {
             ("folder", "a folder"),
             ("socket", "a socket"),
         ] {
-            assert_eq!(read(name).unwrap_err(), format!("it is {what}, not a plain file"), "{name}");
+            assert_eq!(
+                read(name).unwrap_err(),
+                format!("it is {what}, not a plain file"),
+                "{name}"
+            );
         }
         assert_eq!(in_folder(&at("gone"), "x", 4), Ok(None));
         assert_eq!(in_folder(&at("four"), "x", 4), Ok(None));
-        assert_eq!(in_folder(Path::new("/dev"), "null", 4).unwrap_err(), "it is a device, not a plain file");
+        assert_eq!(
+            in_folder(Path::new("/dev"), "null", 4).unwrap_err(),
+            "it is a device, not a plain file"
+        );
 
         assert_eq!(of_user(&at("link"), 4), Ok(Some(b"abcd".to_vec())));
         assert_eq!(of_user(&at("dangling"), 4), Ok(None));

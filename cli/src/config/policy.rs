@@ -7,12 +7,20 @@ use super::{File, Layer};
 /// Merges the rules of all layers. A rule of a higher layer replaces the same rule of a lower one.
 /// The `ask` and `deny` rules of a project file only narrow what the other layers allow, so no file
 /// that comes with a folder widens the user's own policy.
-pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File) -> Policy {
-    let narrowing = Policy::new(Vec::new(), listed(&project.layer.ask), listed(&project.layer.deny));
+pub(super) fn of_layers(
+    flags: &[Layer],
+    environment: &Layer,
+    project: &File,
+    user: &File,
+) -> Policy {
+    let narrowing =
+        Policy::new(Vec::new(), listed(&project.layer.ask), listed(&project.layer.deny));
     let allowed = Layer { allow: project.layer.allow.clone(), ..Layer::default() };
     let mut rules: Vec<(Rule, Verdict)> = Vec::new();
     for layer in [&user.layer, &allowed, environment].into_iter().chain(flags.iter().rev()) {
-        let of = |list: &Option<Vec<Rule>>, verdict| listed(list).into_iter().map(move |rule| (rule, verdict));
+        let of = |list: &Option<Vec<Rule>>, verdict| {
+            listed(list).into_iter().map(move |rule| (rule, verdict))
+        };
         let own = of(&layer.allow, Verdict::Allow)
             .chain(of(&layer.ask, Verdict::Ask))
             .chain(of(&layer.deny, Verdict::Deny))
@@ -20,8 +28,13 @@ pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, us
         rules.retain(|(rule, _)| !own.iter().any(|(higher, _)| higher == rule));
         rules.extend(own);
     }
-    let with =
-        |wanted| rules.iter().filter(move |(_, verdict)| *verdict == wanted).map(|(rule, _)| rule.clone()).collect();
+    let with = |wanted| {
+        rules
+            .iter()
+            .filter(move |(_, verdict)| *verdict == wanted)
+            .map(|(rule, _)| rule.clone())
+            .collect()
+    };
     Policy::new(with(Verdict::Allow), with(Verdict::Ask), with(Verdict::Deny)).and(narrowing)
 }
 

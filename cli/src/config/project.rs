@@ -44,21 +44,45 @@ impl Project {
     /// # Errors
     /// If it is not a plain file of the allowed size, is not TOML, or sets an unknown key or one
     /// that no project file may set.
-    pub(super) fn read(folder: &Path, user: &Layer, places: &Places) -> Result<Option<Project>, Fault> {
+    pub(super) fn read(
+        folder: &Path,
+        user: &Layer,
+        places: &Places,
+    ) -> Result<Option<Project>, Fault> {
         let path = folder.join(PROJECT_FILE);
         let bytes = plain::in_folder(folder, PROJECT_FILE, plain::LARGEST);
-        let Some(bytes) = bytes.map_err(|why| file::unreadable(&path, &why))? else { return Ok(None) };
-        let table = file::table(bytes.clone(), &path)?;
+        let Some(bytes) = bytes.map_err(|why| file::unreadable(&path, &why))? else {
+            return Ok(None);
+        };
+        let folder =
+            folder.canonicalize().map_err(|error| file::unreadable(&path, &error.to_string()))?;
+        Project::of_bytes(bytes, &path, &folder, user, places).map(Some)
+    }
+
+    /// Reads the bytes of a project file.
+    ///
+    /// # Errors
+    /// If they are not TOML, or set an unknown key or one that no project file may set.
+    pub(crate) fn of_bytes(
+        bytes: Vec<u8>,
+        path: &Path,
+        folder: &Path,
+        user: &Layer,
+        places: &Places,
+    ) -> Result<Project, Fault> {
+        let table = file::table(bytes.clone(), path)?;
         let never = |key: &&String| *key == "trusted" || file::kind(key) == Some(Kind::Never);
         if let Some(key) = table.keys().find(never) {
-            let fault = Fault::configuration(format!("the project file `{}` may not set `{key}`", path.display()));
+            let fault = Fault::configuration(format!(
+                "the project file `{}` may not set `{key}`",
+                path.display()
+            ));
             return Err(fault.hint("set it in the user file, by a flag or by a variable"));
         }
-        file::known(&table, &path)?;
-        let layer = Layer::of_table(&table, &path)?;
+        file::known(&table, path)?;
+        let layer = Layer::of_table(&table, path)?;
         let requests = layer.requests(user, places);
-        let folder = folder.canonicalize().map_err(|error| file::unreadable(&path, &error.to_string()))?;
-        Ok(Some(Project { folder, path, bytes, requests, layer }))
+        Ok(Project { folder: folder.to_owned(), path: path.to_owned(), bytes, requests, layer })
     }
 
     /// Returns the settings that take effect only in a trusted folder.
@@ -82,6 +106,19 @@ impl Project {
         let layer = self.layer.clone().without(&keys);
         File { path: self.path, layer }
     }
+}
+
+/// Returns the settings of a project file that take effect without trust, each with `true` if it
+/// would need trust.
+///
+/// # Errors
+/// If the bytes are not TOML, or set an unknown key or one that no project file may set.
+pub(crate) fn untrusted_settings(bytes: &[u8]) -> Result<Vec<(String, bool)>, Fault> {
+    let (user, places) = (Layer::default(), Places::default());
+    let path = Path::new(PROJECT_FILE);
+    let project = Project::of_bytes(bytes.to_vec(), path, Path::new("."), &user, &places)?;
+    let effective = project.narrowing().layer.requests(&user, &places);
+    Ok(effective.into_iter().map(|request| (request.to_string(), request.needs_trust)).collect())
 }
 
 /// Formats the setting as a line: `max_steps = 3`.

@@ -29,13 +29,20 @@ impl Value for SecretList {
     /// Parses the form of a file on one line: `{ github = { env = "GITHUB_TOKEN", hosts =
     /// ["api.github.com"] } }`.
     fn from_text(text: &str) -> Result<Self, String> {
-        let table: toml::Table = format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;
-        table.get("secrets").map_or(Ok(SecretList::default()), |value| SecretList::from_toml(value, Path::new("")))
+        let table: toml::Table =
+            format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;
+        table
+            .get("secrets")
+            .map_or(Ok(SecretList::default()), |value| SecretList::from_toml(value, Path::new("")))
     }
 
     fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
         let table = value.as_table().ok_or_else(|| format!("{FORM} for each name"))?;
-        table.iter().map(|(name, entry)| entry_of(name, entry, folder)).collect::<Result<_, _>>().map(SecretList)
+        table
+            .iter()
+            .map(|(name, entry)| entry_of(name, entry, folder))
+            .collect::<Result<_, _>>()
+            .map(SecretList)
     }
 
     fn to_json(&self) -> Json {
@@ -49,7 +56,9 @@ impl Value for SecretList {
 
 fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntry, String> {
     if !Secret::is_name(name) {
-        return Err(format!("the name {name:?} of a secret has other characters than letters, digits, `_` and `-`"));
+        return Err(format!(
+            "the name {name:?} of a secret has other characters than letters, digits, `_` and `-`"
+        ));
     }
     let wrong = |why: String| format!("the secret `{name}`: {why}");
     let table = entry.as_table().ok_or_else(|| wrong(FORM.to_owned()))?;
@@ -62,7 +71,9 @@ fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntr
     let variable = String::from_toml(variable, folder).map_err(wrong)?;
     if !super::is_variable_name(&variable) {
         return Err(wrong(
-            "`env` is not the name of a variable; put the secret into a variable, and give that one's name".to_owned(),
+            "`env` is not the name of a variable; put the secret into a variable, and give that \
+             one's name"
+                .to_owned(),
         ));
     }
     let hosts = Vec::<SecretHost>::from_toml(hosts, folder).map_err(wrong)?;
@@ -78,7 +89,8 @@ mod tests {
 
     #[test]
     fn secrets_are_read_and_shown_without_their_values() {
-        let text = "{ api = { env = \"API_KEY\", hosts = [\"api.example.com\", \"*.example.org:8443\"] } }";
+        let text = "{ api = { env = \"API_KEY\", hosts = [\"api.example.com\", \
+                    \"*.example.org:8443\"] } }";
         let list = SecretList::from_text(text).unwrap();
         assert_eq!(
             list.to_json(),
@@ -91,7 +103,10 @@ mod tests {
             ("{ a = { env = \"K\", hosts = [] } }", "could go nowhere"),
             ("{ a = { env = \"K\", hosts = [\"*\"] } }", "the secret `a`: invalid"),
             ("{ a = { env = \"sk-123\", hosts = [\"a.example\"] } }", "not the name of a variable"),
-            ("{ a = { env = \"K\", hosts = [\"a.example\"], value = \"v\" } }", "unknown key `value`"),
+            (
+                "{ a = { env = \"K\", hosts = [\"a.example\"], value = \"v\" } }",
+                "unknown key `value`",
+            ),
             ("{ \"a b\" = { env = \"K\", hosts = [\"a.example\"] } }", "other characters"),
         ] {
             let why = SecretList::from_text(text).unwrap_err();

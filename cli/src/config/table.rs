@@ -1,5 +1,5 @@
-//! The table of settings: one row for each, from which the layers, the settings of a command and the
-//! manual are made.
+//! The table of settings: one row for each, from which the layers, the settings of a command and
+//! the manual are made.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ macro_rules! key {
     };
 }
 
-/// Declares every setting once: its meaning, its field, its key in a file if that differs from the field,
-/// its variable, its type, its default and its class, which decides what a project file may set. A dot
-/// in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
+/// Declares every setting once: its meaning, its field, its key in a file if that differs from the
+/// field, its variable, its type, its default and its class, which decides what a project file may
+/// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
         /// The settings of one layer; `None` for a setting that the layer lacks.
@@ -292,18 +292,26 @@ fn variable<T: Value>(
     name: &'static str,
 ) -> Result<Option<T>, Fault> {
     let Some(value) = get(name).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let text = value.to_str().ok_or_else(|| Fault::configuration(format!("the variable `{name}` is not UTF-8")))?;
+    let text = value
+        .to_str()
+        .ok_or_else(|| Fault::configuration(format!("the variable `{name}` is not UTF-8")))?;
     if text.trim().is_empty() {
         return Ok(None);
     }
-    T::from_text(text).map(Some).map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
+    T::from_text(text)
+        .map(Some)
+        .map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
 }
 
 /// Reads the value of a key; `None` if the table lacks it.
-fn entry<T: Value>(table: &toml::Table, key: &'static str, path: &Path) -> Result<Option<T>, Fault> {
+fn entry<T: Value>(
+    table: &toml::Table,
+    key: &'static str,
+    path: &Path,
+) -> Result<Option<T>, Fault> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let Some(value) = table.get(key) else { return Ok(None) };
-    T::from_toml(value, folder)
-        .map(Some)
-        .map_err(|why| Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display())))
+    T::from_toml(value, folder).map(Some).map_err(|why| {
+        Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display()))
+    })
 }

@@ -95,8 +95,13 @@ impl Value for String {
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
-        let text = value.as_str().ok_or_else(|| format!("expected a text in quotes, found {value}"))?;
-        if text.trim().is_empty() { Err("expected a text that is not empty".to_owned()) } else { Ok(text.to_owned()) }
+        let text =
+            value.as_str().ok_or_else(|| format!("expected a text in quotes, found {value}"))?;
+        if text.trim().is_empty() {
+            Err("expected a text that is not empty".to_owned())
+        } else {
+            Ok(text.to_owned())
+        }
     }
 
     fn to_json(&self) -> Json {
@@ -228,7 +233,9 @@ impl<T: Value> Value for Vec<T> {
     }
 
     fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        let items = value.as_array().ok_or_else(|| format!("expected a list such as [\"…\"], found {value}"))?;
+        let items = value
+            .as_array()
+            .ok_or_else(|| format!("expected a list such as [\"…\"], found {value}"))?;
         items.iter().map(|item| T::from_toml(item, folder)).collect()
     }
 

@@ -66,8 +66,10 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
         output::data(DEMOS.iter().map(line).collect::<String>().as_bytes())?;
         return Ok(Exit::Done);
     }
-    let chosen: Vec<&Demo> =
-        DEMOS.iter().filter(|demo| args.name.as_deref().is_none_or(|name| name == demo.name)).collect();
+    let chosen: Vec<&Demo> = DEMOS
+        .iter()
+        .filter(|demo| args.name.as_deref().is_none_or(|name| name == demo.name))
+        .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
         let fault = Fault::usage(format!("no demo `{}`", args.name.as_deref().unwrap_or_default()));
@@ -75,8 +77,9 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     }
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
         .map_err(|error| Fault::failed(error.to_string()))?;
-    let site =
-        Site::start().await.map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
+    let site = Site::start()
+        .await
+        .map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
     let cancel = setup::interrupt();
     for (at, demo) in chosen.iter().enumerate() {
         let number = format!("demo {} of {}: {}", at + 1, chosen.len(), demo.title);
@@ -92,7 +95,10 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     ));
     output::note("Next, with a model of your own (`wattle doctor` tells what is missing):");
     output::note("  export OPENAI_API_KEY=…");
-    output::note("  wattle run --provider openai --model NAME \"how many files are here, and which is the largest?\"");
+    output::note(
+        "  wattle run --provider openai --model NAME \"how many files are here, and which is the \
+         largest?\"",
+    );
     Ok(Exit::Done)
 }
 
@@ -105,12 +111,19 @@ struct Stage {
 }
 
 /// Prepares a demo.
-fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<Stage, Fault> {
+fn stage(
+    host: &Host,
+    site: &Site,
+    demo: &Demo,
+    cancel: &CancellationToken,
+) -> Result<Stage, Fault> {
     let script = Script::read(demo.script, &site.base()).map_err(|what| broken(demo, &what))?;
-    let workdir = tempfile::tempdir().map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
+    let workdir = tempfile::tempdir()
+        .map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
     lay_out(workdir.path(), demo.files)
         .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
-    let base = Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
+    let base =
+        Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
     let access = Access {
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
@@ -135,7 +148,12 @@ fn broken(demo: &Demo, what: &str) -> Fault {
 }
 
 /// Plays one run, and compares it with its script.
-async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<(), Fault> {
+async fn play(
+    host: &Host,
+    site: &Site,
+    demo: &Demo,
+    cancel: &CancellationToken,
+) -> Result<(), Fault> {
     let Stage { script, workdir, files, job } = stage(host, site, demo, cancel)?;
     output::note(&script.about);
     output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
@@ -143,7 +161,9 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
     let live = Live::new(false);
     let seen = Mutex::new(Vec::new());
     let sink = |envelope: &Envelope| {
-        if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } = &envelope.event {
+        if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } =
+            &envelope.event
+        {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
         }
         live.show(&envelope.event);
@@ -153,11 +173,17 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
     if cancel.is_cancelled() {
         return Ok(());
     }
-    changes::settle(&files, Fate::Drop("in the overlay; a run of your own carries them out with `--apply`"))?;
+    changes::settle(
+        &files,
+        Fate::Drop("in the overlay; a run of your own carries them out with `--apply`"),
+    )?;
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
-    output::note(&paint(DIM, &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count())));
+    output::note(&paint(
+        DIM,
+        &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count()),
+    ));
     output::text(report.ending.text())
 }
 
@@ -182,18 +208,27 @@ mod tests {
     /// files.
     #[tokio::test]
     async fn every_demo_plays_back_as_it_was() {
-        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let host =
+            Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
+                .unwrap();
         let site = Site::start().await.unwrap();
         let store = Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default());
         let journal: SharedJournal = Arc::new(store.clone());
         for demo in DEMOS {
-            let Stage { script, workdir, job, .. } = stage(&host, &site, demo, &CancellationToken::new()).unwrap();
+            let Stage { script, workdir, job, .. } =
+                stage(&host, &site, demo, &CancellationToken::new()).unwrap();
             let model = script.cassette().unwrap();
             let kept = (&journal, demo.name.to_owned(), serde_json::Value::Null);
-            let ended = journal::run(&host, &model, &Settings::default(), job, &|_: &Envelope| {}, kept).await.unwrap();
+            let ended =
+                journal::run(&host, &model, &Settings::default(), job, &|_: &Envelope| {}, kept)
+                    .await
+                    .unwrap();
             let RunOutcome::Done(report) = ended else { panic!("{ended:?}") };
             drop(workdir);
-            assert!(!matches!(report.ending, wattle_agent::machine::Ending::Failed { .. }), "{report:?}");
+            assert!(
+                !matches!(report.ending, wattle_agent::machine::Ending::Failed { .. }),
+                "{report:?}"
+            );
             let run = store.run(demo.name).await.unwrap().unwrap();
             let replayed = journal::replay(&host, &journal, &run, 1).await.unwrap();
             assert_eq!(replayed.difference, None, "{}", demo.name);

@@ -29,16 +29,23 @@ impl Script {
     pub(super) fn read(text: &str, base: &str) -> Result<Script, String> {
         let text = text.replace("{{base}}", base);
         let mut script = Script::default();
-        let mut sections = text.split("\n=== ").map(|section| section.strip_prefix("=== ").unwrap_or(section));
+        let mut sections =
+            text.split("\n=== ").map(|section| section.strip_prefix("=== ").unwrap_or(section));
         sections.try_for_each(|section| {
             let (name, content) = section.split_once('\n').unwrap_or((section, ""));
             let content = content.trim();
             match (name.trim(), script.turns.last_mut()) {
                 ("about", None) => script.about = content.to_owned(),
                 ("ask", None) => script.ask = content.to_owned(),
-                ("reply", _) => script.turns.push(Turn { reply: content.to_owned(), observed: Vec::new() }),
-                ("observed", Some(turn)) => turn.observed = content.lines().map(str::to_owned).collect(),
-                (name, _) => return Err(format!("the script has a section `{name}` out of its place")),
+                ("reply", _) => {
+                    script.turns.push(Turn { reply: content.to_owned(), observed: Vec::new() })
+                }
+                ("observed", Some(turn)) => {
+                    turn.observed = content.lines().map(str::to_owned).collect()
+                }
+                (name, _) => {
+                    return Err(format!("the script has a section `{name}` out of its place"));
+                }
             }
             Ok(())
         })?;
@@ -55,11 +62,16 @@ impl Script {
     /// Compares a run with the script: each reply but the last led to its observation, and the last
     /// one is the answer.
     pub(super) fn compare(&self, seen: &[String], ending: &Ending) -> Result<(), String> {
-        let Some((last, acting)) = self.turns.split_last() else { return Err("the script has no reply".to_owned()) };
+        let Some((last, acting)) = self.turns.split_last() else {
+            return Err("the script has no reply".to_owned());
+        };
         for (at, turn) in acting.iter().enumerate() {
             let seen = seen.get(at).map_or("", String::as_str);
             if let Some(missing) = turn.observed.iter().find(|line| !seen.contains(line.trim())) {
-                return Err(format!("reply {} should lead to {missing:?}, and led to {seen:?}", at + 1));
+                return Err(format!(
+                    "reply {} should lead to {missing:?}, and led to {seen:?}",
+                    at + 1
+                ));
             }
         }
         match (ending, read(&last.reply).action) {
@@ -73,8 +85,9 @@ impl Script {
 mod tests {
     use super::*;
 
-    const SCRIPT: &str = "=== about\nIt counts.\n=== ask\nHow many at {{base}}?\n=== reply\nToolCall::Catalog(\"count\")\n=== observed\nfour\n\
-                          === reply\nToolCall::Response(\"\"\"4\"\"\")\n";
+    const SCRIPT: &str = "=== about\nIt counts.\n=== ask\nHow many at {{base}}?\n=== \
+                          reply\nToolCall::Catalog(\"count\")\n=== observed\nfour\n=== \
+                          reply\nToolCall::Response(\"\"\"4\"\"\")\n";
 
     #[test]
     fn a_script_is_read_and_held_against_what_happened() {
@@ -82,10 +95,19 @@ mod tests {
         assert_eq!(script.ask, "How many at http://127.0.0.1:9?");
         let answered = |text: &str| Ending::Answered { text: text.to_owned() };
         assert_eq!(script.compare(&["it was four".to_owned()], &answered("4")), Ok(()));
-        assert!(script.compare(&["it was five".to_owned()], &answered("4")).unwrap_err().contains("five"));
+        assert!(
+            script
+                .compare(&["it was five".to_owned()], &answered("4"))
+                .unwrap_err()
+                .contains("five")
+        );
         assert!(script.compare(&[], &answered("4")).is_err());
         assert!(script.compare(&["four".to_owned()], &answered("5")).is_err());
-        assert!(script.compare(&["four".to_owned()], &Ending::Failed { message: "error: x".to_owned() }).is_err());
+        assert!(
+            script
+                .compare(&["four".to_owned()], &Ending::Failed { message: "error: x".to_owned() })
+                .is_err()
+        );
     }
 
     #[test]

@@ -7,8 +7,10 @@ use tokio::net::{TcpListener, TcpStream};
 use wattle_agent::capability::egress::HostRule;
 
 /// The pages by path.
-const PAGES: &[(&str, &str)] =
-    &[("/", include_str!("../../demo/fetch/index.html")), ("/visit.html", include_str!("../../demo/fetch/visit.html"))];
+const PAGES: &[(&str, &str)] = &[
+    ("/", include_str!("../../demo/fetch/index.html")),
+    ("/visit.html", include_str!("../../demo/fetch/visit.html")),
+];
 
 /// Maximum size of a request, in bytes.
 const LONGEST: usize = 8 << 10;
@@ -24,7 +26,10 @@ impl Site {
     pub(super) async fn start() -> std::io::Result<Site> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let rule = address.to_string().parse().map_err(|error| std::io::Error::other(format!("{error}")))?;
+        let rule = address
+            .to_string()
+            .parse()
+            .map_err(|error| std::io::Error::other(format!("{error}")))?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 // A broken connection does not matter.
@@ -60,7 +65,8 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     };
     let length = page.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: \
+         {length}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(page.as_bytes()).await?;

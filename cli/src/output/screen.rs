@@ -31,7 +31,8 @@ impl Screen {
     pub(crate) fn open() -> Result<Screen, Fault> {
         let (out, held_of_out) = writer(stdout().as_fd(), stdout().is_terminal())?;
         let (err, held_of_err) = writer(stderr().as_fd(), stderr().is_terminal())?;
-        let streams = Stdio { stdin: Stream::reader(opened(stdin().as_fd())?), stdout: out, stderr: err };
+        let streams =
+            Stdio { stdin: Stream::reader(opened(stdin().as_fd())?), stdout: out, stderr: err };
         Ok(Screen { streams, held: [held_of_out, held_of_err] })
     }
 
@@ -50,7 +51,8 @@ impl Rest {
     /// # Errors
     /// If stdout cannot be written.
     pub(crate) fn show(self) -> Result<(), Fault> {
-        let [out, err] = self.0.map(|held| held.map(|held| lock(&held).finish()).unwrap_or_default());
+        let [out, err] =
+            self.0.map(|held| held.map(|held| lock(&held).finish()).unwrap_or_default());
         super::to_stderr(err.as_bytes());
         super::to_stdout(out.as_bytes())
     }
@@ -71,7 +73,8 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
 /// Wraps a stream of the process, which is read and written off the threads that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
-    let own = own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
+    let own =
+        own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
     Ok(File::from_std(std::fs::File::from(own)))
 }
 
@@ -97,7 +100,11 @@ impl<W: AsyncWrite + Unpin> Shown<W> {
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.drain(context))?;
         let piece = data.get(..PIECE).unwrap_or(data);
         let shown = lock(&self.filter).feed(piece);
@@ -133,7 +140,8 @@ mod tests {
     #[tokio::test]
     async fn what_a_command_writes_only_shows() {
         let filter = Arc::new(Mutex::new(Visible::default()));
-        let mut shown = Shown { sink: Vec::new(), filter: Arc::clone(&filter), pending: Vec::new() };
+        let mut shown =
+            Shown { sink: Vec::new(), filter: Arc::clone(&filter), pending: Vec::new() };
         for piece in [&b"a\x1b"[..], b"]52;c;x\x07\xc2", b"\x9bb\xe2\x80"] {
             shown.write_all(piece).await.unwrap();
             shown.flush().await.unwrap();
@@ -141,7 +149,9 @@ mod tests {
         shown.write_all("é".repeat(PIECE).as_bytes()).await.unwrap();
         shown.flush().await.unwrap();
         let text = String::from_utf8(shown.sink).unwrap();
-        assert!(text.starts_with("a\\u{1b}]52;c;x\\u{7}\\u{9b}b\\xe2\\x80éé") && text.ends_with('é'));
+        assert!(
+            text.starts_with("a\\u{1b}]52;c;x\\u{7}\\u{9b}b\\xe2\\x80éé") && text.ends_with('é')
+        );
         assert_eq!(text.matches('é').count(), PIECE);
     }
 }

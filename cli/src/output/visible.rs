@@ -2,21 +2,29 @@
 
 use std::fmt::Write;
 
-/// Returns true if a terminal acts on a character, or if it hides or reorders what is around it. Line ends and tabs are text.
+/// Returns true if a terminal acts on a character, or if it hides or reorders what is around it.
+/// Line ends and tabs are text.
 fn acts(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks of direction, embeddings, overrides and isolates; separators of lines and paragraphs; what has no width.
-        '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
+        // Marks of direction, embeddings, overrides and isolates; separators of lines and
+        // paragraphs; what has no width.
+        '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => {
+            true
+        }
+        '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
         // C0, DEL and C1.
         c => c.is_control(),
     }
 }
 
-/// Turns a stream of bytes into text that only shows, in whatever pieces it comes: a character that acts becomes `\u{1b}`, a byte that is
-/// not UTF-8 becomes `\x9b`, and a carriage return before a line end is dropped. Nothing of a character leaves before all of it is there,
-/// so two streams cannot put one together on the screen.
+/// Turns a stream of bytes into text that only shows, in whatever pieces it comes: a character that
+/// acts becomes `\u{1b}`, a byte that is not UTF-8 becomes `\x9b`, and a carriage return before a
+/// line end is dropped. Nothing of a character leaves before all of it is there, so two streams
+/// cannot put one together on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
     /// The beginning of a character.
@@ -35,7 +43,8 @@ impl Visible {
         while let Some(chunk) = chunks.next() {
             chunk.valid().chars().for_each(|c| self.show(&mut shown, c));
             let invalid = chunk.invalid();
-            let unfinished = std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            let unfinished =
+                std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
             if unfinished && chunks.peek().is_none() {
                 self.tail = invalid.to_owned();
             } else {
@@ -94,7 +103,8 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON document with what would act on a terminal as JSON spells it, such as `\u202e`.
+/// Returns the same JSON document with what would act on a terminal as JSON spells it, such as
+/// `\u202e`.
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {
@@ -124,7 +134,10 @@ mod tests {
             ("line\r\nnext\rover", "line\nnext\\u{d}over"),
             ("d\te\n", "d\te\n"),
             ("\u{8}\u{7f}\0", "\\u{8}\\u{7f}\\u{0}"),
-            ("\u{2028}\u{2029}\u{e0041}\u{200b}\u{feff}", "\\u{2028}\\u{2029}\\u{e0041}\\u{200b}\\u{feff}"),
+            (
+                "\u{2028}\u{2029}\u{e0041}\u{200b}\u{feff}",
+                "\\u{2028}\\u{2029}\\u{e0041}\\u{200b}\\u{feff}",
+            ),
             ("naïve 漢字 👩‍👩‍👧 e\u{301}", "naïve 漢字 👩‍👩‍👧 e\u{301}"),
             ("\r\r\n\r", "\\u{d}\n\\u{d}"),
         ] {

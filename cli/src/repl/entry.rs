@@ -34,7 +34,10 @@ pub(super) enum Command {
 
 /// The syntax of the commands, and their descriptions.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
-    ("/help [TOPIC]", "show this, or what there is to know about a function, a program, an error code, or words"),
+    (
+        "/help [TOPIC]",
+        "show this, or what there is to know about a function, a program, an error code, or words",
+    ),
     ("/run NAME ARG…", "run a program of the catalog"),
     ("/catalog", "list the programs of the catalog"),
     ("/cost", "show the tokens that the session took, and what they cost"),
@@ -55,7 +58,11 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
     if let Some(quoted) = text.strip_prefix(QUOTES).and_then(|rest| rest.strip_suffix(QUOTES)) {
         let message = quoted.trim();
-        return Ok(if message.is_empty() { Entry::Nothing } else { Entry::Message(message.to_owned()) });
+        return Ok(if message.is_empty() {
+            Entry::Nothing
+        } else {
+            Entry::Message(message.to_owned())
+        });
     }
     match command_word(text) {
         Some(word) => command(word, text).map(Entry::Command),
@@ -83,12 +90,14 @@ fn command(word: &str, text: &str) -> Result<Command, Fault> {
         "/quit" => Command::Quit,
         "/run" => {
             let name = rest.next().ok_or_else(|| {
-                Fault::usage("`/run` needs the name of a program").hint("`/catalog` lists the programs")
+                Fault::usage("`/run` needs the name of a program")
+                    .hint("`/catalog` lists the programs")
             })?;
             return Ok(Command::Run { name, args: rest.collect() });
         }
         other => {
-            let names: Vec<&str> = COMMANDS.iter().filter_map(|(form, _)| form.split(' ').next()).collect();
+            let names: Vec<&str> =
+                COMMANDS.iter().filter_map(|(form, _)| form.split(' ').next()).collect();
             let fault = Fault::usage(format!("there is no command `{other}`"));
             return Err(fault.hint(format!("the commands are {}", names.join(", "))));
         }
@@ -118,7 +127,8 @@ fn words(line: &str) -> Result<Vec<String>, Fault> {
         }
     }
     if let Some(open) = quote {
-        return Err(Fault::usage(format!("the quote {open} is not closed")).hint(format!("end the word with {open}")));
+        return Err(Fault::usage(format!("the quote {open} is not closed"))
+            .hint(format!("end the word with {open}")));
     }
     words.extend(word);
     Ok(words)
@@ -153,13 +163,22 @@ mod tests {
             ("/etc/hosts has what?", Entry::Message("/etc/hosts has what?".to_owned())),
             (" (i32.const 0)", Entry::Program(" (i32.const 0)".to_owned())),
             ("/help", Entry::Command(Command::Help { topic: None })),
-            ("/help  http.get", Entry::Command(Command::Help { topic: Some("http.get".to_owned()) })),
-            ("/help count words", Entry::Command(Command::Help { topic: Some("count words".to_owned()) })),
+            (
+                "/help  http.get",
+                Entry::Command(Command::Help { topic: Some("http.get".to_owned()) }),
+            ),
+            (
+                "/help count words",
+                Entry::Command(Command::Help { topic: Some("count words".to_owned()) }),
+            ),
             (" /quit ", Entry::Command(Command::Quit)),
             ("/catalog", Entry::Command(Command::Catalog)),
             ("/run text_count", run("text_count", &[])),
             ("/run echo a  b", run("echo", &["a", "b"])),
-            (r#"/run echo "a b" 'c"d' e"f g"h "" "\"\\\n\x""#, run("echo", &["a b", "c\"d", "ef gh", "", "\"\\\n\\x"])),
+            (
+                r#"/run echo "a b" 'c"d' e"f g"h "" "\"\\\n\x""#,
+                run("echo", &["a b", "c\"d", "ef gh", "", "\"\\\n\\x"]),
+            ),
         ] {
             assert_eq!(read(input).unwrap(), entry, "{input:?}");
         }

@@ -9,7 +9,10 @@ use crate::output;
 
 /// Runs work. The first interrupt cancels the token, which the work observes. At the second the
 /// work is dropped, and there is no result.
-pub(super) async fn stoppable<T>(work: impl Future<Output = T>, cancel: &CancellationToken) -> Option<T> {
+pub(super) async fn stoppable<T>(
+    work: impl Future<Output = T>,
+    cancel: &CancellationToken,
+) -> Option<T> {
     let mut work = pin!(work);
     tokio::select! {
         done = &mut work => return Some(done),

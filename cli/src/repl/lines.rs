@@ -63,9 +63,13 @@ impl Lines {
         if !(stdin().is_terminal() && stdout().is_terminal()) {
             return Ok(Lines::Pipe);
         }
-        let failed = |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
-        let config = Config::builder().max_history_size(REMEMBERED).and_then(|c| c.history_ignore_dups(true));
-        let config = config.map_err(failed)?.history_ignore_space(true).bracketed_paste(true).build();
+        let failed =
+            |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
+        let config = Config::builder()
+            .max_history_size(REMEMBERED)
+            .and_then(|c| c.history_ignore_dups(true));
+        let config =
+            config.map_err(failed)?.history_ignore_space(true).bracketed_paste(true).build();
         let mut editor = Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(Whole));
         let history = history_file();
@@ -107,7 +111,9 @@ impl Lines {
             let done = work(&mut lines);
             (lines, done)
         });
-        worked.await.unwrap_or_else(|_| (Lines::Pipe, Err(Fault::failed("the line editor broke, which is a bug"))))
+        worked.await.unwrap_or_else(|_| {
+            (Lines::Pipe, Err(Fault::failed("the line editor broke, which is a bug")))
+        })
     }
 
     fn read(&mut self, prompt: &str) -> Result<Line, Fault> {
@@ -116,7 +122,9 @@ impl Lines {
                 Ok(text) => Ok(Line::Text(text)),
                 Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
                 Err(ReadlineError::Eof) => Ok(Line::End),
-                Err(error) => Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
+                Err(error) => {
+                    Err(Fault::failed(format!("failed to read from the terminal: {error}")))
+                }
             },
             Lines::Pipe => piped(&mut stdin().lock()),
         }
@@ -132,11 +140,17 @@ fn piped(stdin: &mut StdinLock<'_>) -> Result<Line, Fault> {
         let read = stdin.by_ref().take(room).read_until(b'\n', &mut bytes);
         if read.map_err(|error| Fault::failed(format!("failed to read stdin: {error}")))? == 0 {
             if room == 0 {
-                return Err(Fault::failed(format!("an input on stdin is larger than {} MiB", LARGEST >> 20)));
+                return Err(Fault::failed(format!(
+                    "an input on stdin is larger than {} MiB",
+                    LARGEST >> 20
+                )));
             }
             return if bytes.is_empty() { Ok(Line::End) } else { whole(bytes) };
         }
-        input.feed(String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).trim_end_matches(['\n', '\r']));
+        input.feed(
+            String::from_utf8_lossy(bytes.get(start..).unwrap_or_default())
+                .trim_end_matches(['\n', '\r']),
+        );
         if !input.is_open() {
             return whole(bytes);
         }
@@ -144,7 +158,9 @@ fn piped(stdin: &mut StdinLock<'_>) -> Result<Line, Fault> {
 }
 
 fn whole(bytes: Vec<u8>) -> Result<Line, Fault> {
-    String::from_utf8(bytes).map(Line::Text).map_err(|_| Fault::failed("an input on stdin is not UTF-8"))
+    String::from_utf8(bytes)
+        .map(Line::Text)
+        .map_err(|_| Fault::failed("an input on stdin is not UTF-8"))
 }
 
 fn remember(editor: &mut Editor<Whole, FileHistory>, file: Option<&Path>, text: &str) {

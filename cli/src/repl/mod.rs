@@ -40,7 +40,9 @@ async fn converse(config: Config) -> Result<Exit, Fault> {
         let text = match line {
             Ok(Line::Text(text)) => text,
             Ok(Line::End) => return Ok(leave(&session, Exit::Done).await),
-            Ok(Line::Interrupt) if interrupted => return Ok(leave(&session, Exit::Interrupted).await),
+            Ok(Line::Interrupt) if interrupted => {
+                return Ok(leave(&session, Exit::Interrupted).await);
+            }
             Ok(Line::Interrupt) => {
                 interrupted = true;
                 output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
@@ -71,7 +73,9 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
         Ok(Entry::Command(Command::Help { topic: Some(topic) })) => {
             return (lines, session.explain(&topic).map(|()| Next::Go));
         }
-        Ok(Entry::Command(Command::Catalog)) => return (lines, session.catalog().map(|()| Next::Go)),
+        Ok(Entry::Command(Command::Catalog)) => {
+            return (lines, session.catalog().map(|()| Next::Go));
+        }
         Ok(Entry::Command(Command::Cost)) => return (lines, session.cost().map(|()| Next::Go)),
         Ok(Entry::Command(Command::Run { name, args })) => session.call(&name, &args).await,
         Ok(Entry::Program(source)) => session.program(&source, Vec::new(), None).await,
@@ -93,17 +97,22 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
 
 fn greet() {
     let hint = "say what to do, or begin with ( to run a program; /help shows more";
-    output::note(&format!("{} {}", paint(NAME, concat!("wattle ", env!("CARGO_PKG_VERSION"))), paint(DIM, hint)));
+    output::note(&format!(
+        "{} {}",
+        paint(NAME, concat!("wattle ", env!("CARGO_PKG_VERSION"))),
+        paint(DIM, hint)
+    ));
 }
 
 fn help() -> Result<Next, Fault> {
     let width = COMMANDS.iter().map(|(form, _)| form.chars().count()).max().unwrap_or(0);
-    let commands: String = COMMANDS.iter().map(|(form, what)| format!("  {form:<width$}  {what}\n")).collect();
+    let commands: String =
+        COMMANDS.iter().map(|(form, what)| format!("  {form:<width$}  {what}\n")).collect();
     output::text(&format!(
-        "Say what to do, and the model does it. A line that begins with ( is run as a program, right away.\n\
-         {commands}\
-         An input goes on over several lines while a program's parentheses or quotes, a fence or a message in \"\"\"\n\
-         are open; two blank lines end one all the same. Ctrl-C stops what is under way."
+        "Say what to do, and the model does it. A line that begins with ( is run as a program, \
+         right away.\n{commands}An input goes on over several lines while a program's parentheses \
+         or quotes, a fence or a message in \"\"\"\nare open; two blank lines end one all the \
+         same. Ctrl-C stops what is under way."
     ))?;
     Ok(Next::Go)
 }

@@ -106,7 +106,9 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
                 *depth = depth.saturating_sub(1);
                 1
             }
-            (Within::Code, b'"', _) if rest.starts_with(QUOTES.as_bytes()) => enter(within, Within::Block, 3),
+            (Within::Code, b'"', _) if rest.starts_with(QUOTES.as_bytes()) => {
+                enter(within, Within::Block, 3)
+            }
             (Within::Code, b'"', _) => enter(within, Within::Text, 1),
             (Within::Text | Within::Block, b'\\', _) => 2,
             (Within::Text, b'"', _) => enter(within, Within::Code, 1),
@@ -115,9 +117,13 @@ fn program(line: &[u8], depth: &mut usize, within: &mut Within) {
                 let quotes = rest.iter().take_while(|byte| **byte == b'"').count();
                 enter(within, if quotes >= 3 { Within::Code } else { Within::Block }, quotes)
             }
-            (Within::Comment { depth }, b'(', Some(b';')) => enter(within, Within::Comment { depth: depth + 1 }, 2),
+            (Within::Comment { depth }, b'(', Some(b';')) => {
+                enter(within, Within::Comment { depth: depth + 1 }, 2)
+            }
             (Within::Comment { depth: 1 }, b';', Some(b')')) => enter(within, Within::Code, 2),
-            (Within::Comment { depth }, b';', Some(b')')) => enter(within, Within::Comment { depth: depth - 1 }, 2),
+            (Within::Comment { depth }, b';', Some(b')')) => {
+                enter(within, Within::Comment { depth: depth - 1 }, 2)
+            }
             _ => 1,
         };
     }
@@ -132,7 +138,9 @@ fn enter(within: &mut Within, what: Within, bytes: usize) -> usize {
 /// Returns the open fence after a line.
 fn after(line: &str, open: Option<Fence>) -> Option<Fence> {
     let line = line.trim();
-    let Some(mark) = line.bytes().next().filter(|byte| matches!(byte, b'`' | b'~')) else { return open };
+    let Some(mark) = line.bytes().next().filter(|byte| matches!(byte, b'`' | b'~')) else {
+        return open;
+    };
     let length = line.bytes().take_while(|byte| *byte == mark).count();
     let info = line.get(length..).unwrap_or_default();
     match open {

@@ -55,14 +55,23 @@ impl Session {
         let kept = match setup.session()? {
             Some(session) => session,
             None => {
-                let store = Store::in_memory(Duration::MAX).map_err(|error| Fault::failed(error.to_string()))?;
+                let store = Store::in_memory(Duration::MAX)
+                    .map_err(|error| Fault::failed(error.to_string()))?;
                 setup::Session { id: "repl".to_owned(), store: store.tenant(&setup.tenant()?) }
             }
         };
         let files = setup.files()?;
         let host = setup.host.clone();
         tokio::spawn(async move { host.warm().await });
-        Ok(Session { setup, kept, model: None, files, declined: Vec::new(), spent: Usage::default(), runs: 0 })
+        Ok(Session {
+            setup,
+            kept,
+            model: None,
+            files,
+            declined: Vec::new(),
+            spent: Usage::default(),
+            runs: 0,
+        })
     }
 
     /// Waits for pending telemetry to be sent.
@@ -77,12 +86,20 @@ impl Session {
         // Another process may run a message of the session.
         let held = journal::lock_session(&journal, &self.kept.id).await;
         let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
-        let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
+        let history = self
+            .kept
+            .store
+            .history(&self.kept.id)
+            .await
+            .map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
         let meter = Meter::default();
         let settings = self.setup.run_settings(STEPS, &model)?;
-        let access =
-            self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some((Arc::clone(&model), meter.clone())))?;
+        let access = self.setup.access(
+            Arc::clone(&self.files),
+            Some(&self.kept),
+            Some((Arc::clone(&model), meter.clone())),
+        )?;
         let job = Job {
             message,
             history,
@@ -100,16 +117,23 @@ impl Session {
         let run = async {
             if self.setup.config.session.value.is_none() {
                 // The session ends with the process, and so would the record of its runs.
-                return Ok(RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await));
+                return Ok(RunOutcome::Done(
+                    wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await,
+                ));
             }
             let kept = (&journal, journal::new_id(), self.setup.origin());
             journal::run(host, model.as_ref(), &settings, job, &sink, kept).await
         };
-        let Some(ended) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
+        let Some(ended) = stoppable(run, &cancel).await else {
+            return Ok(Next::Leave(Exit::Interrupted));
+        };
         let report = match ended.map_err(|error| Fault::failed(error.to_string()))? {
             RunOutcome::Done(report) => report,
             RunOutcome::Parked(parked) => {
-                return Err(Fault::failed(format!("the run `{}` waits for an answer", parked.run_id)));
+                return Err(Fault::failed(format!(
+                    "the run `{}` waits for an answer",
+                    parked.run_id
+                )));
             }
         };
         self.spent += report.usage;
@@ -121,7 +145,9 @@ impl Session {
         };
         added.unwrap_or_else(|error| output::warn(&error.to_string()));
         match &report.ending {
-            Ending::Failed { message } => Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message))),
+            Ending::Failed { message } => {
+                Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message)))
+            }
             Ending::Cancelled { .. } => Ok(Next::Go),
             ending => output::text(&visible(ending.text())).map(|()| Next::Go),
         }
@@ -139,7 +165,9 @@ impl Session {
         let host = self.setup.host.clone();
         let catalog = host.catalog();
         let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
-        let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
+        let args = entry
+            .arguments(given)
+            .map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
         let time = entry.meta().timeout;
         self.program(entry.source(), args, time).await
     }
@@ -160,7 +188,10 @@ impl Session {
                 return Ok(Next::Go);
             }
         };
-        program.warnings().iter().for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
+        program
+            .warnings()
+            .iter()
+            .for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
         let (model, why_not) = match self.model() {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
@@ -181,7 +212,9 @@ impl Session {
             None => Ok(Next::Leave(Exit::Interrupted)),
             Some(None) => Ok(Next::Go),
             Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
-            Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Denied(missing)))) => {
+                exec::denied(&missing, why_not, false).map(|_| Next::Go)
+            }
             Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
@@ -191,7 +224,10 @@ impl Session {
     /// Prints the usage of the session's messages.
     pub(super) fn cost(&self) -> Result<(), Fault> {
         let runs = counted(self.runs, "message");
-        output::text(&format!("{runs}: {}", spent(self.spent).unwrap_or_else(|| "no tokens were counted".to_owned())))
+        output::text(&format!(
+            "{runs}: {}",
+            spent(self.spent).unwrap_or_else(|| "no tokens were counted".to_owned())
+        ))
     }
 
     /// Prints the list of programs.
@@ -233,7 +269,9 @@ impl Session {
             Fate::Drop(_) => match self.files.changes() {
                 Ok(changes) if changes == self.declined => (lines, Ok(())),
                 Ok(changes) => self.ask(lines, changes).await,
-                Err(error) => (lines, Err(Fault::failed(format!("failed to list the changes: {error}")))),
+                Err(error) => {
+                    (lines, Err(Fault::failed(format!("failed to list the changes: {error}"))))
+                }
             },
         }
     }
@@ -248,7 +286,9 @@ impl Session {
         }
         let (lines, answer) = lines.ask("carry them out in the workdir? [y/N] ".to_owned()).await;
         let carried_out = match answer {
-            Ok(Line::Text(text)) if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") => {
+            Ok(Line::Text(text))
+                if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
+            {
                 changes::carry_out(&self.files).and_then(|()| self.renew())
             }
             answer => answer.map(drop),

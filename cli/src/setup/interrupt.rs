@@ -4,8 +4,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// Returns a token that the first interrupt cancels. A second interrupt ends the process. The signal
-/// handler is installed before this function returns.
+/// Returns a token that the first interrupt cancels. A second interrupt ends the process. The
+/// signal handler is installed before this function returns.
 pub(crate) fn interrupt() -> CancellationToken {
     let cancel = CancellationToken::new();
     interrupt_to(&cancel);

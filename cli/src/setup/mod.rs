@@ -1,4 +1,5 @@
-//! The parts of a run, made from the settings: the wiring that `run`, `exec`, `repl` and `serve` share.
+//! The parts of a run, made from the settings: the wiring that `run`, `exec`, `repl` and `serve`
+//! share.
 
 mod interrupt;
 mod remote;
@@ -25,8 +26,8 @@ use wattle_agent::model::{ApiKey, Cassette, Model, Recorder, RemoteModel};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, IssueFile, LazyState, Meter, ModelInference, SESSION_ID, Settings, Store, Tenant, TenantStore,
-    is_session_id,
+    Access, Host, IssueFile, LazyState, Meter, ModelInference, SESSION_ID, Settings, Store, Tenant,
+    TenantStore, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -46,7 +47,8 @@ use store::store_path;
 pub(crate) const RUN_STEPS: u32 = 12;
 
 /// The warning about a key that is too short to be recognized in other text.
-pub(crate) const SHORT_KEY: &str = "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
+pub(crate) const SHORT_KEY: &str =
+    "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
 /// Maximum time that the end of the process waits for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -76,11 +78,15 @@ impl Setup {
     /// If the engine cannot be created.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
         let folders = folders(&config);
-        let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
+        let egress =
+            Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
-        let host = Host::new(limits(&config), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        let host = Host::new(limits(&config), folders, egress)
+            .map_err(|error| Fault::failed(error.to_string()))?;
         let host = match cache_folder() {
-            Some(folder) => host.with_cache(&folder).map_err(|error| Fault::failed(error.to_string()))?,
+            Some(folder) => {
+                host.with_cache(&folder).map_err(|error| Fault::failed(error.to_string()))?
+            }
             None => host,
         };
         let host = host.with_engine(engine);
@@ -108,7 +114,10 @@ impl Setup {
             max_cost: self.config.max_cost.value,
             ..machine::Settings::default()
         };
-        let ai = Budget { calls: self.config.ai_calls.value.get(), tokens: self.config.ai_tokens.value.get().into() };
+        let ai = Budget {
+            calls: self.config.ai_calls.value.get(),
+            tokens: self.config.ai_tokens.value.get().into(),
+        };
         let (dialect, prices) = (self.config.dialect.value, self.config.prices.value.clone());
         let timeout = self.config.timeout.value.map(|span| span.0);
         Settings { machine, ai, timeout, dialect, prices, ..Settings::default() }
@@ -118,17 +127,28 @@ impl Setup {
     ///
     /// # Errors
     /// If a pattern of the guard is invalid.
-    pub(crate) fn run_settings(&self, max_steps: u32, model: &Arc<dyn Model>) -> Result<Settings, Fault> {
+    pub(crate) fn run_settings(
+        &self,
+        max_steps: u32,
+        model: &Arc<dyn Model>,
+    ) -> Result<Settings, Fault> {
         let settings = self.settings(max_steps);
         let guard = &self.config.guard.value;
         if !guard.enabled {
             return Ok(settings);
         }
-        let patterns = guard.patterns().map_err(|why| Fault::configuration(format!("the key `guard`: {why}")))?;
+        let patterns = guard
+            .patterns()
+            .map_err(|why| Fault::configuration(format!("the key `guard`: {why}")))?;
         let mut looks: Vec<Arc<dyn MessageFilter>> = vec![Arc::new(patterns)];
         if guard.classifier {
             let (timeouts, prices) = (settings.timeouts, settings.prices.clone());
-            looks.push(Arc::new(Classifier::new(Arc::clone(model), guard.looked_for(), timeouts, prices)));
+            looks.push(Arc::new(Classifier::new(
+                Arc::clone(model),
+                guard.looked_for(),
+                timeouts,
+                prices,
+            )));
         }
         let moderation = Moderation::new(looks, guard.messages.clone(), guard.on_failure.into());
         Ok(Settings { moderation: Some(moderation), ..settings })
@@ -139,7 +159,8 @@ impl Setup {
     /// # Errors
     /// If no setting names a model, or a setting is invalid.
     pub(crate) fn model(&self) -> Result<Arc<dyn Model>, Fault> {
-        let wrong = |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
+        let wrong =
+            |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
         let model: Arc<dyn Model> = match &self.config.cassette.value {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
@@ -164,7 +185,8 @@ impl Setup {
     /// If the root cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
-        let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        let base =
+            Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
         base.recovered().iter().for_each(|note| output::warn(note));
         let base = base.protecting(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
@@ -187,22 +209,30 @@ impl Setup {
 
     /// Makes runs park at a call that needs approval, instead of asking.
     pub(crate) fn park(&mut self) {
-        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
+        self.preflight =
+            Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of a run; `None` without a store, when the run ends with the process.
+    /// Opens the store for the journal of a run; `None` without a store, when the run ends with the
+    /// process.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
-        self.store().inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message()))).ok()
+        self.store()
+            .inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message())))
+            .ok()
     }
 
     /// Returns the journal's record of what a later command needs to resume the run.
     pub(crate) fn origin(&self) -> Json {
         let mut granted = self.config.granted();
-        let absolute = |path: &str| std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned));
+        let absolute = |path: &str| {
+            std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned))
+        };
         for key in ["root", "catalog"] {
             match granted.get_mut(key) {
-                Some(Json::String(path)) => absolute(path).into_iter().for_each(|whole| *path = whole),
+                Some(Json::String(path)) => {
+                    absolute(path).into_iter().for_each(|whole| *path = whole)
+                }
                 Some(Json::Array(paths)) => paths.iter_mut().for_each(|path| {
                     if let Some(whole) = path.as_str().and_then(absolute) {
                         *path = whole.into();
@@ -251,12 +281,14 @@ impl Setup {
     /// If the tenant's name is invalid or the key cannot be opened.
     pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
         let tenant = self.tenant()?;
-        let signer = keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
+        let signer =
+            keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// Assembles what a run has access to: files, state, the network, and a model with the meter of its
-    /// use by programs. Without a session the run has a state of its own. Tickets go to the workdir.
+    /// Assembles what a run has access to: files, state, the network, and a model with the meter of
+    /// its use by programs. Without a session the run has a state of its own. Tickets go to the
+    /// workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -279,19 +311,34 @@ impl Setup {
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&name, &self.config.root.value);
-        let issues: Option<Arc<dyn IssueTracker>> = Some(Arc::new(IssueFile::of(&self.config.root.value)));
+        let issues: Option<Arc<dyn IssueTracker>> =
+            Some(Arc::new(IssueFile::of(&self.config.root.value)));
         let trusted = match self.config.exec.value {
-            true => {
-                Some(crate::trusted::trusted(&self.config, &self.config.root.value, name.as_str(), self.host.egress())?)
-            }
+            true => Some(crate::trusted::trusted(
+                &self.config,
+                &self.config.root.value,
+                name.as_str(),
+                self.host.egress(),
+            )?),
             false => None,
         };
         let secrets = Some(crate::trusted::secrets(&self.config)?);
-        Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, secrets, trusted, ..base })
+        Ok(Access {
+            state,
+            tenant,
+            inference,
+            budget: settings.ai,
+            issues,
+            index,
+            embedder,
+            secrets,
+            trusted,
+            ..base
+        })
     }
 
-    /// Returns the tenant's state, which opens the store on first use. Without a store the state ends
-    /// with the run.
+    /// Returns the tenant's state, which opens the store on first use. Without a store the state
+    /// ends with the run.
     fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
         match store_path(&self.config) {
             Ok(path) => {
@@ -305,7 +352,8 @@ impl Setup {
 
 /// Returns the limits of programs and runs.
 fn limits(config: &Config) -> Limits {
-    let bytes = |setting: NonZeroU32| usize::try_from(u64::from(setting.get()) << 20).unwrap_or(usize::MAX);
+    let bytes =
+        |setting: NonZeroU32| usize::try_from(u64::from(setting.get()) << 20).unwrap_or(usize::MAX);
     let run = AccountLimits {
         memory: bytes(config.limits_memory.value),
         cpu: config.limits_cpu.value.0,

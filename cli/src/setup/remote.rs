@@ -1,5 +1,5 @@
-//! The remote services of the settings: the model's endpoint, the search engine, and the collector of
-//! telemetry.
+//! The remote services of the settings: the model's endpoint, the search engine, and the collector
+//! of telemetry.
 
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::web::{Engine, EngineSettings};
@@ -33,8 +33,9 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn no_endpoint(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
-        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\n\
-                       or name an endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
+        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, \
+                       `ANTHROPIC_API_KEY`, …),\nor name an endpoint: `--base-url URL --model \
+                       NAME`, or `--provider ollama --model NAME`";
         return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
     }
     Fault::configuration(error.to_string())
@@ -47,7 +48,11 @@ fn no_endpoint(error: &EndpointError) -> Fault {
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
     let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
     let url = config.search_url.value.as_deref();
-    Engine::new(&EngineSettings { kind, url, key_variable: &config.search_key_env.value }, egress, variable)
+    Engine::new(
+        &EngineSettings { kind, url, key_variable: &config.search_key_env.value },
+        egress,
+        variable,
+    )
 }
 
 /// Creates the collector of telemetry from the standard variables of OpenTelemetry.
@@ -61,7 +66,8 @@ pub(super) fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
         endpoint,
         headers: given("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default(),
         service: given("OTEL_SERVICE_NAME").unwrap_or_default(),
-        content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").is_some_and(|text| text.trim() == "true"),
+        content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+            .is_some_and(|text| text.trim() == "true"),
     };
     let collector = Collector::new(&settings, host.egress());
     collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))

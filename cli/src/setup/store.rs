@@ -50,16 +50,20 @@ pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
 /// If the store or the key cannot be opened.
 pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     let (store, keys) = (store(config)?, keys(config));
-    let keys =
-        keys.ok_or_else(|| Fault::configuration("no folder for keys: neither `store` nor a home directory is set"))?;
-    let cipher = keys.cipher(store.tenant().as_str()).map_err(|error| Fault::configuration(error.to_string()))?;
+    let keys = keys.ok_or_else(|| {
+        Fault::configuration("no folder for keys: neither `store` nor a home directory is set")
+    })?;
+    let cipher = keys
+        .cipher(store.tenant().as_str())
+        .map_err(|error| Fault::configuration(error.to_string()))?;
     Ok(StoredSecrets::new(store, cipher))
 }
 
 /// Returns false if the tenant certainly has no secrets in the store. Opens and creates nothing.
 pub(crate) fn may_have_secrets(config: &Config) -> bool {
     let made = store_path(config).is_ok_and(Path::exists);
-    made && tenant(config).is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
+    made && tenant(config)
+        .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
 }
 
 /// Returns the keys that seal traces, beside the store; `None` if there is no store.
@@ -100,9 +104,8 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
 /// Returns the path of the store.
 pub(super) fn store_path(config: &Config) -> Result<&Path, Fault> {
     let Some(path) = config.store.value.as_deref() else {
-        return Err(
-            Fault::configuration("there is no home directory for the store").hint("name a file with `--store FILE`")
-        );
+        return Err(Fault::configuration("there is no home directory for the store")
+            .hint("name a file with `--store FILE`"));
     };
     match path.to_str() {
         Some(url) if url.contains("://") => {

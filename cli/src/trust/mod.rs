@@ -105,7 +105,8 @@ fn refused(project: &Project, state: &State) -> Fault {
     let (path, sets) = (project.path.display(), names(project));
     let message = match state {
         State::Changed(differences) => format!(
-            "the project file `{path}` sets {sets}, and has changed since its folder was trusted:\n  {}",
+            "the project file `{path}` sets {sets}, and has changed since its folder was \
+             trusted:\n  {}",
             differences.join("\n  ")
         ),
         _ => format!("the project file `{path}` sets {sets}, and its folder is not trusted"),
@@ -129,7 +130,9 @@ fn command(project: &Project) -> String {
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
     let head = match state {
-        State::Changed(_) => format!("the project file `{path}` has changed since you trusted its folder:"),
+        State::Changed(_) => {
+            format!("the project file `{path}` has changed since you trusted its folder:")
+        }
         _ => format!("the project file `{path}` sets what needs your trust:"),
     };
     output::note(&paint(WARN, &head));
@@ -138,7 +141,8 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
         output::note("it now sets:");
     }
     project.untrusted().for_each(|request| output::note(&format!("  {}", described(request))));
-    pins.programs().for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
+    pins.programs()
+        .for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
     output::note("trust it? y: yes, until it changes; anything else: go on without these settings");
 }
 
@@ -146,7 +150,10 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
 pub(crate) fn described(request: &Request) -> String {
     match request.otherwise.is_null() {
         true => request.to_string(),
-        false => format!("{request} {}", paint(DIM, &format!("(without the file: {})", request.otherwise))),
+        false => format!(
+            "{request} {}",
+            paint(DIM, &format!("(without the file: {})", request.otherwise))
+        ),
     }
 }
 

@@ -26,7 +26,9 @@ impl Pins {
         let mut pins = BTreeMap::from([(FILE.to_owned(), hash(&project.bytes))]);
         let mut left = MOST_BYTES;
         for folder in project.catalog() {
-            let shown = folder.strip_prefix(project.path.parent().unwrap_or(Path::new(""))).unwrap_or(folder);
+            let shown = folder
+                .strip_prefix(project.path.parent().unwrap_or(Path::new("")))
+                .unwrap_or(folder);
             // An unreadable folder has no programs; the catalog reports it when it is read.
             for name in programs(folder, project)? {
                 let content = plain::in_folder(folder, &name, plain::LARGEST.min(left));
@@ -36,7 +38,8 @@ impl Pins {
                     // The catalog rejects it for the same reason.
                     Err(why) => why.clone(),
                 };
-                left = left.saturating_sub(content.ok().flatten().map_or(0, |bytes| bytes.len() as u64));
+                left = left
+                    .saturating_sub(content.ok().flatten().map_or(0, |bytes| bytes.len() as u64));
                 if left == 0 || pins.len() > MOST_PROGRAMS {
                     return Err(too_many(project));
                 }
@@ -64,7 +67,11 @@ impl Pins {
             Some(was) if was != pin => Some(format!("{name} has other content")),
             Some(_) => None,
         });
-        let gone = before.0.keys().filter(|name| !self.0.contains_key(*name)).map(|name| format!("{name} is gone"));
+        let gone = before
+            .0
+            .keys()
+            .filter(|name| !self.0.contains_key(*name))
+            .map(|name| format!("{name} is gone"));
         changed.chain(gone).collect()
     }
 }
@@ -95,7 +102,8 @@ fn programs(folder: &Path, project: &Project) -> Result<Vec<String>, Fault> {
 
 fn too_many(project: &Project) -> Fault {
     Fault::configuration(format!(
-        "the catalog folders of `{}` have more than {MOST_PROGRAMS} programs or {} MiB, and cannot be trusted",
+        "the catalog folders of `{}` have more than {MOST_PROGRAMS} programs or {} MiB, and \
+         cannot be trusted",
         project.path.display(),
         MOST_BYTES >> 20
     ))

@@ -1,4 +1,5 @@
-//! The folders that the user trusts, in a file of the user's data folder that only the user reads and writes.
+//! The folders that the user trusts, in a file of the user's data folder that only the user reads
+//! and writes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,12 +40,12 @@ impl Record {
     /// What is different now: the settings first, then the files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
-        let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(|(key, value)| {
-            match self.settings.get(key) {
+        let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
+            |(key, value)| match self.settings.get(key) {
                 Some(was) => format!("{key} was {was} and is {value}"),
                 None => format!("{key} is {value}, and was not set"),
-            }
-        });
+            },
+        );
         let gone = self.settings.iter().filter(|(key, _)| !now.contains_key(*key));
         let gone = gone.map(|(key, was)| format!("{key} was {was}, and is not set"));
         changed.chain(gone).chain(pins.differences(&self.pins)).collect()
@@ -64,8 +65,11 @@ impl Records {
     pub(crate) fn open(places: &Places) -> Result<Records, Fault> {
         let Some(path) = &places.trust else { return Ok(Records::default()) };
         let failed = |why: &str| {
-            Fault::configuration(format!("failed to read the trusted folders `{}`: {why}", path.display()))
-                .hint("remove that file, and trust your folders again by `wattle trust DIR`")
+            Fault::configuration(format!(
+                "failed to read the trusted folders `{}`: {why}",
+                path.display()
+            ))
+            .hint("remove that file, and trust your folders again by `wattle trust DIR`")
         };
         let Some(bytes) = plain::of_user(path, LARGEST).map_err(|why| failed(&why))? else {
             return Ok(Records::default());
@@ -78,7 +82,8 @@ impl Records {
         self.folders.get(folder.to_str()?)
     }
 
-    /// Records what the user said of a project file. A folder whose path is not UTF-8 cannot be recorded.
+    /// Records what the user said of a project file. A folder whose path is not UTF-8 cannot be
+    /// recorded.
     pub(crate) fn set(&mut self, project: &Project, pins: &Pins, trusted: bool) {
         if let Some(folder) = project.folder.to_str() {
             let record = Record { trusted, pins: pins.clone(), settings: settings(project) };
@@ -91,20 +96,34 @@ impl Records {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
     }
 
-    /// Changes the file as a whole, one process at a time: the new content takes the place of the old one at once, readable by the user
-    /// alone.
+    /// Changes the file as a whole, one process at a time: the new content takes the place of the
+    /// old one at once, readable by the user alone.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.
-    pub(crate) fn change<T>(places: &Places, change: impl FnOnce(&mut Records) -> T) -> Result<T, Fault> {
-        let Some((path, folder)) = places.trust.as_ref().and_then(|path| Some((path, path.parent()?))) else {
-            return Err(Fault::configuration("there is no home directory to keep the trusted folders in"));
+    pub(crate) fn change<T>(
+        places: &Places,
+        change: impl FnOnce(&mut Records) -> T,
+    ) -> Result<T, Fault> {
+        let Some((path, folder)) =
+            places.trust.as_ref().and_then(|path| Some((path, path.parent()?)))
+        else {
+            return Err(Fault::configuration(
+                "there is no home directory to keep the trusted folders in",
+            ));
         };
         let failed = |error: std::io::Error| {
-            Fault::configuration(format!("failed to write the trusted folders `{}`: {error}", path.display()))
+            Fault::configuration(format!(
+                "failed to write the trusted folders `{}`: {error}",
+                path.display()
+            ))
         };
         make_private(folder).map_err(failed)?;
-        let lock = File::options().create(true).append(true).open(folder.join("trust.lock")).map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join("trust.lock"))
+            .map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut records = Records::open(places)?;
         let done = change(&mut records);

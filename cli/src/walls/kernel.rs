@@ -1,8 +1,8 @@
 //! Enforces the rules by Landlock.
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
-    Scope, make_bitflags, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope, make_bitflags, path_beneath_rules,
 };
 
 use super::{Reach, Rule, Walls};
@@ -14,7 +14,9 @@ const NEWEST: ABI = ABI::V6;
 /// changed or executed. Unless the command `listens`, no TCP port can be bound. The egress guard
 /// restricts connections, because Landlock knows ports and no hosts.
 pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
-    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
+    let mut ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?;
     if !listens {
         ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
     }
@@ -84,8 +86,11 @@ mod tests {
             fs::write(at(folder).join("a"), "x").unwrap();
         }
         let top = dir.path().to_owned();
-        let rules =
-            vec![rule(&at("work"), Reach::Write), rule(&at("read"), Reach::Read), rule(&at("absent"), Reach::Write)];
+        let rules = vec![
+            rule(&at("work"), Reach::Write),
+            rule(&at("read"), Reach::Read),
+            rule(&at("absent"), Reach::Write),
+        ];
         behind(rules, false, move || {
             let at = |name: &str| top.join(name);
             fs::read(at("work/a")).unwrap();
@@ -94,14 +99,24 @@ mod tests {
             fs::rename(at("work/a"), at("work/b/a")).unwrap();
             fs::remove_file(at("work/b/a")).unwrap();
             fs::read(at("read/a")).unwrap();
-            assert!(fs::write(at("read/a"), "y").is_err() && fs::remove_file(at("read/a")).is_err());
+            assert!(
+                fs::write(at("read/a"), "y").is_err() && fs::remove_file(at("read/a")).is_err()
+            );
             assert!(fs::read(at("outside/a")).is_err() && fs::write(at("outside/b"), "y").is_err());
             assert!(fs::read_dir(&top).is_err() && fs::read("/etc/passwd").is_err());
             assert!(fs::hard_link(at("read/a"), at("work/a")).is_err());
-            assert!(std::process::Command::new("/bin/true").status().is_err(), "nothing is executed");
+            assert!(
+                std::process::Command::new("/bin/true").status().is_err(),
+                "nothing is executed"
+            );
             assert!(TcpListener::bind("127.0.0.1:0").is_err());
             // The threads that it starts are confined too.
-            assert!(std::thread::spawn(move || fs::read(top.join("outside/a"))).join().unwrap().is_err());
+            assert!(
+                std::thread::spawn(move || fs::read(top.join("outside/a")))
+                    .join()
+                    .unwrap()
+                    .is_err()
+            );
         });
     }
 

@@ -71,12 +71,16 @@ impl fmt::Display for Walls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Walls::Whole => {
-                "the process reaches only the files that it needs (Landlock), and listens on no port of its own accord"
+                "the process reaches only the files that it needs (Landlock), and listens on no \
+                 port of its own accord"
             }
             Walls::Partial => {
-                "the process reaches only the files that it needs (Landlock, as far as this kernel has it)"
+                "the process reaches only the files that it needs (Landlock, as far as this kernel \
+                 has it)"
             }
-            Walls::Missing => "this kernel has no Landlock: only the sandbox of each program stands",
+            Walls::Missing => {
+                "this kernel has no Landlock: only the sandbox of each program stands"
+            }
             Walls::Off => "off by `sandbox`: only the sandbox of each program stands",
         })
     }

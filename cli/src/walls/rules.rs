@@ -70,8 +70,16 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// The devices that every command may use.
-const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
 
 /// The folders with the executables of `git` and `ssh`.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
@@ -91,13 +99,19 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     };
     let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
     add(Reach::Read, &listed(SYSTEM));
-    add(Reach::Read, &CERTIFICATES.iter().filter_map(std::env::var_os).map(PathBuf::from).collect::<Vec<_>>());
+    add(
+        Reach::Read,
+        &CERTIFICATES.iter().filter_map(std::env::var_os).map(PathBuf::from).collect::<Vec<_>>(),
+    );
     add(Reach::Device, &listed(DEVICES));
 
     let workdir = if needs.workdir_stays { Reach::Read } else { Reach::Write };
     add(workdir, std::slice::from_ref(&config.root.value));
     let store = config.store.value.as_deref().map(folder_of);
-    let ours = [store, places.state.clone(), places.cache.clone()].into_iter().flatten().collect::<Vec<_>>();
+    let ours = [store, places.state.clone(), places.cache.clone()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
     // A folder that cannot be created is reported where it is needed.
     ours.iter().for_each(|folder| drop(make_private(folder)));
     add(Reach::Write, &ours);
@@ -127,15 +141,23 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     add(Reach::Write, &[std::env::temp_dir()]);
     add(Reach::Run, &listed(PROGRAMS));
     add(Reach::Read, &listed(PROGRAMS_READ));
-    let keys = [&config.git_ca_file.value, &config.git_ssh_key.value, &config.git_known_hosts.value];
+    let keys =
+        [&config.git_ca_file.value, &config.git_ssh_key.value, &config.git_known_hosts.value];
     add(Reach::Read, &keys.into_iter().flatten().cloned().collect::<Vec<_>>());
-    add(Reach::Read, &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>());
-    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
+    add(
+        Reach::Read,
+        &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>(),
+    );
+    let path =
+        std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
     // A `git` elsewhere has its programs beside its own folder: `PREFIX/bin/git`,
     // `PREFIX/libexec/git-core`.
     let git = find_git(&path).and_then(|git| git.canonicalize().ok());
-    let prefix =
-        git.as_deref().and_then(Path::parent).and_then(Path::parent).filter(|prefix| prefix.parent().is_some());
+    let prefix = git
+        .as_deref()
+        .and_then(Path::parent)
+        .and_then(Path::parent)
+        .filter(|prefix| prefix.parent().is_some());
     add(Reach::Run, &prefix.map(Path::to_owned).into_iter().collect::<Vec<_>>());
 }
 
@@ -152,7 +174,11 @@ mod tests {
     use crate::config::Layer;
 
     fn paths(rules: &[Rule], reach: Reach) -> Vec<&str> {
-        rules.iter().filter(|rule| rule.reach == reach).filter_map(|rule| rule.path.to_str()).collect()
+        rules
+            .iter()
+            .filter(|rule| rule.reach == reach)
+            .filter_map(|rule| rule.path.to_str())
+            .collect()
     }
 
     #[test]
@@ -175,21 +201,25 @@ mod tests {
             ..Layer::default()
         };
         let config = Config::gather(&[flags]).unwrap();
-        let plain = rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
+        let plain =
+            rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
         let at = |name: &str| at(name).to_str().unwrap().to_owned();
         assert_eq!(paths(&plain, Reach::Write), [at("work"), at("data"), at("state"), at("cache")]);
         assert!(paths(&plain, Reach::Run).is_empty());
         for read in ["tools", "config", "a.wat"] {
             assert!(paths(&plain, Reach::Read).contains(&&*at(read)), "{read}");
         }
-        for hidden in ["/", "/etc", "/etc/shadow", "/home", "/root", "/proc", "/tmp", "/dev", "/usr"] {
+        for hidden in
+            ["/", "/etc", "/etc/shadow", "/home", "/root", "/proc", "/tmp", "/dev", "/usr"]
+        {
             assert!(plain.iter().all(|rule| rule.path != Path::new(hidden)), "{hidden}");
         }
         let stays = rules(&config, &Needs { workdir_stays: true, ..Needs::default() }, &places);
         assert!(paths(&stays, Reach::Read).contains(&&*at("work")));
         let trusted = rules(&config, &Needs { trusted: true, ..Needs::default() }, &places);
         assert!(
-            paths(&trusted, Reach::Write).contains(&"/srv/site.git") && paths(&trusted, Reach::Run).contains(&"/usr")
+            paths(&trusted, Reach::Write).contains(&"/srv/site.git")
+                && paths(&trusted, Reach::Run).contains(&"/usr")
         );
         assert!(paths(&trusted, Reach::Write).contains(&&*at("public")));
     }

@@ -56,7 +56,11 @@ impl Place {
     }
 
     /// The faults in a later state: files that differ and are not in the list.
-    pub(crate) fn faults(&self, before: &BTreeMap<PathBuf, Vec<u8>>, changed: &[String]) -> Vec<String> {
+    pub(crate) fn faults(
+        &self,
+        before: &BTreeMap<PathBuf, Vec<u8>>,
+        changed: &[String],
+    ) -> Vec<String> {
         let after = self.state();
         let mut paths: Vec<&PathBuf> = before.keys().chain(after.keys()).collect();
         paths.sort();

@@ -174,7 +174,8 @@ pub(crate) struct Attack {
 /// Reads the attacks of a class.
 pub(crate) fn read(path: &Path) -> Vec<Attack> {
     let text = std::fs::read_to_string(path).unwrap();
-    let class: Class = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let class: Class =
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut names: Vec<&str> = class.attack.iter().map(|row| row.name.as_str()).collect();
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
@@ -191,9 +192,17 @@ fn attacks(row: Row) -> Vec<Attack> {
     let Some(count) = each.values().map(Vec::len).next() else {
         return vec![Attack { label: name.clone(), values: BTreeMap::new(), row }];
     };
-    assert!(count > 0 && each.values().all(|list| list.len() == count), "{name}: lists of different lengths");
-    let values = |at: usize| each.iter().map(|(key, list)| (key.clone(), list[at].clone())).collect();
+    assert!(
+        count > 0 && each.values().all(|list| list.len() == count),
+        "{name}: lists of different lengths"
+    );
+    let values =
+        |at: usize| each.iter().map(|(key, list)| (key.clone(), list[at].clone())).collect();
     (0..count)
-        .map(|at| Attack { label: format!("{name} [{}]", at + 1), values: values(at), row: Rc::clone(&row) })
+        .map(|at| Attack {
+            label: format!("{name} [{}]", at + 1),
+            values: values(at),
+            row: Rc::clone(&row),
+        })
         .collect()
 }

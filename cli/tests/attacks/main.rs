@@ -5,7 +5,13 @@
 //! binary answers with, what may change, and how much memory and time the tree may take. Every
 //! attack is refused the file `outside/secret.txt`: its text must appear nowhere.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod attack;
 mod files;
@@ -32,15 +38,25 @@ fn class(name: &str) {
     // `ATTACK=part-of-a-label` runs some of them.
     let only = std::env::var("ATTACK").ok();
     let attacks = format::read(&folder().join(format!("{name}.toml")));
-    let chosen = attacks.iter().filter(|attack| only.as_ref().is_none_or(|only| attack.label.contains(only)));
+    let chosen = attacks
+        .iter()
+        .filter(|attack| only.as_ref().is_none_or(|only| attack.label.contains(only)));
     let failed: Vec<String> = chosen
         .filter_map(|attack| {
             let faults = attack::run(attack);
-            let shown = || format!("{name}: {}\n  {}", attack.label, faults.join("\n").replace('\n', "\n  "));
+            let shown = || {
+                format!("{name}: {}\n  {}", attack.label, faults.join("\n").replace('\n', "\n  "))
+            };
             (!faults.is_empty()).then(shown)
         })
         .collect();
-    assert!(failed.is_empty(), "{} of {} attacks:\n{}", failed.len(), attacks.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {} attacks:\n{}",
+        failed.len(),
+        attacks.len(),
+        failed.join("\n")
+    );
 }
 
 macro_rules! classes {

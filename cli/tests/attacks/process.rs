@@ -26,15 +26,20 @@ const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 /// A command in the workdir, in an environment with nothing else.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
-    command.current_dir(place.at("work")).env_clear().env("HOME", place.at("home")).env("PATH", "/usr/bin:/bin");
+    command
+        .current_dir(place.at("work"))
+        .env_clear()
+        .env("HOME", place.at("home"))
+        .env("PATH", "/usr/bin:/bin");
     command.env("XDG_CACHE_HOME", CACHE);
     command
 }
 
-/// Compiles the guests where no attack has done so yet, the shell's commands and the readers of pages
-/// and filters: that can take longer than the bounds of an attack.
+/// Compiles the guests where no attack has done so yet, the shell's commands and the readers of
+/// pages and filters: that can take longer than the bounds of an attack.
 pub(crate) fn warm_up() {
-    let pages = Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
+    let pages =
+        Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
     let (url, host) = (pages.base_url(), pages.host());
     for args in [
         &["shell", "-c", "echo warm | cat"][..],
@@ -65,7 +70,10 @@ fn with_pipes(mut command: Command, stdin: &[u8]) -> Done {
         scope.spawn(move || feed.write_all(stdin));
         child.wait_with_output().unwrap()
     });
-    Done { code: output.status.code().unwrap_or(-1), output: [output.stdout, output.stderr].concat() }
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        output: [output.stdout, output.stderr].concat(),
+    }
 }
 
 fn on_a_terminal(mut command: Command, stdin: &[u8]) -> Done {

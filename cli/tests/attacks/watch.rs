@@ -57,7 +57,8 @@ fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
     for process in &tree {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
         now += kilobytes(&status, "VmRSS:");
         highest = highest.max(kilobytes(&status, "VmHWM:"));
         if process.name != "wattle" && process.is_started {
@@ -73,7 +74,8 @@ fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
         return;
     };
     for process in tree {
-        let _ = std::process::Command::new("kill").args(["-KILL", &process.pid.to_string()]).status();
+        let _ =
+            std::process::Command::new("kill").args(["-KILL", &process.pid.to_string()]).status();
     }
     seen.killed.get_or_insert(why);
 }

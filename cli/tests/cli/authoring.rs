@@ -1,7 +1,9 @@
-//! The tutorial for authors: its files are written, its commands run, and their output is held against the page.
+//! The tutorial for authors: its files are written, its commands run, and their output is held
+//! against the page.
 //!
-//! A block behind a line that ends with a file's name and a colon is that file. A `console` block has commands behind `$ `, each followed by
-//! what it puts out: stdout, then stderr. `UPDATE=1` updates the outputs.
+//! A block behind a line that ends with a file's name and a colon is that file. A `console` block
+//! has commands behind `$ `, each followed by what it puts out: stdout, then stderr. `UPDATE=1`
+//! updates the outputs.
 
 use std::fmt::Write;
 

@@ -20,7 +20,10 @@ fn the_first_layer_that_has_a_value_gives_it() {
     let show = ["config", "show", "--origin", "--json"];
     let model = |call: Call| {
         let setting = shown(call)["model"].clone();
-        (setting["value"].as_str().unwrap_or("-").to_owned(), setting["origin"].as_str().unwrap().to_owned())
+        (
+            setting["value"].as_str().unwrap_or("-").to_owned(),
+            setting["origin"].as_str().unwrap().to_owned(),
+        )
     };
     let pair = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
     assert_eq!(model(place.wattle(show)), pair("-", "default"));
@@ -29,10 +32,17 @@ fn the_first_layer_that_has_a_value_gives_it() {
     place.write("wattle.toml", "model = \"of-project\"\n");
     place.wattle(["trust"]).run().code(0);
     assert_eq!(model(place.wattle(show)), pair("of-project", "project"));
-    assert_eq!(model(place.wattle(show).env("WATTLE_MODEL", "of-env")), pair("of-env", "environment"));
-    let flag = place.wattle(show.iter().chain(&["--model", "of-flag"])).env("WATTLE_MODEL", "of-env");
+    assert_eq!(
+        model(place.wattle(show).env("WATTLE_MODEL", "of-env")),
+        pair("of-env", "environment")
+    );
+    let flag =
+        place.wattle(show.iter().chain(&["--model", "of-flag"])).env("WATTLE_MODEL", "of-env");
     assert_eq!(model(flag), pair("of-flag", "flag"));
-    assert_eq!(model(place.wattle(["--model", "outer"].iter().chain(&show))), pair("outer", "flag"));
+    assert_eq!(
+        model(place.wattle(["--model", "outer"].iter().chain(&show))),
+        pair("outer", "flag")
+    );
     assert_eq!(model(place.wattle(show).env("WATTLE_MODEL", "")), pair("of-project", "project"));
     assert_eq!(shown(place.wattle(show))["max_steps"]["value"], 3);
 }
@@ -42,7 +52,8 @@ fn every_kind_of_value_is_read_from_every_layer() {
     let place = Place::new();
     user_file(
         &place,
-        "timeout = \"90s\"\nwrite = true\nallow_host = [\"localhost:80\", \"[::1]\"]\ncatalog = [\"tools\"]\nstore = \"~/s.db\"\n",
+        "timeout = \"90s\"\nwrite = true\nallow_host = [\"localhost:80\", \"[::1]\"]\ncatalog = \
+         [\"tools\"]\nstore = \"~/s.db\"\n",
     );
     let show = ["config", "show", "--json"];
     let settings = shown(place.wattle(show));
@@ -64,7 +75,10 @@ fn every_kind_of_value_is_read_from_every_layer() {
         (&json!(["a.example", "b.example:81"]), &json!(["x", "y"]))
     );
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
-    assert!(text.contains("timeout = \"90s\"\n") && text.contains("# model is not set\n"), "{text}");
+    assert!(
+        text.contains("timeout = \"90s\"\n") && text.contains("# model is not set\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -77,13 +91,17 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
         [&settings["ai.calls"], &settings["ai.tokens"], &settings["ai.embed_model"]],
         [&json!(7), &json!(9), &json!("e")]
     );
-    let settings = shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
+    let settings =
+        shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
     assert_eq!((&settings["ai.calls"], &settings["tenant"]), (&json!(8), &json!("other")));
     // What is shown can stand in a file.
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("\nai.calls = 7\n"), "{text}");
-    let shown_keys: String =
-        text.lines().filter(|line| line.starts_with("ai.")).map(|line| format!("{line}\n")).collect();
+    let shown_keys: String = text
+        .lines()
+        .filter(|line| line.starts_with("ai."))
+        .map(|line| format!("{line}\n"))
+        .collect();
     user_file(&place, &shown_keys);
     assert_eq!(shown(place.wattle(["config", "show", "--json"]))["ai.calls"], 7);
 }
@@ -92,20 +110,33 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
 fn the_search_engine_is_set_as_everything_is() {
     let place = Place::new();
     user_file(&place, "search = { engine = \"brave\", key_env = \"MY_KEY\" }\n");
-    let settings = shown(place.wattle(["config", "show", "--json", "--search-url", "https://s.example"]));
+    let settings =
+        shown(place.wattle(["config", "show", "--json", "--search-url", "https://s.example"]));
     let keys = ["search.engine", "search.url", "search.key_env"];
-    assert_eq!(keys.map(|key| settings[key].clone()), ["brave", "https://s.example", "MY_KEY"].map(Json::from));
+    assert_eq!(
+        keys.map(|key| settings[key].clone()),
+        ["brave", "https://s.example", "MY_KEY"].map(Json::from)
+    );
     let doctor = || place.wattle(["doctor", "--json"]);
     let found = |call: Call| {
         let json: Json = serde_json::from_str(&call.run().code(1).stdout).unwrap();
-        json["checks"].as_array().unwrap().iter().find(|check| check["name"] == "search").unwrap().clone()
+        json["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|check| check["name"] == "search")
+            .unwrap()
+            .clone()
     };
     assert!(found(doctor())["found"].as_str().unwrap().contains("`MY_KEY` has none"));
     let with_key = found(doctor().env("MY_KEY", "brave-secret"));
     assert!(with_key["ok"] == true && !with_key.to_string().contains("brave-secret"), "{with_key}");
     place.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`MY_KEY` has none"]);
     let bare = Place::new();
-    bare.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`search.engine`", "searxng"]);
+    bare.wattle(["exec", "web_search", "cats"])
+        .run()
+        .code(1)
+        .tells(&["`search.engine`", "searxng"]);
 }
 
 #[test]
@@ -124,7 +155,10 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
         ("catalog = \"tools\"", &["`catalog`", "a list"]),
         ("model = ", &["wattle.toml", "line 1"]),
         ("search = { engine = \"gogle\" }", &["`search.engine`", "`searxng`, `brave` or `page`"]),
-        ("[search]\nkey_env = \"sk-not a name\"", &["`search.key_env`", "not the name of a variable"]),
+        (
+            "[search]\nkey_env = \"sk-not a name\"",
+            &["`search.key_env`", "not the name of a variable"],
+        ),
         ("[search]\nurl = \"https://me:pw@s.example\"", &["`search.url`", "--search-key-env"]),
         ("trusted = [\"/\"]", &["`trusted`", "not a setting any more", "wattle trust DIR"]),
         ("sandbox = \"maybe\"", &["`sandbox`", "`on` or `off`"]),
@@ -158,17 +192,26 @@ fn the_project_file_is_the_roots() {
     assert_eq!(shown(place.wattle(show))["model"], Json::Null);
     place.wattle(["trust", "sub"]).run().code(0);
     let settings = shown(place.wattle(show.iter().chain(&["--root", "sub"])));
-    assert_eq!((&settings["model"], &settings["catalog"]), (&json!("of-sub"), &json!(["sub/tools"])));
+    assert_eq!(
+        (&settings["model"], &settings["catalog"]),
+        (&json!("of-sub"), &json!(["sub/tools"]))
+    );
     assert_eq!(shown(place.wattle(show).env("WATTLE_ROOT", "sub"))["model"], "of-sub");
 }
 
 #[test]
 fn a_secret_in_the_place_of_its_name_is_refused_and_not_repeated() {
     let place = Place::new();
-    for args in [["--api-key-env", "sk-0123-secret"], ["--base-url", "https://me:secret@host.example/v1"]] {
+    for args in
+        [["--api-key-env", "sk-0123-secret"], ["--base-url", "https://me:secret@host.example/v1"]]
+    {
         for command in [&["config", "show"][..], &["doctor"], &["run", "x"]] {
             let done = place.wattle(command.iter().chain(&args)).run().code(3);
-            assert!(!done.stderr.contains("secret") && !done.stdout.contains("secret"), "{}", done.stderr);
+            assert!(
+                !done.stderr.contains("secret") && !done.stdout.contains("secret"),
+                "{}",
+                done.stderr
+            );
         }
     }
     place.wattle(["config", "show", "--api-key-env", "MY_KEY_2"]).run().code(0);

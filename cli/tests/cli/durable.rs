@@ -10,7 +10,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// An endpoint that answers by how often the model has spoken, and takes posts in at every other path.
+/// An endpoint that answers by how often the model has spoken, and takes posts in at every other
+/// path.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -19,7 +20,10 @@ fn endpoint(turns: Vec<String>) -> Provider {
         let body = request.json();
         let messages = body["messages"].as_array().unwrap().iter();
         let spoken = messages.filter(|message| message["role"] == "assistant").count();
-        let turn = turns.get(spoken).cloned().unwrap_or_else(|| "ToolCall::Response(\"off the script\")".to_owned());
+        let turn = turns
+            .get(spoken)
+            .cloned()
+            .unwrap_or_else(|| "ToolCall::Response(\"off the script\")".to_owned());
         Answer::text(turn)
     })
 }
@@ -41,7 +45,8 @@ fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::C
 fn value(place: &Place, key: &str) -> Option<String> {
     let store = Store::open(&place.work().join("runs.db"), Duration::from_secs(3600)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let value = runtime.block_on(store.tenant(&Tenant::default()).state("s").get(key.to_owned())).unwrap();
+    let value =
+        runtime.block_on(store.tenant(&Tenant::default()).state("s").get(key.to_owned())).unwrap();
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
@@ -58,7 +63,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // One that had not begun when it was killed leaves no run behind; one that had ended is over.
+            // One that had not begun when it was killed leaves no run behind; one that had ended is
+            // over.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }
@@ -69,17 +75,20 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // Killed twice between two turns, it is parked: whoever kills it knows that it is not to blame.
+        // Killed twice between two turns, it is parked: whoever kills it knows that it is not to
+        // blame.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
-/// Moments at which processes are killed, the same in each run of the test; each later one of a run comes later, so that it gets on.
+/// Moments at which processes are killed, the same in each run of the test; each later one of a run
+/// comes later, so that it gets on.
 struct Moments(u64, u64);
 
 impl Moments {
     fn next(&mut self) -> Duration {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.1 += 1;
         Duration::from_micros((self.0 >> 33) % (60_000 * self.1))
     }
@@ -99,8 +108,8 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
         let turns = move |n: usize| {
             let form = url.get().unwrap();
             wat(&format!(
-                "(resv (str.from_int (kv.incr? \"n{n}\" 1)))\n(fs.append? \"log.txt\" \"line {n}\\n\")\n\
-                 (resv (http.post? \"{form}/{n}\" \"a\" \"\"))\n(kv.set? \"k\" \"{n}\")"
+                "(resv (str.from_int (kv.incr? \"n{n}\" 1)))\n(fs.append? \"log.txt\" \"line \
+                 {n}\\n\")\n(resv (http.post? \"{form}/{n}\" \"a\" \"\"))\n(kv.set? \"k\" \"{n}\")"
             ))
         };
         let provider = Provider::answering(move |request: &Recorded| {
@@ -129,14 +138,23 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
         }
         assert!(posts.values().all(|count| *count == 1), "posted twice: {posts:?}");
         let said = requests.iter().filter(|request| request.path.ends_with("/chat/completions"));
-        let told = said.flat_map(Recorded::messages).filter(|text| text.contains("outcome unknown: "));
-        let lost: std::collections::BTreeSet<String> = told.map(|text| text.lines().take(2).collect()).collect();
+        let told =
+            said.flat_map(Recorded::messages).filter(|text| text.contains("outcome unknown: "));
+        let lost: std::collections::BTreeSet<String> =
+            told.map(|text| text.lines().take(2).collect()).collect();
         unknown += lost.len();
         let log = place.read("log.txt");
         for n in 0..4 {
             let counted = value(&place, &format!("n{n}"));
-            assert_eq!(counted.as_deref(), Some("1"), "state is changed once, whenever the process is killed: {n}");
-            assert!(log.lines().filter(|line| *line == format!("line {n}")).count() <= 1, "appended twice: {log}");
+            assert_eq!(
+                counted.as_deref(),
+                Some("1"),
+                "state is changed once, whenever the process is killed: {n}"
+            );
+            assert!(
+                log.lines().filter(|line| *line == format!("line {n}")).count() <= 1,
+                "appended twice: {log}"
+            );
         }
         if lost.is_empty() {
             assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is left out: {log}");
@@ -144,7 +162,9 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
         let steps: Vec<u64> = place
             .read("_steps.jsonl")
             .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap())
+            .map(|line| {
+                serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap()
+            })
             .collect();
         assert_eq!(steps, [1, 2, 3, 4], "each step stands in the trace once");
         let played = place.wattle(["replay", "last", "--store", "runs.db"]).run().code(0);
@@ -153,7 +173,8 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
         assert!(verified.stdout.contains("sound 4 lines"), "{verified:?}");
     }
     println!(
-        "{kills} kills in {runs} runs, {:.1} s: nothing was done twice; of {unknown} effects that were under way the model was told",
+        "{kills} kills in {runs} runs, {:.1} s: nothing was done twice; of {unknown} effects that \
+         were under way the model was told",
         began.elapsed().as_secs_f32()
     );
 }
@@ -169,18 +190,27 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
     let parked = command(&place, &provider, &args).run().code(7);
     let parked = parked.tells(&["call 1.1", "http.post", "--approve 1.1", "--refuse 1.1"]);
     assert_eq!((parked.stdout.as_str(), form.requests().len()), ("", 0));
-    command(&place, &provider, &["--resume", "last"]).run().code(7).tells(&["waits for an answer", "--approve 1.1"]);
-    command(&place, &provider, &["--resume", "last", "--approve", "3.1"]).run().code(2).tells(&["`3.1`"]);
-    let went_on = command(&place, &provider, &["--resume", "last", "--approve", "1.1"]).run().code(0);
+    command(&place, &provider, &["--resume", "last"])
+        .run()
+        .code(7)
+        .tells(&["waits for an answer", "--approve 1.1"]);
+    command(&place, &provider, &["--resume", "last", "--approve", "3.1"])
+        .run()
+        .code(2)
+        .tells(&["`3.1`"]);
+    let went_on =
+        command(&place, &provider, &["--resume", "last", "--approve", "1.1"]).run().code(0);
     assert_eq!((went_on.stdout.as_str(), form.requests().len()), ("all done\n", 1));
     command(&place, &provider, &["--resume", "last"]).run().code(2).tells(&["has ended"]);
     let played = place.wattle(["replay", "last", "--store", "runs.db", "--json"]).run().code(0);
     assert_eq!(played.json_lines()[0]["difference"], serde_json::Value::Null);
 
-    let args = ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other, "--json"];
+    let args =
+        ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other, "--json"];
     let parked = command(&place, &provider, &args).run().code(7);
     assert_eq!(parked.json_lines().last().unwrap()["type"], "parked");
-    let refused = command(&place, &provider, &["--resume", "last", "--refuse", "1.1"]).run().code(0);
+    let refused =
+        command(&place, &provider, &["--resume", "last", "--refuse", "1.1"]).run().code(0);
     assert_eq!((refused.stdout.as_str(), form.requests().len()), ("all done\n", 1));
     let observed = provider.requests().last().unwrap().messages().pop().unwrap();
     assert!(observed.contains("the user denied it"), "{observed}");
@@ -189,21 +219,38 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
 #[test]
 fn a_run_is_played_back_and_forked() {
     let place = Place::new();
-    place.write("programs/greet.wat", ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"hello\")\n(i32.const 0)\n");
+    place.write(
+        "programs/greet.wat",
+        ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \
+         \"hello\")\n(i32.const 0)\n",
+    );
     let provider = endpoint(vec!["ToolCall::Catalog(\"greet\")".to_owned(), done()]);
     command(&place, &provider, &["go", "--catalog", "programs"]).run().code(0);
-    let replay = |args: &[&str]| place.wattle(["replay", "last", "--store", "runs.db"].iter().chain(args)).run();
+    let replay = |args: &[&str]| {
+        place.wattle(["replay", "last", "--store", "runs.db"].iter().chain(args)).run()
+    };
     assert!(replay(&[]).code(0).stdout.contains("goes as it was recorded (4 turns, 1 program)"));
 
-    let forked = command(&place, &provider, &["--fork", "last", "--step", "1", "and now?"]).run().code(0);
+    let forked =
+        command(&place, &provider, &["--fork", "last", "--step", "1", "and now?"]).run().code(0);
     assert_eq!(forked.stdout, "all done\n");
     let asked = provider.requests().last().unwrap().messages();
     assert!(asked.last().unwrap().ends_with("and now?"), "{asked:?}");
-    command(&place, &provider, &["--fork", "last", "--step", "9"]).run().code(2).tells(&["cannot be forked at step 9"]);
-    command(&place, &provider, &["--fork", "none", "--step", "1"]).run().code(2).tells(&["no run `none`"]);
+    command(&place, &provider, &["--fork", "last", "--step", "9"])
+        .run()
+        .code(2)
+        .tells(&["cannot be forked at step 9"]);
+    command(&place, &provider, &["--fork", "none", "--step", "1"])
+        .run()
+        .code(2)
+        .tells(&["no run `none`"]);
 
     command(&place, &provider, &["again", "--catalog", "programs"]).run().code(0);
-    place.write("programs/greet.wat", ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"good day\")\n(i32.const 0)\n");
+    place.write(
+        "programs/greet.wat",
+        ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \
+         \"good day\")\n(i32.const 0)\n",
+    );
     let differs = replay(&[]).code(1);
     assert!(differs.stdout.contains("differs in step 1: the program"), "{differs:?}");
 }
@@ -213,11 +260,19 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv (str.from_int (kv.incr? \"n\" 1)))"), done()]);
     command(&place, &provider, &["go", "--session", "a"]).run().code(0);
-    let session = |args: &[&str]| place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run();
-    assert!(session(&["list"]).code(0).stdout.starts_with("a "), "the state of a run alone is no session");
+    let session = |args: &[&str]| {
+        place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run()
+    };
+    assert!(
+        session(&["list"]).code(0).stdout.starts_with("a "),
+        "the state of a run alone is no session"
+    );
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
     let shown = session(&["show", "a"]).code(0).stdout;
-    assert!(shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"), "{shown}");
+    assert!(
+        shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"),
+        "{shown}"
+    );
     let runs = session(&["runs", "--json"]).code(0).json_lines();
     assert_eq!((&runs[0][0]["status"], &runs[0][0]["session"]), (&"ended".into(), &"a".into()));
 
@@ -237,17 +292,22 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
     let asked = provider.requests().last().unwrap().messages();
     assert!(asked.iter().any(|said| said == "go"), "an imported session goes on: {asked:?}");
-    command(&place, &provider, &["go", "--session", "a b"]).run().code(3).tells(&["a session id is"]);
+    command(&place, &provider, &["go", "--session", "a b"])
+        .run()
+        .code(3)
+        .tells(&["a session id is"]);
 }
 
 /// Four processes add to one key of one session: none of 10,000 additions is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
-    let program = "(let $i 0)\n(loop $more\n  (drop (kv.incr? \"n\" 1))\n  (set $i (+ $i 1))\n  (br_if $more (< $i 2500)))\n(i32.const 0)\n";
+    let program = "(let $i 0)\n(loop $more\n  (drop (kv.incr? \"n\" 1))\n  (set $i (+ $i 1))\n  \
+                   (br_if $more (< $i 2500)))\n(i32.const 0)\n";
     place.write("add.wat", program);
-    let children: Vec<_> =
-        (0..4).map(|_| place.wattle(["exec", "add.wat", "--session", "s", "--store", "runs.db"]).start()).collect();
+    let children: Vec<_> = (0..4)
+        .map(|_| place.wattle(["exec", "add.wat", "--session", "s", "--store", "runs.db"]).start())
+        .collect();
     for child in children {
         Done::of(child).code(0);
     }
@@ -269,7 +329,8 @@ impl Killer {
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
         let (of, left) = (std::sync::Arc::clone(&child), std::sync::Arc::clone(&kills));
         let provider = Provider::answering(move |request: &Recorded| {
-            let kills = request.body.contains(word) && left.load(std::sync::atomic::Ordering::SeqCst) > 0;
+            let kills =
+                request.body.contains(word) && left.load(std::sync::atomic::Ordering::SeqCst) > 0;
             if !kills {
                 return Answer::text(done());
             }
@@ -300,18 +361,33 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     assert_eq!(killer.run(&place, &["poison"]).code, -1);
     assert_eq!(killer.run(&place, &["--resume", "last"]).code, -1);
     let asked = killer.provider.requests().len();
-    let words = ["this run ended its process 2 times; it is parked", "step 1: the model was asked", "--release"];
+    let words = [
+        "this run ended its process 2 times; it is parked",
+        "step 1: the model was asked",
+        "--release",
+    ];
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
     assert_eq!(killer.provider.requests().len(), asked, "it is not driven");
 
-    let session = |args: &[&str]| place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run();
+    let session = |args: &[&str]| {
+        place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run()
+    };
     let listed = session(&["runs", "--json"]).code(0).json_lines().remove(0);
     let run = listed[0]["run"].as_str().unwrap().to_owned();
-    assert_eq!((&listed[0]["status"], &listed[0]["waiting"]), (&"parked".into(), &serde_json::json!([])));
-    assert!(listed[0]["reason"].as_str().unwrap().starts_with("this run ended its process"), "{listed}");
+    assert_eq!(
+        (&listed[0]["status"], &listed[0]["waiting"]),
+        (&"parked".into(), &serde_json::json!([]))
+    );
+    assert!(
+        listed[0]["reason"].as_str().unwrap().starts_with("this run ended its process"),
+        "{listed}"
+    );
     let shown = session(&["runs"]).code(0).stdout;
-    assert!(shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")), "{shown}");
+    assert!(
+        shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")),
+        "{shown}"
+    );
     assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs go on");
 
     session(&["release", "none"]).code(2).tells(&["no run `none` is parked because"]);
@@ -331,13 +407,18 @@ fn a_run_that_is_removed_from_its_ledger_is_known_to_the_store() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv \"x\")"), done()]);
     command(&place, &provider, &["go"]).run().code(0);
-    let verify = |args: &[&str]| place.wattle(["ledger", "verify", "--store", "runs.db"].iter().chain(args)).run();
+    let verify = |args: &[&str]| {
+        place.wattle(["ledger", "verify", "--store", "runs.db"].iter().chain(args)).run()
+    };
     verify(&[]).code(0);
     let steps = place.read("_steps.jsonl");
     std::fs::remove_file(place.work().join("_ledger.jsonl")).unwrap();
     place.write("_steps.jsonl", "");
     let removed = verify(&[]).code(1);
-    assert!(removed.stdout.contains("the store has this run, which ended with 1 sealed lines"), "{removed:?}");
+    assert!(
+        removed.stdout.contains("the store has this run, which ended with 1 sealed lines"),
+        "{removed:?}"
+    );
     let key = place.wattle(["ledger", "key", "--store", "runs.db"]).run().code(0).stdout;
     verify(&["--key", key.trim()]).code(0);
     let other = verify(&["--tenant", "other"]).code(0);

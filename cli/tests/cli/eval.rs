@@ -1,4 +1,5 @@
-//! `wattle eval`: the set that comes along, from recordings and against an endpoint; the commands and files of its manual page.
+//! `wattle eval`: the set that comes along, from recordings and against an endpoint; the commands
+//! and files of its manual page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,19 +36,24 @@ fn tree(folder: &str) -> Vec<(String, String)> {
 /// A place where the set lies.
 fn place() -> Place {
     let place = Place::new();
-    tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(|(name, content)| {
-        place.write(&name, content);
-    });
+    tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(
+        |(name, content)| {
+            place.write(&name, content);
+        },
+    );
     place
 }
 
 /// An endpoint that says what the recordings say, task by task.
 fn provider(part: &str) -> Provider {
     let recordings = tree("eval/tasks/recordings").into_iter();
-    let chosen = recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
+    let chosen =
+        recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
     let mut replies = Vec::new();
-    // In the order of the tasks' names, which is not that of the files' names where one begins with another.
-    let mut chosen: Vec<_> = chosen.map(|(name, text)| (name.trim_end_matches(".jsonl").to_owned(), text)).collect();
+    // In the order of the tasks' names, which is not that of the files' names where one begins with
+    // another.
+    let mut chosen: Vec<_> =
+        chosen.map(|(name, text)| (name.trim_end_matches(".jsonl").to_owned(), text)).collect();
     chosen.sort();
     for (_, text) in chosen {
         let turns = text.lines().skip(1).map(|line| serde_json::from_str::<Json>(line).unwrap());
@@ -75,13 +81,20 @@ fn the_set_passes_from_its_recordings_and_the_table_says_so() {
     let place = place();
     let done = place.wattle(["eval", "eval/tasks", "--baseline", "tools"]).run().code(0);
     wattle_cases::compare("tests/cli/eval-table.txt", &masked(&done.stdout));
-    assert!(done.stderr.starts_with("51 tasks of `eval/tasks`, from recordings\n"), "{}", done.stderr);
+    assert!(
+        done.stderr.starts_with("51 tasks of `eval/tasks`, from recordings\n"),
+        "{}",
+        done.stderr
+    );
     assert!(
         done.stderr.contains("attempts left out: not recorded") && !done.stderr.contains("FAILED"),
         "{}",
         done.stderr
     );
-    assert!(!place.work().join("eval/tasks/results.jsonl").exists(), "recordings keep nothing unless told to");
+    assert!(
+        !place.work().join("eval/tasks/results.jsonl").exists(),
+        "recordings keep nothing unless told to"
+    );
 }
 
 #[test]
@@ -89,7 +102,18 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let place = place();
     let provider = provider("/text/");
     let base = provider.base_url();
-    let args = ["eval", "eval/tasks", "--filter", "text/", "--jobs", "1", "--base-url", &base, "--model", "llama3"];
+    let args = [
+        "eval",
+        "eval/tasks",
+        "--filter",
+        "text/",
+        "--jobs",
+        "1",
+        "--base-url",
+        &base,
+        "--model",
+        "llama3",
+    ];
     let done = place.wattle(args).run().code(0);
     assert!(done.stdout.contains("llama3  programs  all"), "{}", done.stdout);
     assert!(done.stderr.starts_with("11 tasks of `eval/tasks`, live\n"), "{}", done.stderr);
@@ -100,13 +124,21 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let again = place.wattle(args).run().code(0);
     assert_eq!(provider.requests().len(), asked, "nothing is asked twice");
     assert_eq!(again.stdout, done.stdout);
-    assert!(again.stderr.contains("11 attempts taken from `eval/tasks/results.jsonl`"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("11 attempts taken from `eval/tasks/results.jsonl`"),
+        "{}",
+        again.stderr
+    );
 
     // The script is over: the provider fails, which fails no task and is told apart.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
     let all = document["rows"].as_array().unwrap().last().unwrap();
-    assert_eq!((all["score"]["attempts"].as_u64(), all["score"]["errors"].as_u64()), (Some(0), Some(11)), "{all}");
+    assert_eq!(
+        (all["score"]["attempts"].as_u64(), all["score"]["errors"].as_u64()),
+        (Some(0), Some(11)),
+        "{all}"
+    );
 }
 
 #[test]
@@ -115,16 +147,33 @@ fn several_models_stand_in_one_table_and_a_wrong_answer_fails() {
     place.write("set/a.toml", "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
     for (model, says) in [("one", "Ada"), ("two", "Grace")] {
         let header = "{\"wattle_cassette\":1}\n";
-        place.write(&format!("set/recordings/{model}/general/a.jsonl"), format!("{header}{{\"reply\":\"{says}\"}}\n"));
+        place.write(
+            &format!("set/recordings/{model}/general/a.jsonl"),
+            format!("{header}{{\"reply\":\"{says}\"}}\n"),
+        );
     }
     let done = place.wattle(["eval", "set", "--jobs", "1"]).run().code(1);
-    let rows: Vec<_> =
-        masked(&done.stdout).lines().skip(1).map(|line| line.split("  [").next().unwrap().to_owned()).collect();
+    let rows: Vec<_> = masked(&done.stdout)
+        .lines()
+        .skip(1)
+        .map(|line| line.split("  [").next().unwrap().to_owned())
+        .collect();
     assert_eq!(rows.len(), 4, "{}", done.stdout);
-    assert!(rows[1].starts_with("one  programs  all  1  100%") && rows[3].starts_with("two  programs  all  1  0%"));
-    let words = "FAILED general/a two by programs\n       the answer is \"Grace\", expected \"Ada\"\n";
+    assert!(
+        rows[1].starts_with("one  programs  all  1  100%")
+            && rows[3].starts_with("two  programs  all  1  0%")
+    );
+    let words =
+        "FAILED general/a two by programs\n       the answer is \"Grace\", expected \"Ada\"\n";
     assert!(done.stderr.contains(words), "{}", done.stderr);
-    assert!(place.wattle(["eval", "set", "--model", "one"]).run().code(0).stderr.contains("passed general/a\n"));
+    assert!(
+        place
+            .wattle(["eval", "set", "--model", "one"])
+            .run()
+            .code(0)
+            .stderr
+            .contains("passed general/a\n")
+    );
 }
 
 #[test]
@@ -135,14 +184,18 @@ fn an_interrupt_keeps_what_is_done() {
     }
     let provider = Provider::start([Answer::text("Ada"), Answer::hang()]);
     let base = provider.base_url();
-    let child = place.wattle(["eval", "set", "--jobs", "1", "--base-url", &base, "--model", "m"]).start();
+    let child =
+        place.wattle(["eval", "set", "--jobs", "1", "--base-url", &base, "--model", "m"]).start();
     while provider.requests().len() < 2 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
     let done = Done::of(child).code(130);
     assert!(
-        done.stderr.contains("interrupted: 2 attempts not made; the same command goes on from here"),
+        done.stderr
+            .contains("interrupted: 2 attempts not made; the same command goes on from here"),
         "{}",
         done.stderr
     );
@@ -159,7 +212,10 @@ fn answers_are_recorded_and_play_again() {
     place.write("set/a.toml", "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
     let provider = Provider::start([Answer::text("Ada")]);
     let base = provider.base_url();
-    place.wattle(["eval", "set", "--record", "--base-url", &base, "--model", "lab/m:1"]).run().code(0);
+    place
+        .wattle(["eval", "set", "--record", "--base-url", &base, "--model", "lab/m:1"])
+        .run()
+        .code(0);
     assert!(place.work().join("set/recordings/lab%2fm%3a1/general/a.jsonl").is_file());
     let played = place.wattle(["eval", "set"]).run().code(0);
     assert!(played.stdout.contains("lab/m:1  programs  all"), "{}", played.stdout);
@@ -176,13 +232,30 @@ fn what_cannot_be_done_is_told() {
         (
             &["eval", "bad"],
             3,
-            "failed to load `bad/x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is `prompt`",
+            "failed to load `bad/x.toml`, line 1: unknown key `promt`\nhint: the nearest known \
+             key is `prompt`",
         ),
-        (&["eval", "none"], 3, "there are no recordings for these tasks in `none`\nhint: name an endpoint to ask"),
-        (&["eval", "none", "--model", "m"], 3, "there are no recordings of `m` for these tasks in `none`"),
+        (
+            &["eval", "none"],
+            3,
+            "there are no recordings for these tasks in `none`\nhint: name an endpoint to ask",
+        ),
+        (
+            &["eval", "none", "--model", "m"],
+            3,
+            "there are no recordings of `m` for these tasks in `none`",
+        ),
         (&["eval", "none", "--record"], 3, "no model is set up"),
-        (&["eval", "eval/tasks", "--filter", "zzz"], 2, "no task has \"zzz\" in its name, which is `KIND/NAME`"),
-        (&["eval", "eval/tasks", "--out", "broken.jsonl"], 2, "broken.jsonl`, line 1: the line is not an attempt"),
+        (
+            &["eval", "eval/tasks", "--filter", "zzz"],
+            2,
+            "no task has \"zzz\" in its name, which is `KIND/NAME`",
+        ),
+        (
+            &["eval", "eval/tasks", "--out", "broken.jsonl"],
+            2,
+            "broken.jsonl`, line 1: the line is not an attempt",
+        ),
         (&["eval", "eval/tasks", "--record", "--recorded"], 2, "cannot be used with"),
         (&["eval", "eval/tasks", "--baseline", "python"], 2, "tools"),
         (&["eval", "eval/tasks", "--jobs", "0"], 2, "--jobs"),
@@ -209,7 +282,9 @@ fn the_commands_and_files_of_the_manual_are_right() {
     }
     let whole = provider("");
     let (mut ran, mut table) = (0, String::new());
-    for line in blocks().iter().filter(|(info, _)| *info == "sh").flat_map(|(_, content)| content.lines()) {
+    for line in
+        blocks().iter().filter(|(info, _)| *info == "sh").flat_map(|(_, content)| content.lines())
+    {
         // An endpoint that answers in order is asked in order.
         let jobs = if line.contains(ENDPOINT) { " --jobs 1" } else { "" };
         let done = place.shell(&(line.replace(ENDPOINT, &whole.base_url()) + jobs)).run();

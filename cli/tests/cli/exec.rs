@@ -21,12 +21,19 @@ fn exec_runs_files_stdin_and_names() {
         assert_eq!(place.wattle(["exec", program, "hi there"]).run().code(0).stdout, "hi there\n");
     }
     assert_eq!(place.wattle(["exec", "-", "-5"]).stdin(ECHO).run().code(0).stdout, "-5\n");
-    assert_eq!(place.wattle(["exec", "-", "--", "--json"]).stdin(ECHO).run().code(0).stdout, "--json\n");
+    assert_eq!(
+        place.wattle(["exec", "-", "--", "--json"]).stdin(ECHO).run().code(0).stdout,
+        "--json\n"
+    );
     assert_eq!(place.wattle(["exec", "echo.wat", "ends\n"]).run().code(0).stdout, "ends\n");
 
-    place.write("tools/twice.wat", ";;; name = \"twice\"\n;;; description = \"Says it twice\"\n;;; [[args]]\n;;; name = \"text\"\n\
-        ;;; type_hint = \"string\"\n;;; description = \"What\"\n;;; [[args]]\n;;; name = \"sep\"\n;;; type_hint = \"string\"\n\
-        ;;; description = \"Between\"\n;;; default = \"-\"\n(argv 0 $t)\n(argv 1 $s)\n(resv $t)\n(resv $s)\n(resv $t)\n(i32.const 0)\n");
+    place.write(
+        "tools/twice.wat",
+        ";;; name = \"twice\"\n;;; description = \"Says it twice\"\n;;; [[args]]\n;;; name = \
+         \"text\"\n;;; type_hint = \"string\"\n;;; description = \"What\"\n;;; [[args]]\n;;; name \
+         = \"sep\"\n;;; type_hint = \"string\"\n;;; description = \"Between\"\n;;; default = \
+         \"-\"\n(argv 0 $t)\n(argv 1 $s)\n(resv $t)\n(resv $s)\n(resv $t)\n(i32.const 0)\n",
+    );
     let done = place.wattle(["exec", "twice", "a", "--catalog", "tools"]).run().code(0);
     assert_eq!(done.stdout, "a\n-\na\n");
     place
@@ -34,19 +41,32 @@ fn exec_runs_files_stdin_and_names() {
         .run()
         .code(2)
         .tells(&["required arg `text`", "twice(text: string"]);
-    place.wattle(["exec", "twyce", "--catalog", "tools"]).run().code(2).tells(&["no program `twyce`", "`twice`"]);
+    place
+        .wattle(["exec", "twyce", "--catalog", "tools"])
+        .run()
+        .code(2)
+        .tells(&["no program `twyce`", "`twice`"]);
     place.wattle(["exec", "none.wat"]).run().code(2).tells(&["none.wat"]);
-    let shown = place.wattle(["catalog", "show", "twice", "--catalog", "tools"]).run().code(0).stdout;
-    assert!(shown.contains("twice(text: string, sep: string") && shown.contains("(resv $s)"), "{shown}");
+    let shown =
+        place.wattle(["catalog", "show", "twice", "--catalog", "tools"]).run().code(0).stdout;
+    assert!(
+        shown.contains("twice(text: string, sep: string") && shown.contains("(resv $s)"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
     let place = Place::new();
     let set = "(kv.set? \"tenant:color\" (arg 0)) (kv.set? \"color\" \"of this run\") (ret)";
-    let get = "(out (default (kv.get \"tenant:color\") \"none\")) (ret (default (kv.get \"color\") \"none\"))";
+    let get = "(out (default (kv.get \"tenant:color\") \"none\")) (ret (default (kv.get \
+               \"color\") \"none\"))";
     place.wattle(["exec", "-", "green"]).stdin(set).run().code(0);
-    place.wattle(["exec", "-", "red", "--tenant", "other", "--session", "s"]).stdin(set).run().code(0);
+    place
+        .wattle(["exec", "-", "red", "--tenant", "other", "--session", "s"])
+        .stdin(set)
+        .run()
+        .code(0);
     for (flags, expected) in [
         (&[][..], "green\nnone\n"),
         (&["--session", "t"], "green\nnone\n"),
@@ -58,33 +78,61 @@ fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
         let call = place.wattle(["exec", "-"].iter().chain(flags)).stdin(get);
         assert_eq!(call.run().code(0).stdout, expected, "{flags:?}");
     }
-    place.wattle(["exec", "-", "--tenant", "a\tb"]).stdin(get).run().code(3).tells(&["a tenant's name"]);
+    place
+        .wattle(["exec", "-", "--tenant", "a\tb"])
+        .stdin(get)
+        .run()
+        .code(3)
+        .tells(&["a tenant's name"]);
 }
 
 #[test]
 fn programs_start_others_within_the_runs_budget() {
     let place = Place::new();
-    place.write("model.jsonl", "{\"wattle_cassette\":1}\n{\"reply\":\"one\"}\n{\"reply\":\"two\"}\n");
+    place.write(
+        "model.jsonl",
+        "{\"wattle_cassette\":1}\n{\"reply\":\"one\"}\n{\"reply\":\"two\"}\n",
+    );
     let program = "(ret (arr.to_json? (par.map? \"ai_summarize\" (str.split? \"a b\" \" \"))))";
     let exec = ["exec", "-", "--cassette", "model.jsonl"];
     let done = place.wattle(exec.iter().chain(&["--json"])).stdin(program).run().code(0);
     let outcome = json(&done.stdout);
-    let calls =
-        |name: &str| outcome["host_calls"].as_array().unwrap().iter().find(|c| c["function"] == name).cloned().unwrap();
+    let calls = |name: &str| {
+        outcome["host_calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|c| c["function"] == name)
+            .cloned()
+            .unwrap()
+    };
     assert_eq!((&calls("par.map")["calls"], &calls("ai.assist")["calls"]), (&json!(1), &json!(2)));
-    let bounded = place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
-    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
+    let bounded =
+        place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
+    bounded
+        .tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
 }
 
 #[test]
 fn exec_gives_the_whole_outcome_as_json() {
     let place = Place::new();
-    let source = "(check (call $fs.write \"a.txt\" \"hello\"))\n(resv \"one\")\n(resv \"two\")\n(call $kv.get \"none\")\n(local $e i32)\n\
-                  (local.set $e) (drop)\n(local.get $e)\n";
+    let source = "(check (call $fs.write \"a.txt\" \"hello\"))\n(resv \"one\")\n(resv \
+                  \"two\")\n(call $kv.get \"none\")\n(local $e i32)\n(local.set $e) \
+                  (drop)\n(local.get $e)\n";
     let done = place.wattle(["exec", "-", "--json"]).stdin(source).run().code(1);
     let mut outcome = json(&done.stdout);
     let keys: Vec<&String> = outcome.as_object().unwrap().keys().collect();
-    let expected = ["exit_code", "code", "results", "error", "fuel", "memory_bytes", "dur_us", "host_calls", "changes"];
+    let expected = [
+        "exit_code",
+        "code",
+        "results",
+        "error",
+        "fuel",
+        "memory_bytes",
+        "dur_us",
+        "host_calls",
+        "changes",
+    ];
     assert_eq!(keys, expected);
     for measured in ["memory_bytes", "dur_us"] {
         assert!(outcome[measured].as_u64().unwrap() > 0);
@@ -119,10 +167,13 @@ fn exec_tells_what_a_program_gave_even_where_its_changes_fail() {
         let (mut client, _) = listener.accept().unwrap();
         let _ = client.read(&mut [0; 4096]).unwrap();
         std::fs::write(theirs, "theirs").unwrap();
-        client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").unwrap();
+        client
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+            .unwrap();
     });
-    let source = "(argv 0 $url)\n(check (call $fs.write \"a\" \"mine\"))\n(call $http.get (local.get $url))\n\
-                  (local $p i32) (local $e i32)\n(local.set $e) (local.set $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
+    let source = "(argv 0 $url)\n(check (call $fs.write \"a\" \"mine\"))\n(call $http.get \
+                  (local.get $url))\n(local $p i32) (local $e i32)\n(local.set $e) (local.set \
+                  $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
     let args = ["exec", "-", &url, "--json", "--apply", "--allow-host", "127.0.0.1"];
     let done = place.wattle(args).stdin(source).run().code(1).tells(&["not carried out", "a"]);
     other.join().unwrap();
@@ -136,16 +187,24 @@ fn exec_tells_what_a_program_gave_even_where_its_changes_fail() {
 fn programs_of_a_session_share_its_state() {
     let place = Place::new();
     let exec = |args: &[&str], session: &str| {
-        place.wattle(["exec"].iter().chain(args).chain(&["--session", session, "--store", "s.db"])).run()
+        place
+            .wattle(["exec"].iter().chain(args).chain(&["--session", session, "--store", "s.db"]))
+            .run()
     };
     exec(&["kv_set", "name", "Ada"], "one").code(0);
     assert_eq!(exec(&["kv_get", "name"], "one").code(0).stdout, "Ada\n");
     exec(&["kv_get", "name"], "two").code(1).tells(&["ENOENT"]);
     exec(&["kv_get", "name"], "a\nb").code(3).tells(&["session id"]);
-    place.write("no.db", "this is no database, and long enough to be told from one that is empty, which would be fine");
+    place.write(
+        "no.db",
+        "this is no database, and long enough to be told from one that is empty, which would be \
+         fine",
+    );
     let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "no.db"]).run();
     done.code(3).tells(&["no.db", "--store FILE"]);
-    let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "postgres://h/db"]).run();
+    let done = place
+        .wattle(["exec", "kv_get", "name", "--session", "x", "--store", "postgres://h/db"])
+        .run();
     done.code(3).tells(&["postgres://h/db", "--store FILE"]);
 }
 
@@ -155,44 +214,69 @@ fn colour_is_for_terminals() {
     let call = || place.wattle(["exec", "-"]).stdin("(i32.const 1)");
     assert!(!call().run().stderr.contains('\u{1b}'));
     assert!(call().env("CLICOLOR_FORCE", "1").run().stderr.contains('\u{1b}'));
-    assert!(!call().env("CLICOLOR_FORCE", "0").env("NO_COLOR", "1").run().stderr.contains('\u{1b}'));
+    assert!(
+        !call().env("CLICOLOR_FORCE", "0").env("NO_COLOR", "1").run().stderr.contains('\u{1b}')
+    );
 }
 
 #[test]
 fn exec_tells_failures_on_stderr() {
     let place = Place::new();
-    let exec = |source: &str, args: &[&str]| place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run();
-    let done =
-        exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"]).code(1).tells(&["EBOUND (5)", "line 2"]);
+    let exec = |source: &str, args: &[&str]| {
+        place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run()
+    };
+    let done = exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"])
+        .code(1)
+        .tells(&["EBOUND (5)", "line 2"]);
     assert_eq!(done.stdout, "before\n");
     exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
-    let swapped = "(check (call $kv.set \"k\" \"v\"))\n(call $kv.get \"k\")\n(local $p i32) (local $e i32)\n\
-                   (local.set $p) (local.set $e)\n(check $e)\n(resv $p)\n(i32.const 0)";
-    exec(swapped, &[]).code(1).tells(&["names-swapped", "no error code has this number", "err is on top of the value"]);
-    exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"]).code(0).tells(&["2 × sys.resv", "KiB"]);
-    exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
+    let swapped = "(check (call $kv.set \"k\" \"v\"))\n(call $kv.get \"k\")\n(local $p i32) \
+                   (local $e i32)\n(local.set $p) (local.set $e)\n(check $e)\n(resv \
+                   $p)\n(i32.const 0)";
+    exec(swapped, &[]).code(1).tells(&[
+        "names-swapped",
+        "no error code has this number",
+        "err is on top of the value",
+    ]);
+    exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"])
+        .code(0)
+        .tells(&["2 × sys.resv", "KiB"]);
+    exec("(call $nope.get)\n(i32.const 0)", &[])
+        .code(1)
+        .tells(&["unknown-function", "line 1, column 7"]);
     exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);
     exec("(resv (i32.load (i32.const -1)))\n(i32.const 0)", &[]).code(1).tells(&["line 1"]);
     let asks = "(call $ai.assist \"a\" \"b\" (i32.const 0))\n(drop) (drop)\n(i32.const 0)";
     exec(asks, &[]).code(6).tells(&["`ai`", "--base-url"]);
     let outcome = json(&exec(asks, &["--json"]).code(6).stdout);
-    assert_eq!((&outcome["exit_code"], &outcome["error"]["code"]), (&Json::Null, &json!("EACCESS")));
-    assert!(outcome["error"]["message"].as_str().unwrap().contains("hint: no model is set up"), "{outcome}");
+    assert_eq!(
+        (&outcome["exit_code"], &outcome["error"]["code"]),
+        (&Json::Null, &json!("EACCESS"))
+    );
+    assert!(
+        outcome["error"]["message"].as_str().unwrap().contains("hint: no model is set up"),
+        "{outcome}"
+    );
 }
 
 #[test]
 fn exec_keeps_programs_inside_the_root() {
     let place = Place::new();
     std::fs::write(place.home().join("secret"), "s").unwrap();
-    let read = "(argv 0 $p)\n(call $fs.read (local.get $p))\n(local $e i32) (local $v i32)\n(local.set $e) (local.set $v)\n(check $e)\n\
-                (resv $v)\n(i32.const 0)";
+    let read = "(argv 0 $p)\n(call $fs.read (local.get $p))\n(local $e i32) (local $v \
+                i32)\n(local.set $e) (local.set $v)\n(check $e)\n(resv $v)\n(i32.const 0)";
     for path in ["../home/secret", "/../home/secret", "a/../../home/secret"] {
         let done = place.wattle(["exec", "-", path]).stdin(read).run().code(1);
         done.tells(&["EACCESS", "read blocked: path escapes your working dir"]);
     }
     let done = place.wattle(["exec", "-", "secret", "--root", "../home"]).stdin(read).run().code(0);
     assert_eq!(done.stdout, "s\n");
-    place.wattle(["exec", "-", "x", "--root", "nowhere"]).stdin(read).run().code(3).tells(&["nowhere", "--root"]);
+    place
+        .wattle(["exec", "-", "x", "--root", "nowhere"])
+        .stdin(read)
+        .run()
+        .code(3)
+        .tells(&["nowhere", "--root"]);
 }
 
 #[test]
@@ -205,10 +289,18 @@ fn check_tells_each_file() {
     place.wattle(["check", "good.wat"]).run().code(0);
     let files = ["check", "good.wat", "bad.wat", "entry.wat", "latin.wat", "none.wat"];
     let done = place.wattle(files).run().code(1);
-    done.tells(&["good.wat: ok", "unknown-function", "`descripton`", "latin.wat", "not UTF-8", "none.wat"]);
+    done.tells(&[
+        "good.wat: ok",
+        "unknown-function",
+        "`descripton`",
+        "latin.wat",
+        "not UTF-8",
+        "none.wat",
+    ]);
     let done = place.wattle(files.iter().chain(&["--json"])).run().code(1);
     let found = json(&done.stdout);
-    let flags: Vec<bool> = found.as_array().unwrap().iter().map(|file| file["ok"].as_bool().unwrap()).collect();
+    let flags: Vec<bool> =
+        found.as_array().unwrap().iter().map(|file| file["ok"].as_bool().unwrap()).collect();
     assert_eq!(flags, [true, false, false, false, false]);
     assert_eq!(found[1]["diagnostics"][0]["line"], 1);
     assert_eq!(found[2]["diagnostics"][0]["code"], "front-matter");
@@ -219,7 +311,8 @@ fn check_tells_each_file() {
 #[test]
 fn check_finds_all_and_fixes_what_is_certain() {
     let place = Place::new();
-    let broken = "(argv 0 $u)\r\n(call $dbg.lgo “x”) // note\r\n(call $telegram.send $u)\n(resv (i32.frob $u))\n";
+    let broken = "(argv 0 $u)\r\n(call $dbg.lgo “x”) // note\r\n(call $telegram.send $u)\n(resv \
+                  (i32.frob $u))\n";
     place.write("broken.wat", broken);
     let done = place.wattle(["check", "broken.wat"]).run().code(1);
     done.tells(&[
@@ -232,10 +325,12 @@ fn check_finds_all_and_fixes_what_is_certain() {
     assert_eq!(place.read("broken.wat"), broken, "nothing is written unasked");
     let done = place.wattle(["check", "--fix", "broken.wat"]).run().code(1);
     done.tells(&["broken.wat: fixed line 2, column 16: `“x”` → `\"x\"`", "`$telegram.send`"]);
-    let fixed = "(argv 0 $u)\r\n(call $dbg.log \"x\") ;; note\r\n(call $telegram.send $u)\n(resv (i32.frob $u))\n";
+    let fixed = "(argv 0 $u)\r\n(call $dbg.log \"x\") ;; note\r\n(call $telegram.send $u)\n(resv \
+                 (i32.frob $u))\n";
     assert_eq!(place.read("broken.wat"), fixed);
 
-    let stdin = |args: &[&str]| place.wattle(["check", "-"].iter().chain(args)).stdin("(resv “x”)").run();
+    let stdin =
+        |args: &[&str]| place.wattle(["check", "-"].iter().chain(args)).stdin("(resv “x”)").run();
     assert_eq!(stdin(&["--fix"]).code(0).stdout, "(resv \"x\")");
     let found = json(&stdin(&["--fix", "--json"]).code(0).stdout);
     assert_eq!((&found[0]["ok"], &found[0]["source"]), (&true.into(), &"(resv \"x\")".into()));
@@ -245,7 +340,10 @@ fn check_finds_all_and_fixes_what_is_certain() {
         found[0]["diagnostics"][0]["span"],
         json!({"start": 6, "end": 9, "line": 1, "column": 7, "end_line": 1, "end_column": 8})
     );
-    assert!(place.files().iter().all(|(path, _)| path.ends_with("broken.wat")), "no other file is left");
+    assert!(
+        place.files().iter().all(|(path, _)| path.ends_with("broken.wat")),
+        "no other file is left"
+    );
 }
 
 #[test]
@@ -261,14 +359,26 @@ fn parse_reads_any_answer() {
     let place = Place::new();
     let parse = |answer: &[u8]| json(&place.wattle(["parse"]).stdin(answer).run().code(0).stdout);
     let wat = b"<reasoning>why</reasoning>\nToolCall::Wat(```wat\n(i32.const 0)\n```, \"a\", 2)";
-    assert_eq!(parse(wat), json!({"action": "wat", "thought": "why", "body": "(i32.const 0)", "args": ["a", "2"]}));
+    assert_eq!(
+        parse(wat),
+        json!({"action": "wat", "thought": "why", "body": "(i32.const 0)", "args": ["a", "2"]})
+    );
     let catalog = b"ToolCall::Catalog(\"http_get\", \"u\")";
-    assert_eq!(parse(catalog), json!({"action": "catalog", "thought": null, "name": "http_get", "args": ["u"]}));
-    assert_eq!(parse(b"just words"), json!({"action": "response", "thought": null, "text": "just words"}));
+    assert_eq!(
+        parse(catalog),
+        json!({"action": "catalog", "thought": null, "name": "http_get", "args": ["u"]})
+    );
+    assert_eq!(
+        parse(b"just words"),
+        json!({"action": "response", "thought": null, "text": "just words"})
+    );
     assert_eq!(parse(b"")["action"], "response");
     assert_eq!(parse(b"\xff words")["text"], "\u{fffd} words");
     let raw = place.wattle(["parse"]).stdin(&catalog[..]).run().stdout;
-    assert_eq!(raw, "{\"action\":\"catalog\",\"thought\":null,\"name\":\"http_get\",\"args\":[\"u\"]}\n");
+    assert_eq!(
+        raw,
+        "{\"action\":\"catalog\",\"thought\":null,\"name\":\"http_get\",\"args\":[\"u\"]}\n"
+    );
 }
 
 #[test]
@@ -279,10 +389,17 @@ fn catalog_lists_the_programs() {
     let documents = json(&place.wattle(["catalog", "list", "--json"]).run().code(0).stdout);
     assert_eq!(documents.as_array().unwrap().len(), list.lines().count());
     let one = json(&place.wattle(["catalog", "show", "http_get", "--json"]).run().code(0).stdout);
-    assert_eq!((&one["usage"], &one["args"][0]["type_hint"]), (&json!("http_get(url: url)"), &json!("url")));
+    assert_eq!(
+        (&one["usage"], &one["args"][0]["type_hint"]),
+        (&json!("http_get(url: url)"), &json!("url"))
+    );
     place.wattle(["catalog", "show", "htp_get"]).run().code(2).tells(&["`http_get`"]);
     place.write("tools/broken.wat", "no front matter");
-    place.wattle(["catalog", "list", "--catalog", "tools"]).run().code(0).tells(&["warning:", "broken.wat"]);
+    place
+        .wattle(["catalog", "list", "--catalog", "tools"])
+        .run()
+        .code(0)
+        .tells(&["warning:", "broken.wat"]);
 }
 
 #[test]
@@ -298,20 +415,33 @@ fn doctor_says_what_is_missing() {
         .collect();
     assert_eq!((&found["ok"], broken), (&json!(false), vec!["model", "endpoint"]));
 
-    let provider = wattle_tests::provider::Provider::start([wattle_tests::provider::Answer::status(401)]);
+    let provider =
+        wattle_tests::provider::Provider::start([wattle_tests::provider::Answer::status(401)]);
     let args = ["doctor", "--base-url", &provider.base_url(), "--model", "m"];
     let secret = "sk-doctor-0123456789";
     let done = place.wattle(args).env("WATTLE_API_KEY", secret).run().code(0);
-    assert!(done.stdout.contains("key from `WATTLE_API_KEY`") && !done.stdout.contains(secret), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("key from `WATTLE_API_KEY`") && !done.stdout.contains(secret),
+        "{}",
+        done.stdout
+    );
     let requests = provider.requests();
-    assert_eq!((requests[0].path.as_str(), requests[0].header("authorization")), ("/v1/models", None));
+    assert_eq!(
+        (requests[0].path.as_str(), requests[0].header("authorization")),
+        ("/v1/models", None)
+    );
 
     let closed = ["doctor", "--base-url", "http://127.0.0.1:1/v1", "--model", "m"];
     let done = place.wattle(closed).run().code(1);
     assert!(done.stdout.contains("--base-url"), "{}", done.stdout);
     place.write("a-file", "");
-    let done = place.wattle(["doctor", "--store", "a-file/x.db", "--root", "nowhere"]).run().code(1);
-    assert!(done.stdout.contains("--store FILE") && done.stdout.contains("--root DIR"), "{}", done.stdout);
+    let done =
+        place.wattle(["doctor", "--store", "a-file/x.db", "--root", "nowhere"]).run().code(1);
+    assert!(
+        done.stdout.contains("--store FILE") && done.stdout.contains("--root DIR"),
+        "{}",
+        done.stdout
+    );
 }
 
 #[test]

@@ -22,7 +22,10 @@ const ANSWER: &str = "ToolCall::Response(\"two\")";
 fn calling(name: &str, arguments: &Json) -> Answer {
     let call = json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    Answer::body(json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).to_string())
+    Answer::body(
+        json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+            .to_string(),
+    )
 }
 
 #[test]
@@ -32,52 +35,75 @@ fn the_native_dialect_offers_functions() {
         calling("text_count", &json!({"text": "a b"})),
         calling("done", &json!({"result": "two words"})),
     ]);
-    let done = run(&place, &provider, &["--dialect", "native"]).code(0).tells(&["text_count", "answered after 1 step"]);
+    let done = run(&place, &provider, &["--dialect", "native"])
+        .code(0)
+        .tells(&["text_count", "answered after 1 step"]);
     assert_eq!(done.stdout, "two words\n");
     let requests = provider.requests();
     let tools = requests[0].json()["tools"].as_array().unwrap().len();
     assert!(tools > 50, "{tools} functions");
     assert_eq!(requests[1].json()["messages"].as_array().unwrap().last().unwrap()["role"], "tool");
 
-    let provider =
-        Provider::start([Answer::status(400).with_body("{\"error\":\"this model does not support tools\"}")]);
+    let provider = Provider::start([
+        Answer::status(400).with_body("{\"error\":\"this model does not support tools\"}")
+    ]);
     run(&place, &provider, &["--dialect", "native"])
         .code(4)
         .tells(&["does not support tools", "set `dialect = \"text\"`"]);
-    run(&place, &provider, &["--dialect", "spoken"]).code(2).tells(&["expected `text`, `native` or `auto`"]);
+    run(&place, &provider, &["--dialect", "spoken"])
+        .code(2)
+        .tells(&["expected `text`, `native` or `auto`"]);
 }
 
 #[test]
 fn budgets_end_a_run_with_their_own_exit_code() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
-    let done = run(&place, &provider, &["--max-tokens-total", "5"]).code(5).tells(&["stopped by its bound on tokens"]);
+    let done = run(&place, &provider, &["--max-tokens-total", "5"])
+        .code(5)
+        .tells(&["stopped by its bound on tokens"]);
     assert_eq!(done.stdout, "stopped: reached max_tokens_total (5)\n");
 
-    user_file(&place, "max_cost = 0.001\n[prices]\ntest-model = { prompt = 1000.0, completion = 1000.0 }\n");
+    user_file(
+        &place,
+        "max_cost = 0.001\n[prices]\ntest-model = { prompt = 1000.0, completion = 1000.0 }\n",
+    );
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
-    let done = run(&place, &provider, &[]).code(5).tells(&["stopped by its bound on cost", "tokens, $"]);
+    let done =
+        run(&place, &provider, &[]).code(5).tells(&["stopped by its bound on cost", "tokens, $"]);
     assert_eq!(done.stdout, "stopped: reached max_cost ($0.001)\n");
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let events = run(&place, &provider, &["--max-cost", "1000", "--json"]).code(0).json_lines();
     assert!(events.last().unwrap()["usage"]["cost"].as_f64().unwrap() > 0.001, "{events:?}");
-    run(&place, &provider, &["--max-cost", "free"]).code(2).tells(&["expected an amount of dollars"]);
+    run(&place, &provider, &["--max-cost", "free"])
+        .code(2)
+        .tells(&["expected an amount of dollars"]);
 }
 
 #[test]
 fn a_message_that_is_not_let_through_is_denied() {
     let place = Place::new();
-    let guard = "[guard]\nenabled = true\ndeny = [{ pattern = \"count\", category = \"sums\" }]\n[guard.messages]\nsums = \"No sums here.\"\n";
+    let guard = "[guard]\nenabled = true\ndeny = [{ pattern = \"count\", category = \"sums\" \
+                 }]\n[guard.messages]\nsums = \"No sums here.\"\n";
     user_file(&place, guard);
     let provider = Provider::start([Answer::text(ANSWER)]);
     let done = run(&place, &provider, &[]).code(6).tells(&["blocked: sums"]);
     assert_eq!(done.stdout, "No sums here.\n");
     assert_eq!(provider.unused_answers(), 1, "the model was not asked");
     run(&place, &provider, &[]).code(6);
-    user_file(&place, "[guard]\nenabled = true\ndeny = [{ pattern = \"(\", category = \"sums\" }]\n");
-    run(&place, &provider, &[]).code(3).tells(&["the key `guard`", "`(` is not a valid regular expression"]);
+    user_file(
+        &place,
+        "[guard]\nenabled = true\ndeny = [{ pattern = \"(\", category = \"sums\" }]\n",
+    );
+    run(&place, &provider, &[])
+        .code(3)
+        .tells(&["the key `guard`", "`(` is not a valid regular expression"]);
     user_file(&place, "guard = true\n");
-    let provider = Provider::start([Answer::text("blocked violence"), Answer::text("allowed"), Answer::text(ANSWER)]);
+    let provider = Provider::start([
+        Answer::text("blocked violence"),
+        Answer::text("allowed"),
+        Answer::text(ANSWER),
+    ]);
     run(&place, &provider, &[]).code(6);
     run(&place, &provider, &[]).code(0);
 }
@@ -102,5 +128,8 @@ fn a_session_tells_what_it_took() {
     let done = place.wattle(args).stdin("/cost\ncount\nagain\n/cost\n").run().code(0);
     let lines: Vec<&str> = done.stdout.lines().collect();
     assert!(lines[0].starts_with("0 messages: no tokens were counted"), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("2 messages: ") && line.ends_with(" tokens")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("2 messages: ") && line.ends_with(" tokens")),
+        "{lines:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! A place of its own for each test: a home, a workdir, and the binary in an environment with nothing else in it.
+//! A place of its own for each test: a home, a workdir, and the binary in an environment with
+//! nothing else in it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -106,7 +107,8 @@ impl Call {
 
     /// Starts the binary.
     pub(crate) fn start(mut self) -> Child {
-        let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let piped =
+            self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
         // A binary that does not read its stdin closes it.
         let _ = child.stdin.take().unwrap().write_all(&self.stdin);

@@ -1,4 +1,5 @@
-//! Project files: what a folder may set that the user does not trust, and how trust begins and ends.
+//! Project files: what a folder may set that the user does not trust, and how trust begins and
+//! ends.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -7,7 +8,8 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Every key, with a value that a hostile project file would give it, and what becomes of it in a folder that is not trusted.
+/// Every key, with a value that a hostile project file would give it, and what becomes of it in a
+/// folder that is not trusted.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -83,7 +85,9 @@ enum Fate {
 #[test]
 fn every_setting_of_a_strangers_folder_narrows_or_is_refused() {
     let place = Place::new();
-    let all: Json = serde_json::from_str(&place.wattle(["config", "show", "--json"]).run().code(0).stdout).unwrap();
+    let all: Json =
+        serde_json::from_str(&place.wattle(["config", "show", "--json"]).run().code(0).stdout)
+            .unwrap();
     let listed: Vec<&str> = KEYS.iter().map(|(key, ..)| *key).collect();
     for key in all.as_object().unwrap().keys() {
         assert!(listed.contains(&key.as_str()), "the setting `{key}` has no row here");
@@ -127,7 +131,11 @@ fn every_command_that_takes_settings_refuses_a_strangers_file() {
         &["session", "list"],
         &["ledger", "key"],
     ] {
-        let done = place.wattle(command).run().code(3).tells(&["`session_ttl`", "not trusted", "wattle trust"]);
+        let done = place.wattle(command).run().code(3).tells(&[
+            "`session_ttl`",
+            "not trusted",
+            "wattle trust",
+        ]);
         assert_eq!(done.stdout, "", "{command:?}");
     }
     place.wattle(["status"]).run().code(0);
@@ -172,7 +180,10 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     ok(&["exec", "a"]);
     let list = place.home().join(".local/share/wattle/trust.json");
     assert_eq!(std::fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::metadata(list.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        std::fs::metadata(list.parent().unwrap()).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
     std::fs::write(&list, "{}").unwrap();
     place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
 }
@@ -194,13 +205,17 @@ fn what_is_no_plain_file_of_bounded_size_is_refused_at_once() {
         ),
         (
             &|place| {
-                let made = Command::new("mkfifo").arg(place.work().join("wattle.toml")).status().unwrap();
+                let made =
+                    Command::new("mkfifo").arg(place.work().join("wattle.toml")).status().unwrap();
                 assert!(made.success());
             },
             "a fifo",
         ),
         (&|place| std::fs::create_dir(place.work().join("wattle.toml")).unwrap(), "a folder"),
-        (&|place| drop(place.write("wattle.toml", "#".repeat((1 << 20) + 1))), "larger than 1024 KiB"),
+        (
+            &|place| drop(place.write("wattle.toml", "#".repeat((1 << 20) + 1))),
+            "larger than 1024 KiB",
+        ),
         (
             &|place| {
                 let file = std::fs::File::create(place.work().join("wattle.toml")).unwrap();
@@ -209,15 +224,27 @@ fn what_is_no_plain_file_of_bounded_size_is_refused_at_once() {
             "larger than 1024 KiB",
         ),
         (&|place| drop(place.write("wattle.toml", b"model = \"\xff\"")), "not UTF-8"),
-        (&|place| drop(place.write("wattle.toml", "a = ".to_owned() + &"[".repeat(500_000))), "recurse"),
+        (
+            &|place| drop(place.write("wattle.toml", "a = ".to_owned() + &"[".repeat(500_000))),
+            "recurse",
+        ),
         (&|place| drop(place.write("wattle.toml", "a.".repeat(200_000) + "a = 1")), "recursion"),
-        (&|place| drop(place.write("wattle.toml", format!("[{}a]\nb = 1", "a.".repeat(200_000)))), "recursion"),
+        (
+            &|place| {
+                drop(place.write("wattle.toml", format!("[{}a]\nb = 1", "a.".repeat(200_000))))
+            },
+            "recursion",
+        ),
     ];
     for (make, words) in cases {
         let place = Place::new();
         make(&place);
         for command in [&["config", "show"][..], &["status"], &["trust"], &["exec", "-"]] {
-            let done = place.wattle(command).run().code(3).tells(&["failed to read `./wattle.toml`", words]);
+            let done = place
+                .wattle(command)
+                .run()
+                .code(3)
+                .tells(&["failed to read `./wattle.toml`", words]);
             assert!(done.stderr.len() < 2_000, "{}", done.stderr.len());
         }
     }
@@ -247,9 +274,16 @@ fn a_run_writes_neither_project_files_nor_catalog_folders() {
     ];
     for (line, how) in lines.into_iter().zip(["--write", "--apply"].into_iter().cycle()) {
         place.wattle(["shell", how, "-c", line]).run();
-        assert_eq!(std::fs::read_dir(place.work().join("tools")).unwrap().count(), 1, "{line} {how}");
+        assert_eq!(
+            std::fs::read_dir(place.work().join("tools")).unwrap().count(),
+            1,
+            "{line} {how}"
+        );
         assert_eq!(place.read("wattle.toml"), "catalog = [\"tools\"]\n", "{line} {how}");
         assert!(place.read("tools/a.wat").ends_with("(ret \"a\")\n"), "{line} {how}");
     }
-    assert!(!place.work().join("sub/wattle.toml").exists() && !place.work().join("WATTLE.toml").exists());
+    assert!(
+        !place.work().join("sub/wattle.toml").exists()
+            && !place.work().join("WATTLE.toml").exists()
+    );
 }

@@ -7,12 +7,14 @@ const README: &str = include_str!("../../../README.md");
 /// Lines that are not run here, by their beginning: they build the binary, or put a key in place.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Lines that need a model, by their beginning: without one they end with what is missing, and with no word against their flags.
+/// Lines that need a model, by their beginning: without one they end with what is missing, and with
+/// no word against their flags.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
 /// The lines of the `sh` blocks.
 fn lines() -> Vec<&'static str> {
-    let blocks = README.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
+    let blocks =
+        README.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).collect()
 }
 
@@ -26,14 +28,21 @@ fn each_command_runs_as_it_is_printed() {
     place.write("README.md", README);
     let lines = lines();
     for beginning in ELSEWHERE.iter().chain(NEED_A_MODEL) {
-        assert!(lines.iter().any(|line| line.starts_with(beginning)), "no line begins with {beginning:?}");
+        assert!(
+            lines.iter().any(|line| line.starts_with(beginning)),
+            "no line begins with {beginning:?}"
+        );
     }
     let mut ran = 0;
     for line in lines.into_iter().filter(|line| !begins(line, ELSEWHERE)) {
         let done = place.shell(line).run();
         let (expected, told) = if begins(line, NEED_A_MODEL) { (3, "key") } else { (0, "") };
         assert_eq!(done.code, expected, "{line}\n{}{}", done.stdout, done.stderr);
-        assert!(done.stderr.contains(told) && !done.stderr.contains("warning"), "{line}\n{}", done.stderr);
+        assert!(
+            done.stderr.contains(told) && !done.stderr.contains("warning"),
+            "{line}\n{}",
+            done.stderr
+        );
         ran += 1;
     }
     assert!(ran >= 8, "only {ran} lines were found");
@@ -42,10 +51,13 @@ fn each_command_runs_as_it_is_printed() {
 #[test]
 fn each_flag_that_is_named_exists() {
     let place = Place::new();
-    let help = place.wattle(["run", "--help"]).run().code(0).stdout + &place.wattle(["serve", "--help"]).run().stdout;
+    let help = place.wattle(["run", "--help"]).run().code(0).stdout
+        + &place.wattle(["serve", "--help"]).run().stdout;
     let known: Vec<&str> = help.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
     let prose = README.split("\n```").step_by(2);
-    let code = prose.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|code| !begins(code, ELSEWHERE));
+    let code = prose
+        .flat_map(|text| text.split('`').skip(1).step_by(2))
+        .filter(|code| !begins(code, ELSEWHERE));
     for flag in code.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
         assert!(known.contains(&flag), "{flag} is no flag");
     }

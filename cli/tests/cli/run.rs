@@ -7,11 +7,13 @@ use crate::place::{Done, Place};
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
-const CATALOG: &str = "<reasoning>The page first.</reasoning>\nToolCall::Catalog(\"http_get\", \"PAGE\")";
-const BROKEN: &str = "<reasoning>Now its length.</reasoning>\nToolCall::Wat(```wat\n(argv 0 $page)\n\
-                      (resv (call $str.from_int (call $str.measure (local.get $page))))\n(i32.const 0)\n```, \"four\")";
-const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $page)\n\
-                      (resv (call $str.from_int (call $str.len (local.get $page))))\n(i32.const 0)\n```, \"four\")";
+const CATALOG: &str =
+    "<reasoning>The page first.</reasoning>\nToolCall::Catalog(\"http_get\", \"PAGE\")";
+const BROKEN: &str = "<reasoning>Now its length.</reasoning>\nToolCall::Wat(```wat\n(argv 0 \
+                      $page)\n(resv (call $str.from_int (call $str.measure (local.get \
+                      $page))))\n(i32.const 0)\n```, \"four\")";
+const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $page)\n(resv (call $str.from_int (call \
+                      $str.len (local.get $page))))\n(i32.const 0)\n```, \"four\")";
 const ANSWER: &str = "ToolCall::Response(\"\"\"\nThe page has 4 bytes.\n\"\"\")";
 
 fn wattle(place: &Place, provider: &Provider, args: &[&str]) -> Done {
@@ -30,7 +32,8 @@ fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let host = page.host();
     let script = [&CATALOG.replace("PAGE", &url), BROKEN, MENDED, ANSWER];
     let provider = Provider::start(script.map(Answer::text));
-    let args: Vec<&str> = ["how long is the page?", "--allow-host", &host].iter().chain(args).copied().collect();
+    let args: Vec<&str> =
+        ["how long is the page?", "--allow-host", &host].iter().chain(args).copied().collect();
     let done = wattle(place, &provider, &args);
     assert_eq!(page.requests().len(), 1, "{}", done.stderr);
     (provider, done)
@@ -50,10 +53,17 @@ fn a_run_acts_repairs_and_answers() {
     let later = requests[3].messages();
     assert!(!later.iter().any(|message| message.contains("measure")), "{later:#?}");
     assert!(later.iter().any(|message| message.contains("$str.len ")), "{later:#?}");
-    assert!(later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"), "{later:#?}");
+    assert!(
+        later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"),
+        "{later:#?}"
+    );
     assert!(later[0].contains("http_get"), "the prompt lists the catalog");
 
-    let steps: Vec<Json> = place.read("_steps.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let steps: Vec<Json> = place
+        .read("_steps.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let tools: Vec<&str> = steps.iter().map(|line| line["tool"].as_str().unwrap()).collect();
     assert_eq!((tools.first(), tools.last()), (Some(&"http_get"), Some(&"wat")), "{steps:#?}");
     assert_eq!(steps.last().unwrap()["exit_code"], 0);
@@ -64,8 +74,11 @@ fn a_run_acts_repairs_and_answers() {
 fn json_gives_the_events_in_order() {
     let (_, done) = spine(&Place::new(), &["--json"]);
     let events = done.code(0).json_lines();
-    let kinds: Vec<&str> =
-        events.iter().map(|event| event["type"].as_str().unwrap()).filter(|k| *k != "delta").collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .filter(|k| *k != "delta")
+        .collect();
     assert_eq!(
         kinds.join(" "),
         "thinking tool_start tool_result thinking tool_start retry tool_start tool_result response"
@@ -83,23 +96,33 @@ fn json_gives_the_events_in_order() {
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
-    let slip = "ToolCall::Wat(```wat\n(argv 0 $word)\n(resv (call $str.from_int (call $str.lenght (local.get $word))))\n\
-                (i32.const 0)\n```, \"four\")";
+    let slip = "ToolCall::Wat(```wat\n(argv 0 $word)\n(resv (call $str.from_int (call $str.lenght \
+                (local.get $word))))\n(i32.const 0)\n```, \"four\")";
     let provider = Provider::start([slip, ANSWER].map(Answer::text));
     let done = wattle(&place, &provider, &["how long?"]).code(0);
     done.tells(&["fixed", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
     let told = provider.requests()[1].messages();
-    assert!(told.iter().any(|message| message.contains("lenght")), "the model's own words stay: {told:#?}");
-    let note =
-        "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: `$str.lenght` → `$str.len`\n4";
+    assert!(
+        told.iter().any(|message| message.contains("lenght")),
+        "the model's own words stay: {told:#?}"
+    );
+    let note = "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: \
+                `$str.lenght` → `$str.len`\n4";
     assert_eq!(told.last().unwrap(), note);
     let step: Json = serde_json::from_str(place.read("_steps.jsonl").trim()).unwrap();
-    assert_eq!((&step["output"], &step["mended"][0]), (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into()));
+    assert_eq!(
+        (&step["output"], &step["mended"][0]),
+        (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into())
+    );
 }
 
 #[test]
 fn the_key_goes_to_the_endpoint_and_nowhere_else() {
-    for args in [&["-v"][..], &["--json"], &["--record", "tape.jsonl", "--session", "s", "--store", "store.db"]] {
+    for args in [
+        &["-v"][..],
+        &["--json"],
+        &["--record", "tape.jsonl", "--session", "s", "--store", "store.db"],
+    ] {
         let place = Place::new();
         let (provider, done) = spine(&place, args);
         let done = done.code(0);
@@ -129,9 +152,12 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
 #[test]
 fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     let place = Place::new();
-    let program =
-        format!("ToolCall::Wat(```wat\n(out (str.from_int (str.len (arg 0)))) (ret (arg 0))\n```, \"{KEY}\")");
-    let provider = Provider::start([program, response(&format!("your key is {KEY}"))].map(Answer::text));
+    let program = format!(
+        "ToolCall::Wat(```wat\n(out (str.from_int (str.len (arg 0)))) (ret (arg 0))\n```, \
+         \"{KEY}\")"
+    );
+    let provider =
+        Provider::start([program, response(&format!("your key is {KEY}"))].map(Answer::text));
     let args = ["hello", "--record", "tape.jsonl"];
     let done = wattle(&place, &provider, &args).code(0);
     assert_eq!(done.stdout, format!("your key is {KEY}\n"));
@@ -148,7 +174,8 @@ fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
 fn a_short_key_masks_nothing_and_is_warned_of() {
     let place = Place::new();
     let program = "ToolCall::Wat(```wat\n(ret (fmt \"kiwi, {}\" (arg 0)))\n```, \"milk\")";
-    let provider = Provider::start([program.to_owned(), response("ok, kiwi and milk")].map(Answer::text));
+    let provider =
+        Provider::start([program.to_owned(), response("ok, kiwi and milk")].map(Answer::text));
     let all = ["run", "hello", "--base-url", &provider.base_url(), "--model", "m"];
     let done = place.wattle(all).env("WATTLE_API_KEY", "k").run().code(0);
     assert_eq!(done.stdout, "ok, kiwi and milk\n");
@@ -190,13 +217,31 @@ fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
     let done = place.wattle(args).stdin("what?\n").run().code(0);
     assert_eq!((done.stdout.as_str(), place.read("answer.txt").as_str()), ("", "to a file\n"));
     assert_eq!(provider.requests()[0].messages().pop().unwrap(), "what?");
-    place.wattle(["run", "-", "--base-url", &provider.base_url(), "--model", "m"]).run().code(2).tells(&["empty"]);
-    let nowhere = ["run", "x", "--base-url", &provider.base_url(), "--model", "m", "-o", "no/such/folder/a.txt"];
+    place
+        .wattle(["run", "-", "--base-url", &provider.base_url(), "--model", "m"])
+        .run()
+        .code(2)
+        .tells(&["empty"]);
+    let nowhere = [
+        "run",
+        "x",
+        "--base-url",
+        &provider.base_url(),
+        "--model",
+        "m",
+        "-o",
+        "no/such/folder/a.txt",
+    ];
     place.wattle(nowhere).run().code(2).tells(&["no/such/folder/a.txt"]);
-    assert_eq!(provider.requests().len(), 1, "no model is asked where the answer could not be kept");
+    assert_eq!(
+        provider.requests().len(),
+        1,
+        "no model is asked where the answer could not be kept"
+    );
 }
 
-const WRITES: &str = "ToolCall::Wat(```wat\n(check (call $fs.write \"out/a.txt\" \"hello\"))\n(i32.const 0)\n```)";
+const WRITES: &str =
+    "ToolCall::Wat(```wat\n(check (call $fs.write \"out/a.txt\" \"hello\"))\n(i32.const 0)\n```)";
 
 #[test]
 fn files_change_only_where_that_was_asked_for() {
@@ -218,19 +263,22 @@ fn files_change_only_where_that_was_asked_for() {
 fn changes_of_a_run_that_failed_are_not_carried_out() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(WRITES), Answer::status(401)]);
-    wattle(&place, &provider, &["write it", "--apply"]).code(4).tells(&["created out/a.txt", "not carried out"]);
+    wattle(&place, &provider, &["write it", "--apply"])
+        .code(4)
+        .tells(&["created out/a.txt", "not carried out"]);
     assert!(!place.work().join("out").exists());
 }
 
 #[test]
 fn a_session_remembers_what_was_said_and_what_programs_kept() {
     let place = Place::new();
-    let keeps = "ToolCall::Wat(```wat\n(check (call $kv.set \"name\" \"Ada\"))\n(i32.const 0)\n```)";
+    let keeps =
+        "ToolCall::Wat(```wat\n(check (call $kv.set \"name\" \"Ada\"))\n(i32.const 0)\n```)";
     let first = Provider::start([keeps, &response("kept")].map(Answer::text));
     wattle(&place, &first, &["my name is Ada", "--session", "one", "--store", "s.db"]).code(0);
 
-    let reads = "ToolCall::Wat(```wat\n(call $kv.get \"name\") (local $e i32) (local $v i32)\n(local.set $e) (local.set $v)\n\
-                 (check $e)\n(resv $v)\n(i32.const 0)\n```)";
+    let reads = "ToolCall::Wat(```wat\n(call $kv.get \"name\") (local $e i32) (local $v \
+                 i32)\n(local.set $e) (local.set $v)\n(check $e)\n(resv $v)\n(i32.const 0)\n```)";
     let second = Provider::start([reads, &response("it is Ada")].map(Answer::text));
     wattle(&place, &second, &["what is my name?", "--session", "one", "--store", "s.db"]).code(0);
     let requests = second.requests();
@@ -242,7 +290,11 @@ fn a_session_remembers_what_was_said_and_what_programs_kept() {
     wattle(&place, &other, &["what is my name?", "--session", "two", "--store", "s.db"]).code(0);
     let requests = other.requests();
     assert_eq!(requests[0].messages().len(), 2, "another session begins with nothing");
-    assert!(requests[1].messages().pop().unwrap().contains("ENOENT"), "{:#?}", requests[1].messages());
+    assert!(
+        requests[1].messages().pop().unwrap().contains("ENOENT"),
+        "{:#?}",
+        requests[1].messages()
+    );
 }
 
 #[test]
@@ -260,8 +312,9 @@ fn bounds_end_a_run_with_their_own_code() {
 #[test]
 fn a_program_may_ask_the_model() {
     let place = Place::new();
-    let asks = "ToolCall::Wat(```wat\n(call $ai.assist \"a long text\" \"Shorten.\" (i32.const 0))\n(local $e i32) (local $p i32)\n\
-                (local.set $e) (local.set $p) (check $e) (resv $p)\n(i32.const 0)\n```)";
+    let asks = "ToolCall::Wat(```wat\n(call $ai.assist \"a long text\" \"Shorten.\" (i32.const \
+                0))\n(local $e i32) (local $p i32)\n(local.set $e) (local.set $p) (check $e) \
+                (resv $p)\n(i32.const 0)\n```)";
     let provider = Provider::start([asks, "short", &response("It says: short")].map(Answer::text));
     let done = wattle(&place, &provider, &["shorten it"]).code(0);
     assert_eq!(done.stdout, "It says: short\n");
@@ -280,7 +333,9 @@ fn without_a_model_it_says_what_to_set() {
 fn what_a_model_says_cannot_act_on_the_terminal() {
     let place = Place::new();
     let provider = Provider::start([
-        Answer::text("<reasoning>\u{1b}]0;owned\u{7}</reasoning>\nToolCall::Catalog(\"\u{1b}[2J\")"),
+        Answer::text(
+            "<reasoning>\u{1b}]0;owned\u{7}</reasoning>\nToolCall::Catalog(\"\u{1b}[2J\")",
+        ),
         Answer::text(response("done")),
     ]);
     let done = wattle(&place, &provider, &["hello"]).code(0);
@@ -292,9 +347,16 @@ fn what_the_libraries_warn_of_is_told_by_every_command() {
     let place = Place::new();
     std::fs::create_dir(place.work().join("_steps.jsonl")).unwrap();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
-    let provider = Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
-    let done = wattle(&place, &provider, &["count"]).code(0).tells(&["WARN failed to write the trace", "_steps.jsonl"]);
-    assert!(!done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'), "{}", done.stderr);
+    let provider =
+        Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
+    let done = wattle(&place, &provider, &["count"])
+        .code(0)
+        .tells(&["WARN failed to write the trace", "_steps.jsonl"]);
+    assert!(
+        !done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'),
+        "{}",
+        done.stderr
+    );
     assert_eq!(done.stdout, "two\n");
 
     for at_first in [true, false] {
@@ -302,7 +364,9 @@ fn what_the_libraries_warn_of_is_told_by_every_command() {
         let base = provider.base_url();
         let run = ["run", "count", "--base-url", &base, "--model", "m"];
         let args: Vec<&str> =
-            if at_first { ["-v"].iter().chain(&run) } else { run.iter().chain(&["-v"]) }.copied().collect();
+            if at_first { ["-v"].iter().chain(&run) } else { run.iter().chain(&["-v"]) }
+                .copied()
+                .collect();
         place.wattle(args).run().code(0).tells(&["DEBUG asking the model again"]);
     }
 }
@@ -311,10 +375,14 @@ fn what_the_libraries_warn_of_is_told_by_every_command() {
 fn a_session_remembers_a_run_that_was_cut_short() {
     let place = Place::new();
     let slow = Provider::start([Answer::hang()]);
-    wattle(&place, &slow, &["first", "--timeout", "200ms", "--session", "one", "--store", "s.db"]).code(5);
+    wattle(&place, &slow, &["first", "--timeout", "200ms", "--session", "one", "--store", "s.db"])
+        .code(5);
     let broken = Provider::start([Answer::status(401)]);
     wattle(&place, &broken, &["second", "--session", "one", "--store", "s.db"]).code(4);
     let provider = Provider::start([Answer::text(response("done"))]);
     wattle(&place, &provider, &["third", "--session", "one", "--store", "s.db"]).code(0);
-    assert_eq!(provider.requests()[0].messages()[1..], ["first", "stopped: reached timeout (200 ms)", "third"]);
+    assert_eq!(
+        provider.requests()[0].messages()[1..],
+        ["first", "stopped: reached timeout (200 ms)", "third"]
+    );
 }

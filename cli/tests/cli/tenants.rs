@@ -45,7 +45,11 @@ const COMMANDS: &[(&str, Row)] = &[
     ("session export", Call(&["session", "export", "main"], "", 2)),
     (
         "session import",
-        Call(&["session", "import", "-"], "{\"wattle_session\":1,\"id\":\"main\",\"messages\":[],\"state\":[]}", 0),
+        Call(
+            &["session", "import", "-"],
+            "{\"wattle_session\":1,\"id\":\"main\",\"messages\":[],\"state\":[]}",
+            0,
+        ),
     ),
     ("session release", Call(&["session", "release", "RUN"], "", 2)),
     ("session rm", Call(&["session", "rm", "main"], "", 2)),
@@ -53,7 +57,11 @@ const COMMANDS: &[(&str, Row)] = &[
     ("vars set", Call(&["vars", "set", "v", "bob's"], "", 0)),
     (
         "vars set --secret",
-        Call(&["vars", "set", "token", "-", "--secret", "--host", "b.example"], "bob's own secret", 0),
+        Call(
+            &["vars", "set", "token", "-", "--secret", "--host", "b.example"],
+            "bob's own secret",
+            0,
+        ),
     ),
     ("vars list", Call(&["vars", "list", "--json"], "", 0)),
     ("vars list --secret", Call(&["vars", "list", "--secret"], "", 0)),
@@ -87,11 +95,13 @@ const COMMANDS: &[(&str, Row)] = &[
 
 /// The commands that have no commands below them, as the binary lists them.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
-    let help = place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
+    let help =
+        place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
     let Some((_, list)) = help.split_once("Commands:\n") else { return [above.join(" ")].into() };
     let list = list.split("\n\n").next().unwrap();
-    let names =
-        list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+    let names = list.lines().filter_map(|line| {
+        line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty())
+    });
     let below = names.filter(|name| *name != "help").flat_map(|name| {
         let path = above.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
         commands(place, &path)
@@ -104,8 +114,10 @@ fn every_command_has_a_row() {
     let place = Place::new();
     let found = commands(&place, &[]);
     assert!(found.len() > 30, "{found:?}");
-    let rows: BTreeSet<&str> = COMMANDS.iter().map(|(name, _)| name.split(" --").next().unwrap()).collect();
-    let missing: Vec<&String> = found.iter().filter(|command| !rows.contains(command.as_str())).collect();
+    let rows: BTreeSet<&str> =
+        COMMANDS.iter().map(|(name, _)| name.split(" --").next().unwrap()).collect();
+    let missing: Vec<&String> =
+        found.iter().filter(|command| !rows.contains(command.as_str())).collect();
     assert!(missing.is_empty(), "say what these do for another tenant: {missing:?}");
     let gone: Vec<&&str> = rows.iter().filter(|row| !found.contains(**row)).collect();
     assert!(gone.is_empty(), "these commands are gone: {gone:?}");
@@ -115,11 +127,19 @@ fn every_command_has_a_row() {
 #[test]
 fn no_command_shows_or_changes_what_another_tenant_has() {
     let place = Place::new();
-    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"\"\"an answer\"\"\")"));
+    let provider =
+        Provider::answering(|_| Answer::text("ToolCall::Response(\"\"\"an answer\"\"\")"));
     let url = provider.base_url();
     let wattle = |tenant: &str, args: &[&str], stdin: &str| {
-        let call = place.wattle(args).env("WATTLE_TENANT", tenant).env("WATTLE_STORE", "s.db").stdin(stdin);
-        call.env("WATTLE_BASE_URL", &url).env("WATTLE_MODEL", "m").env("WATTLE_API_KEY", "sk-test").run()
+        let call = place
+            .wattle(args)
+            .env("WATTLE_TENANT", tenant)
+            .env("WATTLE_STORE", "s.db")
+            .stdin(stdin);
+        call.env("WATTLE_BASE_URL", &url)
+            .env("WATTLE_MODEL", "m")
+            .env("WATTLE_API_KEY", "sk-test")
+            .run()
     };
     let alice = |args: &[&str], stdin: &str| wattle("alice", args, stdin).code(0);
     alice(&["run", &format!("remember {CANARY}"), "--session", "main"], "");
@@ -127,8 +147,14 @@ fn no_command_shows_or_changes_what_another_tenant_has() {
         &["exec", "-", "--session", "main"],
         &format!("(kv.set? \"k\" \"{CANARY}\") (kv.set? \"tenant:v\" \"{CANARY}\") (ret)"),
     );
-    alice(&["vars", "set", "token", "-", "--secret", "--host", "a.example"], &format!("{CANARY}-secret"));
-    let run = alice(&["session", "runs", "--json"], "").json_lines()[0][0]["run"].as_str().unwrap().to_owned();
+    alice(
+        &["vars", "set", "token", "-", "--secret", "--host", "a.example"],
+        &format!("{CANARY}-secret"),
+    );
+    let run = alice(&["session", "runs", "--json"], "").json_lines()[0][0]["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let state = || {
         let all = [
             alice(&["session", "export", "main"], ""),
@@ -148,25 +174,36 @@ fn no_command_shows_or_changes_what_another_tenant_has() {
     let seen = provider.requests().len();
     for (at, (name, row)) in COMMANDS.iter().enumerate() {
         let Call(args, stdin, code) = row else { continue };
-        let args: Vec<&str> = args.iter().map(|arg| if *arg == "RUN" { run.as_str() } else { arg }).collect();
+        let args: Vec<&str> =
+            args.iter().map(|arg| if *arg == "RUN" { run.as_str() } else { arg }).collect();
         let done = wattle(&format!("bob-{at}"), &args, stdin);
         assert!(!format!("{}{}", done.stdout, done.stderr).contains(CANARY), "{name}: {done:?}");
-        assert!(!format!("{}{}", done.stdout, done.stderr).contains("panicked"), "{name}: {done:?}");
+        assert!(
+            !format!("{}{}", done.stdout, done.stderr).contains("panicked"),
+            "{name}: {done:?}"
+        );
         if *name != "ledger verify" && *name != "ledger key" && *name != "doctor" {
             assert_eq!(done.code, *code, "{name}: {done:?}");
         }
     }
     assert_eq!(state(), before);
     let asked = provider.requests().split_off(seen);
-    assert!(!asked.is_empty() && asked.iter().all(|request| !request.body.contains(CANARY)), "no model is told either");
+    assert!(
+        !asked.is_empty() && asked.iter().all(|request| !request.body.contains(CANARY)),
+        "no model is told either"
+    );
 }
 
 #[test]
 fn a_name_that_is_not_a_tenants_is_refused_everywhere() {
     let place = Place::new();
     let long = "x".repeat(65);
-    for name in ["a b", "../alice", "al\u{ed}ce", "\u{ff41}lice", "alice\u{200b}", ".", "-", "a/b", &long] {
-        for args in [&["session", "list"][..], &["vars", "list"], &["exec", "-"], &["ledger", "key"]] {
+    for name in
+        ["a b", "../alice", "al\u{ed}ce", "\u{ff41}lice", "alice\u{200b}", ".", "-", "a/b", &long]
+    {
+        for args in
+            [&["session", "list"][..], &["vars", "list"], &["exec", "-"], &["ledger", "key"]]
+        {
             let done = place.wattle(args).env("WATTLE_TENANT", name).stdin("(ret \"x\")").run();
             assert_eq!(done.code, 3, "{name:?} {args:?}: {done:?}");
             assert!(done.stderr.contains("a tenant's name has 1 to 64"), "{done:?}");

@@ -8,12 +8,15 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => sources(&path, found),
-            false => found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap())),
+            false => {
+                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()))
+            }
         }
     }
 }
 
-/// Code that asks whether a stream is a terminal, or prints what clap made of our own words, writes nothing of anybody else's.
+/// Code that asks whether a stream is a terminal, or prints what clap made of our own words, writes
+/// nothing of anybody else's.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]

@@ -19,7 +19,8 @@ fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
     let replies = RECORDING.iter().map(|reply| json!({"reply": reply}));
-    let lines: String = std::iter::once(head).chain(replies).map(|line| format!("{line}\n")).collect();
+    let lines: String =
+        std::iter::once(head).chain(replies).map(|line| format!("{line}\n")).collect();
     place.write("run.jsonl", lines);
     wattle(&place, &["run", "count", "--cassette", "run.jsonl"]).code(0);
     place
@@ -39,7 +40,8 @@ fn scrubbed(place: &Place, done: &Done) -> String {
 #[test]
 fn a_run_leaves_lines_an_outline_and_seals() {
     let place = ran();
-    let lines: Vec<Json> = place.read("_steps.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<Json> =
+        place.read("_steps.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(
         (&lines[0]["tool"], &lines[0]["model"], &lines[0]["step"]),
@@ -58,7 +60,10 @@ fn a_run_leaves_lines_an_outline_and_seals() {
         "* Result",
     ];
     assert_eq!(headlines, expected);
-    assert!(org.contains(":ARGS: [\"one two\"]\n") && org.contains(": * no headline\n: :END:\n"), "{org}");
+    assert!(
+        org.contains(":ARGS: [\"one two\"]\n") && org.contains(": * no headline\n: :END:\n"),
+        "{org}"
+    );
     assert!(org.ends_with("* Result\n: * done\n: #+title: no\n"), "{org}");
 }
 
@@ -82,21 +87,30 @@ fn a_trace_is_shown_asked_and_summed_up() {
     assert!(shown.starts_with("RUN wattle\n    1  ok text_count [\"one two\"]"), "{shown}");
     assert!(shown.contains("    2  failed file_read [\"missing.txt\"]"), "{shown}");
     assert_eq!(wattle(&place, &["trace", "show", "--json"]).code(0).json_lines().len(), 3);
-    wattle(&place, &["trace", "show", "--run", "none"]).code(2).tells(&["no run `none` in the trace"]);
+    wattle(&place, &["trace", "show", "--run", "none"])
+        .code(2)
+        .tells(&["no run `none` in the trace"]);
 
-    let failed = wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
+    let failed =
+        wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
     assert_eq!(failed.stdout, "[\"file_read\"]\n");
     wattle(&place, &["trace", "query", "map("]).code(2).tells(&["is no jq"]);
 
     let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
     assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");
     assert!(telemetry.contains("agent wattle: 3 calls\nmodel recorded: 3 calls\n"), "{telemetry}");
-    let all: Json = serde_json::from_str(&wattle(&place, &["telemetry", "--json"]).code(0).stdout).unwrap();
-    assert_eq!((&all["runs"], &all["failures"], &all["tools"][0]["tool"]), (&json!(1), &json!(1), &json!("file_read")));
+    let all: Json =
+        serde_json::from_str(&wattle(&place, &["telemetry", "--json"]).code(0).stdout).unwrap();
+    assert_eq!(
+        (&all["runs"], &all["failures"], &all["tools"][0]["tool"]),
+        (&json!(1), &json!(1), &json!("file_read"))
+    );
 
     let digest = scrubbed(&place, &wattle(&place, &["trace", "digest"]).code(0));
     assert!(
-        digest.starts_with("RUN wattle: file_read 1×, text_count 1×, wat 1×; 1 failed\n  file_read: ENOENT"),
+        digest.starts_with(
+            "RUN wattle: file_read 1×, text_count 1×, wat 1×; 1 failed\n  file_read: ENOENT"
+        ),
         "{digest}"
     );
     let feed = wattle(&place, &["trace", "feed"]).code(0).stdout;
@@ -112,7 +126,9 @@ fn lines_that_are_none_are_counted_and_passed_over() {
     assert!(done.stdout.starts_with("1 runs, 3 steps, 6 calls"), "{}", done.stdout);
     let empty = Place::new();
     wattle(&empty, &["telemetry"]).code(2).tells(&["there is no `_steps.jsonl`"]);
-    wattle(&empty, &["trace", "show", "absent"]).code(2).tells(&["failed to read the trace `absent`"]);
+    wattle(&empty, &["trace", "show", "absent"])
+        .code(2)
+        .tells(&["failed to read the trace `absent`"]);
 }
 
 #[test]
@@ -133,9 +149,15 @@ fn a_long_line_is_passed_over_by_every_reader() {
         assert!(!done.stdout.contains("xxx") && !done.stdout.is_empty(), "{args:?}");
     }
     let verified = wattle(&place, &["ledger", "verify"]).code(1);
-    assert!(verified.stdout.contains("_steps.jsonl line 1: longer than 4 MiB; it was not read"), "{}", verified.stdout);
+    assert!(
+        verified.stdout.contains("_steps.jsonl line 1: longer than 4 MiB; it was not read"),
+        "{}",
+        verified.stdout
+    );
     place.write("_steps.jsonl", text.repeat(23_000));
-    wattle(&place, &["trace", "query", "length"]).code(2).tells(&["more than 16 MiB, too much for a query"]);
+    wattle(&place, &["trace", "query", "length"])
+        .code(2)
+        .tells(&["more than 16 MiB, too much for a query"]);
 }
 
 #[test]
@@ -150,14 +172,21 @@ fn a_ledger_verifies_and_names_what_was_changed() {
     place.write("_steps.jsonl", text.replacen("one two", "one too", 1));
     let broken = wattle(&place, &["ledger", "verify"]).code(1);
     assert_eq!(scrubbed(&place, &broken), "RUN: BROKEN _steps.jsonl line 1: edited\n");
-    let all: Json = serde_json::from_str(&wattle(&place, &["ledger", "verify", "--json"]).code(1).stdout).unwrap();
-    assert_eq!((&all[0]["sound"], &all[0]["finding"]), (&json!(false), &json!("_steps.jsonl line 1: edited")));
+    let all: Json =
+        serde_json::from_str(&wattle(&place, &["ledger", "verify", "--json"]).code(1).stdout)
+            .unwrap();
+    assert_eq!(
+        (&all[0]["sound"], &all[0]["finding"]),
+        (&json!(false), &json!("_steps.jsonl line 1: edited"))
+    );
 
     let other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
     wattle(&place, &["ledger", "verify", "--key", other]).code(1);
     wattle(&place, &["ledger", "verify", "--key", "xyz"]).code(2).tells(&["64 hexadecimal digits"]);
     wattle(&place, &["ledger", "verify", "--tenant", "other"]).code(1);
-    wattle(&place, &["ledger", "key", "--tenant", "nobody"]).code(1).tells(&["`nobody` has no key yet"]);
+    wattle(&place, &["ledger", "key", "--tenant", "nobody"])
+        .code(1)
+        .tells(&["`nobody` has no key yet"]);
 }
 
 #[test]
@@ -167,10 +196,15 @@ fn variables_are_the_tenants() {
     place.wattle(["vars", "set", "note", "-"]).stdin("two\nlines").run().code(0);
     assert_eq!(wattle(&place, &["vars", "get", "note"]).code(0).stdout, "two\nlines");
     assert_eq!(wattle(&place, &["vars", "list"]).code(0).stdout, "city\nnote\n");
-    assert_eq!(wattle(&place, &["vars", "list", "c", "--json"]).code(0).stdout, "{\"city\":\"Ghent\"}\n");
+    assert_eq!(
+        wattle(&place, &["vars", "list", "c", "--json"]).code(0).stdout,
+        "{\"city\":\"Ghent\"}\n"
+    );
     place.write("city.wat", "(ret (kv.get? \"tenant:city\"))");
     assert_eq!(wattle(&place, &["exec", "city.wat"]).code(0).stdout, "Ghent\n");
-    wattle(&place, &["vars", "get", "city", "--tenant", "other"]).code(1).tells(&["there is no variable `city`"]);
+    wattle(&place, &["vars", "get", "city", "--tenant", "other"])
+        .code(1)
+        .tells(&["there is no variable `city`"]);
     wattle(&place, &["vars", "rm", "city"]).code(0);
     wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
 }
@@ -179,7 +213,9 @@ fn variables_are_the_tenants() {
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();
-    let call = place.wattle(["run", "count", "--cassette", "run.jsonl"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
+    let call = place
+        .wattle(["run", "count", "--cassette", "run.jsonl"])
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
     variables.iter().fold(call, |call, (name, value)| call.env(name, value)).run()
 }
 
@@ -191,20 +227,33 @@ fn a_run_is_told_to_a_collector_as_spans_and_metrics() {
     let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
     assert_eq!(paths, ["/v1/traces", "/v1/metrics"]);
     assert_eq!(requests[0].header("x-key"), Some("a b"));
-    let spans = requests[0].json()["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    let spans = requests[0].json()["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        .as_array()
+        .unwrap()
+        .clone();
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
     let chat = "chat recorded";
     let tools = ["execute_tool text_count", "execute_tool file_read", "execute_tool wat"];
-    assert_eq!(names, [chat, tools[0], chat, tools[1], chat, tools[2], chat, "invoke_agent wattle"]);
+    assert_eq!(
+        names,
+        [chat, tools[0], chat, tools[1], chat, tools[2], chat, "invoke_agent wattle"]
+    );
     let root = spans.last().unwrap();
-    assert!(root["parentSpanId"].is_null() && root["traceId"].as_str().unwrap().len() == 32, "{root}");
+    assert!(
+        root["parentSpanId"].is_null() && root["traceId"].as_str().unwrap().len() == 32,
+        "{root}"
+    );
     for span in &spans[..7] {
         assert_eq!((&span["parentSpanId"], &span["traceId"]), (&root["spanId"], &root["traceId"]));
         let time = |key: &str| span[key].as_str().unwrap().parse::<u128>().unwrap();
         assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
     }
     assert_eq!((&spans[3]["status"]["code"], &spans[1]["status"]), (&json!(2), &json!({})));
-    assert!(!requests[0].body.contains("one two") && !requests[0].body.contains("done"), "{}", requests[0].body);
+    assert!(
+        !requests[0].body.contains("one two") && !requests[0].body.contains("done"),
+        "{}",
+        requests[0].body
+    );
     let metrics = &requests[1].json()["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
     assert_eq!(metrics[0]["name"], "gen_ai.client.token.usage");
     assert_eq!(metrics[1]["histogram"]["dataPoints"][0]["count"], "4");
@@ -225,8 +274,14 @@ fn a_collector_that_is_gone_disturbs_no_run() {
         assert_eq!(done.stdout, "* done\n#+title: no\n");
     }
     let place = ran();
-    for (endpoint, words) in [("nonsense", "expected a URL"), ("ftp://a.example", "expected a URL")] {
+    for (endpoint, words) in [("nonsense", "expected a URL"), ("ftp://a.example", "expected a URL")]
+    {
         let run = ["run", "count", "--cassette", "run.jsonl"];
-        place.wattle(run).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint).run().code(3).tells(&[words]);
+        place
+            .wattle(run)
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+            .run()
+            .code(3)
+            .tells(&[words]);
     }
 }

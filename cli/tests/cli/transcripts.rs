@@ -1,8 +1,9 @@
 //! Transcripts: what a user types and sees, word for word.
 //!
-//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it what the call gives: stdout as it
-//! is, stderr behind `! `, the exit code behind `? ` where it is not 0. `@ NAME` begins a file of the workdir, which ends with `@`.
-//! `UPDATE=1` updates the transcripts.
+//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it
+//! what the call gives: stdout as it is, stderr behind `! `, the exit code behind `? ` where it is
+//! not 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
+//! transcripts.
 
 use std::fmt::Write;
 
@@ -30,7 +31,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of an output is not told apart from one between the calls, so outputs are written without them.
+            // An empty line of an output is not told apart from one between the calls, so outputs
+            // are written without them.
             let _ = writeln!(played, "{line}");
         }
     }

@@ -32,7 +32,11 @@ fn with_exec_what_is_not_set_up_is_told() {
         (&["publish"], "`publish.root`"),
         (&["image", "a lighthouse", "a.png"], "`image.base_url`"),
     ] {
-        Place::new().wattle(["exec", "--exec"].iter().chain(args)).run().code(1).tells(&["EACCESS", words]);
+        Place::new()
+            .wattle(["exec", "--exec"].iter().chain(args))
+            .run()
+            .code(1)
+            .tells(&["EACCESS", words]);
     }
 }
 
@@ -47,11 +51,16 @@ fn with_exec_the_workdir_is_committed_pushed_and_published() {
         String::from_utf8(done.stdout).unwrap()
     };
     git(&["init", "-q", "--bare", "remote.git"]);
-    user_file(&place, &format!("[git]\nremote = {remote:?}\nbranch = \"site\"\n[publish]\nroot = {public:?}\n"));
+    user_file(
+        &place,
+        &format!("[git]\nremote = {remote:?}\nbranch = \"site\"\n[publish]\nroot = {public:?}\n"),
+    );
     place.write("blog/a.md", "hello");
-    let done = place.wattle(["exec", "--exec", "--tenant", "acme", "git", "add a page"]).run().code(0);
+    let done =
+        place.wattle(["exec", "--exec", "--tenant", "acme", "git", "add a page"]).run().code(0);
     assert!(
-        done.stdout.starts_with("committed 1 file as ") && done.stdout.ends_with(" and pushed to site\n"),
+        done.stdout.starts_with("committed 1 file as ")
+            && done.stdout.ends_with(" and pushed to site\n"),
         "{}",
         done.stdout
     );
@@ -71,7 +80,10 @@ fn settings_of_trust_that_cannot_be_used_are_told() {
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
         ("git.branch = \"-f\"", "is no branch"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
-        ("image.base_url = \"https://me:s3cr3t-value@example.com/v1\"", "carries a user name or password"),
+        (
+            "image.base_url = \"https://me:s3cr3t-value@example.com/v1\"",
+            "carries a user name or password",
+        ),
         ("[secrets.a]\nenv = \"K\"", "the secret `a`: expected"),
         ("[secrets.a]\nenv = \"K\"\nhosts = [\"*\"]", "the secret `a`: invalid"),
     ] {
@@ -87,13 +99,27 @@ fn secrets_are_shown_by_reference_and_short_ones_refused() {
     let place = Place::new();
     user_file(&place, "[secrets.api]\nenv = \"API\"\nhosts = [\"api.example.com\"]\n");
     let shown = place.wattle(["config", "show"]).env("API", "s3cr3t-value").run().code(0);
-    assert!(shown.stdout.contains("api.example.com") && !shown.stdout.contains("s3cr3t"), "{}", shown.stdout);
-    let program = r#"(ret (http.request? "GET" "https://other.example/" "{\"x\":\"${secret:api}\"}" ""))"#;
+    assert!(
+        shown.stdout.contains("api.example.com") && !shown.stdout.contains("s3cr3t"),
+        "{}",
+        shown.stdout
+    );
+    let program =
+        r#"(ret (http.request? "GET" "https://other.example/" "{\"x\":\"${secret:api}\"}" ""))"#;
     let exec = || place.wattle(["exec", "-"]).stdin(program);
-    exec().env("API", "s3cr3t-value").run().code(1).tells(&["EACCESS", "the secret `api` is not for other.example"]);
+    exec()
+        .env("API", "s3cr3t-value")
+        .run()
+        .code(1)
+        .tells(&["EACCESS", "the secret `api` is not for other.example"]);
     exec().env("API", "short").run().code(3).tells(&["`API`", "fewer than 8 characters"]);
     let program = r#"(ret (http.post? "https://api.example.com/" "${secret:api}" ""))"#;
-    place.wattle(["exec", "-"]).stdin(program).run().code(1).tells(&["EACCESS", "the variable `API`"]);
+    place
+        .wattle(["exec", "-"])
+        .stdin(program)
+        .run()
+        .code(1)
+        .tells(&["EACCESS", "the variable `API`"]);
 }
 
 #[test]
@@ -105,7 +131,9 @@ fn a_proxy_of_the_environment_is_not_used() {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = [0; 4096];
         let length = stream.read(&mut request).unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello")
+            .unwrap();
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     let url = format!("http://{address}/a");
@@ -117,7 +145,8 @@ fn a_proxy_of_the_environment_is_not_used() {
     assert_eq!(call.run().code(0).stdout, "hello\n");
     let request = served.join().unwrap();
     assert!(
-        request.starts_with("GET /a HTTP/1.1\r\n") && !request.to_lowercase().contains("authorization"),
+        request.starts_with("GET /a HTTP/1.1\r\n")
+            && !request.to_lowercase().contains("authorization"),
         "{request}"
     );
 }
@@ -129,8 +158,16 @@ fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
     let place = Place::new();
     let page = Provider::start([Answer::body(format!("you sent {SECRET}")), Answer::body("again")]);
     let host = page.host();
-    place.wattle(["vars", "set", "api", SECRET, "--secret", "--host", &host]).run().code(2).tells(&["from stdin"]);
-    place.wattle(["vars", "set", "api", "-", "--secret", "--host", &host]).stdin("short").run().code(2);
+    place
+        .wattle(["vars", "set", "api", SECRET, "--secret", "--host", &host])
+        .run()
+        .code(2)
+        .tells(&["from stdin"]);
+    place
+        .wattle(["vars", "set", "api", "-", "--secret", "--host", &host])
+        .stdin("short")
+        .run()
+        .code(2);
     let set = ["vars", "set", "api", "-", "--secret", "--host", &host];
     place.wattle(set).stdin(format!("{SECRET}\n")).run().code(0);
     let listed = place.wattle(["vars", "list", "--secret"]).run().code(0).stdout;
@@ -147,10 +184,15 @@ fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
         serde_json::json!({"reply": "ToolCall::Response(\"done\")"}),
     ];
     place.write("run.jsonl", lines.map(|line| format!("{line}\n")).concat());
-    let run = ["run", "go", "--cassette", "run.jsonl", "--allow-host", &host, "--json", "--session", "s"];
+    let run =
+        ["run", "go", "--cassette", "run.jsonl", "--allow-host", &host, "--json", "--session", "s"];
     let done = place.wattle(run).run().code(0);
     assert_eq!(page.requests()[0].header("authorization"), Some(&*format!("Bearer {SECRET}")));
-    assert!(done.stdout.contains("you sent ${secret:api}") && !done.stdout.contains(SECRET), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("you sent ${secret:api}") && !done.stdout.contains(SECRET),
+        "{}",
+        done.stdout
+    );
     for (path, content) in place.files() {
         let found = content.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
         assert!(!found, "the secret stands in {}", path.display());
@@ -160,7 +202,15 @@ fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
         "other.wat",
         format!("(ret (http.request? \"POST\" \"{}\" 0 \"${{secret:nothing}}\"))", page.base_url()),
     );
-    place.wattle(["exec", "other.wat", "--allow-host", &host]).run().code(1).tells(&["there is no secret `nothing`"]);
+    place
+        .wattle(["exec", "other.wat", "--allow-host", &host])
+        .run()
+        .code(1)
+        .tells(&["there is no secret `nothing`"]);
     place.wattle(["vars", "rm", "api", "--secret"]).run().code(0);
-    place.wattle(["vars", "rm", "api", "--secret"]).run().code(1).tells(&["there is no secret `api`"]);
+    place
+        .wattle(["vars", "rm", "api", "--secret"])
+        .run()
+        .code(1)
+        .tells(&["there is no secret `api`"]);
 }

@@ -1,6 +1,12 @@
 //! `wattle repl` on a pseudo-terminal, as a person meets it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod screen;
 mod terminal;
@@ -13,7 +19,8 @@ use wattle_tests::provider::{Answer, Provider};
 use terminal::{Place, content};
 
 /// A program that puts a number out which no test types.
-const ANSWER: &str = "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
+const ANSWER: &str =
+    "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
 
 fn acts(thought: &str, program: &str) -> Answer {
     Answer::text(format!("<reasoning>{thought}</reasoning>\nToolCall::Wat(```wat\n{program}\n```)"))
@@ -27,7 +34,11 @@ fn responds(text: &str) -> Answer {
 fn messages_are_carried_out_and_remembered() {
     let (place, provider) = (
         Place::new(),
-        Provider::start([acts("Compute it.", ANSWER), responds("It is what it is."), responds("As I said.")]),
+        Provider::start([
+            acts("Compute it.", ANSWER),
+            responds("It is what it is."),
+            responds("As I said."),
+        ]),
     );
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
     terminal.types("what's six times seven? :(");
@@ -58,7 +69,10 @@ fn a_program_runs_at_once_without_a_model() {
     // What one program keeps, the next one finds.
     terminal.types("(call $kv.incr \"n\" (i32.const 40)) (drop) (drop) (i32.const 0)");
     terminal.prompts();
-    terminal.types("(call $kv.incr \"n\" (i32.const 4)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)");
+    terminal.types(
+        "(call $kv.incr \"n\" (i32.const 4)) (drop) (call $str.from_int) (call $sys.resv) \
+         (i32.const 0)",
+    );
     terminal.shows_line("44");
     terminal.prompts();
     terminal.types("/run text_count 'one two  three'");
@@ -73,7 +87,9 @@ fn an_input_goes_on_while_something_is_open() {
     let provider = Provider::start([responds("I see."), responds("Two lines.")]);
     let place = Place::new();
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
-    for line in ["(resv", "(call $str.from_int ;; not yet )", "(i32.mul (i32.const 6)", "(i32.const 7))))"] {
+    for line in
+        ["(resv", "(call $str.from_int ;; not yet )", "(i32.mul (i32.const 6)", "(i32.const 7))))"]
+    {
         terminal.types(line);
     }
     terminal.shows_line("42");
@@ -130,7 +146,8 @@ fn what_is_wrong_is_shown_and_the_session_goes_on() {
 
 #[test]
 fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
-    let provider = Provider::start([acts("First this.", ANSWER), Answer::hang(), responds("Went on.")]);
+    let provider =
+        Provider::start([acts("First this.", ANSWER), Answer::hang(), responds("Went on.")]);
     let place = Place::new();
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m", "--write"]);
     terminal.types("begin");
@@ -149,10 +166,15 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     terminal.shows_line("Went on.");
     terminal.prompts();
     let said = provider.requests().last().unwrap().messages();
-    assert!(said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")), "{said:?}");
+    assert!(
+        said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")),
+        "{said:?}"
+    );
     // A program is stopped as well.
-    terminal.types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
-    // Its file tells that it runs: before that, the terminal may still belong to the line editor, which takes the key for itself.
+    terminal
+        .types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
+    // Its file tells that it runs: before that, the terminal may still belong to the line editor,
+    // which takes the key for itself.
     let begun = std::time::Instant::now();
     while !place.work("begun").exists() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not begin");
@@ -176,7 +198,8 @@ fn what_the_policy_asks_about_is_asked_here() {
     let place = Place::new();
     let mut terminal = place.repl(&["--ask", "kv"]);
     let program = "(check (call $kv.set \"seen\" \"yes\")) (resv \"done\") (i32.const 0)";
-    let refused = "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
+    let refused =
+        "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
     let question = "may it? y: this once, a: always in this session, anything else: no";
     terminal.types(program);
     terminal.shows("`kv.set` would use the key \"seen\"");
@@ -219,7 +242,8 @@ fn changes_are_carried_out_when_the_user_says_so() {
     assert!(!place.work("notes/a.txt").exists());
     // It is there for the next program, and is not asked about again.
     terminal.types(
-        "(call $fs.read \"notes/a.txt\") (drop) (call $str.len) (call $str.from_int) (call $sys.resv) (i32.const 0)",
+        "(call $fs.read \"notes/a.txt\") (drop) (call $str.len) (call $str.from_int) (call \
+         $sys.resv) (i32.const 0)",
     );
     terminal.shows_line("3");
     terminal.prompts();
@@ -281,9 +305,15 @@ fn the_bare_binary_on_a_terminal_is_a_session() {
 #[test]
 fn inputs_may_come_from_a_pipe() {
     let place = Place::new();
-    let inputs = "(resv\n  (call $str.from_int\n    (i32.const 1234)))\n/nonsense\n\n(resv \"never closed\n";
-    let mut child =
-        place.command(&["repl"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let inputs =
+        "(resv\n  (call $str.from_int\n    (i32.const 1234)))\n/nonsense\n\n(resv \"never closed\n";
+    let mut child = place
+        .command(&["repl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(inputs.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -6,9 +6,10 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
 
-/// Sequences that clear, rename, overwrite, reverse, or reach the clipboard: as C0, as C1 and as bytes.
-const HOSTILE: &str =
-    "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
+/// Sequences that clear, rename, overwrite, reverse, or reach the clipboard: as C0, as C1 and as
+/// bytes.
+const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
+                       u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
 /// Runs a command on a terminal and returns all that it showed there.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
@@ -21,7 +22,8 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
         session.flush().unwrap();
     }
     // Each byte comes as a character of its own.
-    let bytes: Vec<u8> = session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
+    let bytes: Vec<u8> =
+        session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
     String::from_utf8(bytes).unwrap()
 }
 
@@ -29,8 +31,10 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");
-    let acts =
-        |c: &char| c.is_control() && *c != '\n' && *c != '\t' || "\u{202e}\u{2066}\u{2028}\u{e0041}".contains(*c);
+    let acts = |c: &char| {
+        c.is_control() && *c != '\n' && *c != '\t'
+            || "\u{202e}\u{2066}\u{2028}\u{e0041}".contains(*c)
+    };
     assert_eq!(text.chars().find(acts), None, "{shown:?}");
     assert!(shown.contains(has), "{has:?} is missing in {shown:?}");
 }
@@ -63,23 +67,33 @@ fn what_programs_files_and_names_hold_only_shows() {
     harmless(&shows(&place, &["check", HOSTILE], ""), "A\\u{1b}[2JB");
     harmless(&shows(&place, &["check", "--authority", HOSTILE], ""), "A\\u{1b}[2JB");
     harmless(&shows(&place, &["expand", HOSTILE], ""), "error");
-    harmless(&shows(&place, &["run", "x", "--model", HOSTILE, "--provider", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(
+        &shows(&place, &["run", "x", "--model", HOSTILE, "--provider", HOSTILE], ""),
+        "A\\u{1b}[2JB",
+    );
     harmless(&shows(&place, &["config", "show", "--model", HOSTILE], ""), "model = ");
     harmless(&shows(&place, &["rn", HOSTILE], ""), "unrecognized subcommand");
     harmless(&shows(&place, &["catalog", "search", HOSTILE], ""), "");
 
     std::fs::create_dir(place.work("tools")).unwrap();
-    let front =
-        ";;; name = \"evil\"\n;;; description = \"A\\u001b[2JB\\u009bC\\u202eD\"\n(ret \"x\") ;; \u{1b}[2J\u{9b}\n";
+    let front = ";;; name = \"evil\"\n;;; description = \"A\\u001b[2JB\\u009bC\\u202eD\"\n(ret \
+                 \"x\") ;; \u{1b}[2J\u{9b}\n";
     std::fs::write(place.work("tools/evil.wat"), front).unwrap();
     std::fs::write(place.work("tools/broken\u{1b}[2J.wat"), "x").unwrap();
     for command in ["list", "test", "show"] {
-        let args =
-            [&["catalog", command][..], if command == "show" { &["evil"] } else { &[] }, &["--catalog", "tools"]]
-                .concat();
+        let args = [
+            &["catalog", command][..],
+            if command == "show" { &["evil"] } else { &[] },
+            &["--catalog", "tools"],
+        ]
+        .concat();
         harmless(
             &shows(&place, &args, ""),
-            if command == "test" { "broken\\u{1b}[2J.wat" } else { "A\\u{1b}[2JB\\u{9b}C\\u{202e}D" },
+            if command == "test" {
+                "broken\\u{1b}[2J.wat"
+            } else {
+                "A\\u{1b}[2JB\\u{9b}C\\u{202e}D"
+            },
         );
     }
 
@@ -92,8 +106,11 @@ fn what_programs_files_and_names_hold_only_shows() {
 #[test]
 fn what_a_model_or_its_provider_says_only_shows() {
     let place = Place::new();
-    let answer =
-        || Answer::text(format!("<reasoning>{HOSTILE}</reasoning>\nToolCall::Response(\"\"\"\n{HOSTILE}\n\"\"\")"));
+    let answer = || {
+        Answer::text(format!(
+            "<reasoning>{HOSTILE}</reasoning>\nToolCall::Response(\"\"\"\n{HOSTILE}\n\"\"\")"
+        ))
+    };
     let provider = Provider::start([answer(), answer(), Answer::status(400).with_body(HOSTILE)]);
     let url = provider.base_url();
     let run = |more: &[&str]| {
@@ -122,9 +139,13 @@ fn a_traces_lines_only_show() {
         "exit_code": 1, "dur_ms": 1, "ts": 1,
     });
     std::fs::write(place.work("_steps.jsonl"), format!("{line}\n")).unwrap();
-    for command in
-        [&["trace", "show"][..], &["trace", "digest"], &["trace", "feed"], &["trace", "query", ".[]"], &["telemetry"]]
-    {
+    for command in [
+        &["trace", "show"][..],
+        &["trace", "digest"],
+        &["trace", "feed"],
+        &["trace", "query", ".[]"],
+        &["telemetry"],
+    ] {
         harmless(&shows(&place, command, ""), "");
     }
 }
@@ -138,10 +159,15 @@ fn a_person_is_asked_once_whether_a_folder_is_trusted() {
     let exec = |typed: &str| shows(&place, &["exec", "a.wat"], typed);
     let asked = exec("n\r");
     harmless(&asked, "session_ttl = \"1ms\" (without the file: \"1h\")");
-    assert!(asked.contains("trust it?") && asked.contains("the result") && !asked.contains("max_steps"), "{asked}");
+    assert!(
+        asked.contains("trust it?") && asked.contains("the result") && !asked.contains("max_steps"),
+        "{asked}"
+    );
     let again = exec("");
     assert!(
-        !again.contains("trust it?") && again.contains("takes no effect") && again.contains("the result"),
+        !again.contains("trust it?")
+            && again.contains("takes no effect")
+            && again.contains("the result"),
         "{again}"
     );
     write("session_ttl = \"2ms\"\n");
@@ -150,5 +176,8 @@ fn a_person_is_asked_once_whether_a_folder_is_trusted() {
     assert!(!trusted.contains("trust it?") && !trusted.contains("takes no effect"), "{trusted}");
     write("session_ttl = \"3ms\"\n");
     let changed = exec("\r");
-    assert!(changed.contains("session_ttl was \"2ms\" and is \"3ms\"") && changed.contains("trust it?"), "{changed}");
+    assert!(
+        changed.contains("session_ttl was \"2ms\" and is \"3ms\"") && changed.contains("trust it?"),
+        "{changed}"
+    );
 }

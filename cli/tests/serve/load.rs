@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Returns programs that are expensive to parse, to check or to compile.
 fn hostile_programs() -> Vec<String> {
     let statements = "(kv.set? \"k\" \"v\")\n".repeat(20_000);
-    let nested = format!("(ret (str.from_int {}1{}))", "(i32.add 1 ".repeat(20_000), ")".repeat(20_000));
+    let nested =
+        format!("(ret (str.from_int {}1{}))", "(i32.add 1 ".repeat(20_000), ")".repeat(20_000));
     let unknown = "(str.form_int (local.get $nothing))\n".repeat(20_000);
     let sum = format!("(ret (str.from_int {}1{}))", "(i32.add 1 ".repeat(400), ")".repeat(400));
     vec![statements, nested, unknown, sum]
@@ -23,7 +24,8 @@ fn hostile_programs() -> Vec<String> {
 fn health(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -37,7 +39,9 @@ fn healthz_answers_while_hostile_programs_compile() {
     let provider = Provider::answering(move |request| {
         let number = (0..count).find(|number| request.body.contains(&format!("program-{number}")));
         match number.filter(|_| request.messages().len() <= 2) {
-            Some(number) => Answer::text(format!("ToolCall::Wat(```wat\n{}\n```)", programs[number])),
+            Some(number) => {
+                Answer::text(format!("ToolCall::Wat(```wat\n{}\n```)", programs[number]))
+            }
             None => Answer::text("ToolCall::Response(\"done\")"),
         }
     });
@@ -47,7 +51,11 @@ fn healthz_answers_while_hostile_programs_compile() {
     std::thread::scope(|scope| {
         let (served, token) = (&served, &token);
         let chats: Vec<_> = (0..count)
-            .map(|number| scope.spawn(move || served.ask(token, &format!(r#"{{"message":"program-{number}"}}"#))))
+            .map(|number| {
+                scope.spawn(move || {
+                    served.ask(token, &format!(r#"{{"message":"program-{number}"}}"#))
+                })
+            })
             .collect();
         while !chats.iter().all(|chat| chat.is_finished()) {
             let start = Instant::now();

@@ -1,6 +1,12 @@
 //! `wattle serve` as a process. The tests of the server crate cover its answers to requests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod load;
 mod manual;
@@ -36,11 +42,17 @@ impl Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
         let args = [&args[..], more].concat();
-        let mut served = Served { child: wattle(home, &args).spawn().unwrap(), address: String::new(), token: None };
+        let mut served = Served {
+            child: wattle(home, &args).spawn().unwrap(),
+            address: String::new(),
+            token: None,
+        };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
             let line = lines.next().expect("the server ended").unwrap();
-            if let Some(rest) = line.strip_prefix("token: ").filter(|rest| !rest.starts_with("as in")) {
+            if let Some(rest) =
+                line.strip_prefix("token: ").filter(|rest| !rest.starts_with("as in"))
+            {
                 served.token = rest.split(' ').next().map(str::to_owned);
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
@@ -60,8 +72,8 @@ impl Served {
         let mut stream = TcpStream::connect(&self.address)?;
         let (address, length) = (&self.address, body.len());
         let request = format!(
-            "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\
-             Connection: close\r\n\r\n{body}"
+            "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer \
+             {token}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
@@ -71,7 +83,8 @@ impl Served {
 
     /// Stops the server by a termination signal, like a service manager.
     fn stop(mut self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        let sent =
+            Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
@@ -156,19 +169,22 @@ fn a_server_that_cannot_start_reports_why() {
         assert_eq!(exited, Some(code), "{args:?}: {stderr}");
         assert!(stderr.contains(words), "{args:?}: {stderr}");
     }
-    let (exited, stderr) =
-        ended(wattle(home.path(), &[&["serve"], &model[..]].concat()).env("WATTLE_TOKEN", "two words"));
+    let (exited, stderr) = ended(
+        wattle(home.path(), &[&["serve"], &model[..]].concat()).env("WATTLE_TOKEN", "two words"),
+    );
     assert_eq!(exited, Some(3), "{stderr}");
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
 }
 
-/// A server that is killed during a model request leaves the run open. The next server resumes it, and
-/// the session continues.
+/// A server that is killed during a model request leaves the run open. The next server resumes it,
+/// and the session continues.
 #[test]
 fn a_server_resumes_the_runs_of_a_killed_one() {
     let home = tempfile::tempdir().unwrap();
     let provider = Provider::start([
-        Answer::text("ToolCall::Wat(```wat\n(resv (str.from_int (kv.incr? \"n\" 1)))\n(i32.const 0)\n```)"),
+        Answer::text(
+            "ToolCall::Wat(```wat\n(resv (str.from_int (kv.incr? \"n\" 1)))\n(i32.const 0)\n```)",
+        ),
         Answer::hang(),
         Answer::text("ToolCall::Response(\"counted\")"),
         Answer::text("ToolCall::Response(\"still here\")"),
@@ -188,7 +204,8 @@ fn a_server_resumes_the_runs_of_a_killed_one() {
     let body = r#"{"message":"count","session_id":"s"}"#;
     let (address, length) = (&served.address, body.len());
     let head = format!(
-        "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n"
+        "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer \
+         {token}\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all((head + body).as_bytes()).unwrap();
     waits(2);
@@ -201,6 +218,9 @@ fn a_server_resumes_the_runs_of_a_killed_one() {
     assert!(said.contains("still here"), "{said}");
     let asked = provider.requests().last().unwrap().messages();
     assert!(asked.iter().any(|text| text.contains("(step 1)] Execution result:\n1")), "{asked:#?}");
-    assert!(asked.iter().any(|text| text.contains("counted")), "the session has the answer of the run: {asked:#?}");
+    assert!(
+        asked.iter().any(|text| text.contains("counted")),
+        "the session has the answer of the run: {asked:#?}"
+    );
     served.stop();
 }

@@ -27,16 +27,22 @@ fn every_example_of_the_manual_has_its_output() {
     }
     let home = tempfile::tempdir().unwrap();
     let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hello\")"));
-    let served = Served::start_with(home.path(), &provider, &["--allow-origin", "https://app.example"]);
+    let served =
+        Served::start_with(home.path(), &provider, &["--allow-origin", "https://app.example"]);
     let token = served.token.clone().unwrap();
     let blocks: Vec<&str> = MANUAL.split("```").skip(1).step_by(2).collect();
     let mut examples = 0;
     for pair in blocks.windows(2) {
-        let (Some(script), Some(expected)) = (pair[0].strip_prefix("sh\n"), pair[1].strip_prefix("text\n")) else {
+        let (Some(script), Some(expected)) =
+            (pair[0].strip_prefix("sh\n"), pair[1].strip_prefix("text\n"))
+        else {
             continue;
         };
         let mut shell = Command::new("sh");
-        shell.args(["-c", script]).env("SERVER", format!("http://{}", served.address)).env("TOKEN", &token);
+        shell
+            .args(["-c", script])
+            .env("SERVER", format!("http://{}", served.address))
+            .env("TOKEN", &token);
         let done = shell.env_remove("http_proxy").env("no_proxy", "*").output().unwrap();
         let output = String::from_utf8_lossy(&done.stdout);
         assert!(done.status.success(), "{script}{}", String::from_utf8_lossy(&done.stderr));

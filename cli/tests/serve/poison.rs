@@ -53,8 +53,11 @@ fn a_run_that_kills_its_server_is_parked_at_the_third_start() {
     assert_eq!(provider.requests().len(), 2, "the run is not resumed");
     assert!(served.ask(&token, r#"{"message":"hello"}"#).contains("fine"), "other runs continue");
     let run =
-        runs(home.path()).as_array().unwrap().iter().find(|run| run["status"] == "parked").unwrap()["run"].clone();
+        runs(home.path()).as_array().unwrap().iter().find(|run| run["status"] == "parked").unwrap()
+            ["run"]
+            .clone();
     served.stop();
-    let (code, stderr) = ended(&mut wattle(home.path(), &["session", "release", run.as_str().unwrap()]));
+    let (code, stderr) =
+        ended(&mut wattle(home.path(), &["session", "release", run.as_str().unwrap()]));
     assert_eq!(code, Some(0), "{stderr}");
 }

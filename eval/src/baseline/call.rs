@@ -80,13 +80,19 @@ impl OneCall {
     ///
     /// # Errors
     /// If the host fails.
-    pub(super) async fn run(self, runtime: &Runtime, grants: &Arc<Grants>) -> Result<String, String> {
+    pub(super) async fn run(
+        self,
+        runtime: &Runtime,
+        grants: &Arc<Grants>,
+    ) -> Result<String, String> {
         let program = runtime
             .prepare(&self.source)
             .await
             .map_err(|why| format!("failed to compile the program of a call: {why}"))?;
         match runtime.run(&program, grants, self.args).await {
-            Err(denied @ (RunError::Denied(_) | RunError::Refused(_))) => Ok(format!("error: {denied}")),
+            Err(denied @ (RunError::Denied(_) | RunError::Refused(_))) => {
+                Ok(format!("error: {denied}"))
+            }
             Err(RunError::Bug(bug)) => Err(bug.to_string()),
             Err(RunError::Engine(broken)) => Err(broken.to_string()),
             Ok(outcome) => Ok(render(self.result, outcome)),
@@ -101,17 +107,21 @@ fn namespace(ty: Ty) -> &'static str {
 /// Returns the text of a call that returns (value, err). The value is stored in the local `name`.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
-        "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set ${name}) (check $e_{name})\n"
+        "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set \
+         ${name}) (check $e_{name})\n"
     )
 }
 
 /// Returns the text that outputs the local `name`.
 fn output_of(ty: Ty, name: &str) -> String {
     match ty {
-        Ty::Int | Ty::Bool | Ty::Addr => format!("(call $sys.resv (call $str.from_int (local.get ${name})))\n"),
+        Ty::Int | Ty::Bool | Ty::Addr => {
+            format!("(call $sys.resv (call $str.from_int (local.get ${name})))\n")
+        }
         Ty::Long | Ty::Float => format!(
-            "(local $room i32) (local.set $room (call $sys.alloc (i32.const 12))) (i32.store (local.get $room) (i32.const 8))\n\
-             ({}.store (i32.add (local.get $room) (i32.const 4)) (local.get ${name})) (call $sys.resv (local.get $room))\n",
+            "(local $room i32) (local.set $room (call $sys.alloc (i32.const 12))) (i32.store \
+             (local.get $room) (i32.const 8))\n({}.store (i32.add (local.get $room) (i32.const \
+             4)) (local.get ${name})) (call $sys.resv (local.get $room))\n",
             ty.val()
         ),
         Ty::Arr | Ty::Map => {
@@ -128,7 +138,9 @@ fn render(result_type: Option<Ty>, outcome: Outcome) -> String {
         (Exit::Returned(code), Some(failed)) if !code.is_success() => {
             return format!("error: {code}: {}", failed.failure.reason);
         }
-        (Exit::Returned(code), None) if !code.is_success() => return format!("error: {code}: {}", code.meaning()),
+        (Exit::Returned(code), None) if !code.is_success() => {
+            return format!("error: {code}: {}", code.meaning());
+        }
         (Exit::Returned(_), _) => {}
     }
     let Some(result) = outcome.results.into_iter().next() else { return "done".to_owned() };

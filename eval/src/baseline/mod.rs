@@ -21,13 +21,16 @@ use crate::trial::Run;
 use tool::Toolbox;
 
 /// The system prompt.
-const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool is one function of the host; it sees only its \
-    arguments, the working directory's files, the session's state, and the network where the task needs it. Paths are relative to \
-    the working directory. Array and map arguments are JSON arrays and objects of strings; a tool that changes one returns it. \
-    When the task is done, answer with the result only, without calling a tool.";
+const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool is one function \
+                      of the host; it sees only its arguments, the working directory's files, the \
+                      session's state, and the network where the task needs it. Paths are \
+                      relative to the working directory. Array and map arguments are JSON arrays \
+                      and objects of strings; a tool that changes one returns it. When the task \
+                      is done, answer with the result only, without calling a tool.";
 
 /// The request when the steps are used up.
-const CONCLUDE: &str = "All steps are used up. Answer now with what you know; no more tools can be called.";
+const CONCLUDE: &str =
+    "All steps are used up. Answer now with what you know; no more tools can be called.";
 
 /// Runs a task with tools until it ends, like [`wattle_agent::run`] with programs.
 pub(crate) async fn run(
@@ -65,7 +68,13 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    fn new(host: &'a Host, settings: &'a Settings, model: &'a dyn Model, prompt: &str, grants: Grants) -> Self {
+    fn new(
+        host: &'a Host,
+        settings: &'a Settings,
+        model: &'a dyn Model,
+        prompt: &str,
+        grants: Grants,
+    ) -> Self {
         let tools = Toolbox::new(host.runtime(), &grants);
         let messages = vec![Message::system(SYSTEM), Message::user(prompt)];
         let (grants, count) = (Arc::new(grants), Count::default());
@@ -93,7 +102,9 @@ impl<'a> Conversation<'a> {
         }
         self.messages.push(Message::user(CONCLUDE));
         match self.ask(false).await {
-            Ok(reply) => Ending::Exhausted { text: reply.text.trim().to_owned(), bound: Bound::Steps },
+            Ok(reply) => {
+                Ending::Exhausted { text: reply.text.trim().to_owned(), bound: Bound::Steps }
+            }
             Err(ending) => ending,
         }
     }
@@ -132,7 +143,10 @@ fn truncated(text: String, limit: usize) -> String {
         None => text,
         Some((at, _)) => {
             let omitted = text.chars().count() - limit;
-            format!("{}\n[… {omitted} more characters; ask for a part of it …]", text.get(..at).unwrap_or_default())
+            format!(
+                "{}\n[… {omitted} more characters; ask for a part of it …]",
+                text.get(..at).unwrap_or_default()
+            )
         }
     }
 }

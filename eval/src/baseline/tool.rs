@@ -18,10 +18,12 @@ pub(super) struct Toolbox {
 
 impl Toolbox {
     pub(super) fn new(runtime: &Runtime, grants: &Grants) -> Toolbox {
-        let granted = runtime.capabilities().iter().filter(|capability| grants.allows(capability.name));
+        let granted =
+            runtime.capabilities().iter().filter(|capability| grants.allows(capability.name));
         let functions = granted.flat_map(|capability| capability.functions);
         let usable = functions.filter(|function| !INTERNAL.contains(&function.name));
-        let (schemas, signatures) = usable.map(|function| (describe(function), function.signature)).unzip();
+        let (schemas, signatures) =
+            usable.map(|function| (describe(function), function.signature)).unzip();
         Toolbox { schemas, signatures }
     }
 
@@ -33,18 +35,26 @@ impl Toolbox {
     /// Returns the program that makes a call.
     pub(super) fn program(&self, name: &str, arguments: &str) -> Result<OneCall, String> {
         let at = self.schemas.iter().position(|tool| tool.name == name);
-        let signature = at.and_then(|at| self.signatures.get(at)).ok_or_else(|| format!("unknown tool `{name}`"))?;
+        let signature = at
+            .and_then(|at| self.signatures.get(at))
+            .ok_or_else(|| format!("unknown tool `{name}`"))?;
         let given: Map<String, Json> = match arguments.trim() {
             "" => Map::new(),
-            text => serde_json::from_str(text).map_err(|why| format!("the arguments are not a JSON object: {why}"))?,
+            text => serde_json::from_str(text)
+                .map_err(|why| format!("the arguments are not a JSON object: {why}"))?,
         };
-        let names = || signature.params.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
-        if let Some(unknown) = given.keys().find(|key| !signature.params.iter().any(|p| p.name == **key)) {
+        let names = || {
+            signature.params.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ")
+        };
+        if let Some(unknown) =
+            given.keys().find(|key| !signature.params.iter().any(|p| p.name == **key))
+        {
             return Err(format!("`{name}` has no argument `{unknown}`; it has {}", names()));
         }
         let read = |param: &Param| {
-            argument(param.ty, given.get(param.name))
-                .ok_or_else(|| format!("argument `{}` of `{name}` missing or not {}", param.name, words(param.ty)))
+            argument(param.ty, given.get(param.name)).ok_or_else(|| {
+                format!("argument `{}` of `{name}` missing or not {}", param.name, words(param.ty))
+            })
         };
         Ok(OneCall::new(*signature, signature.params.iter().map(read).collect::<Result<_, _>>()?))
     }

@@ -22,7 +22,10 @@ pub(super) fn character(source: &str, at: usize, c: char) -> Message {
         ',' => " ",
         '{' if block_end(source, at).is_some() => {
             let end = block_end(source, at).unwrap_or(at);
-            return message.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
+            return message.safe(Change::Edits(vec![
+                (at..at + 1, "(do".to_owned()),
+                (end..end + 1, ")".to_owned()),
+            ]));
         }
         '（' => "(",
         '）' => ")",
@@ -70,7 +73,8 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
         _ => return None,
     };
     let inner = at + opening.len_utf8();
-    let (length, close) = line_from(source, inner).char_indices().find(|(_, c)| closing.contains(c))?;
+    let (length, close) =
+        line_from(source, inner).char_indices().find(|(_, c)| closing.contains(c))?;
     let end = inner + length + close.len_utf8();
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
@@ -83,14 +87,21 @@ pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             let message = messages::other_quotes(atom);
             let rest = line_from(source, start + 1);
             let quote = atom.get(..1)?;
-            let closes = |at: &usize| !rest.get(at + 1..).is_some_and(|after| after.starts_with(inside_atom));
+            let closes = |at: &usize| {
+                !rest.get(at + 1..).is_some_and(|after| after.starts_with(inside_atom))
+            };
             let length = rest.match_indices(quote).map(|(at, _)| at).find(closes);
             let inner = length.and_then(|length| rest.get(..length));
             match inner {
                 Some(inner) if inner.contains("${") => message,
                 Some(inner) => {
-                    let change = Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
-                    if inner.contains(quote) { message.likely(change) } else { message.safe(change) }
+                    let change =
+                        Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
+                    if inner.contains(quote) {
+                        message.likely(change)
+                    } else {
+                        message.safe(change)
+                    }
                 }
                 None => message,
             }
@@ -100,7 +111,10 @@ pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             match source.get(start + 2..)?.find("*/") {
                 Some(length) => {
                     let close = start + 2 + length;
-                    let edits = vec![(start..start + 2, "(;".to_owned()), (close..close + 2, ";)".to_owned())];
+                    let edits = vec![
+                        (start..start + 2, "(;".to_owned()),
+                        (close..close + 2, ";)".to_owned()),
+                    ];
                     message.safe(Change::Edits(edits))
                 }
                 None => message,
@@ -142,7 +156,8 @@ pub(super) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     // A quote of another kind at the end of the string was meant to close it.
     let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
     let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
-    (plain && closing > 0 && open == closing).then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
+    (plain && closing > 0 && open == closing)
+        .then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
 }
 
 /// Returns the rest of the line that contains the offset `at`, without its line end.

@@ -40,6 +40,8 @@ impl CallEffect {
     #[must_use]
     pub fn from_name(name: &str) -> Option<CallEffect> {
         use CallEffect::{Changes, None as Nothing, Once, Reads, Repeatable, Writes};
-        [Nothing, Reads, Repeatable, Once, Writes, Changes].into_iter().find(|effect| effect.name() == name)
+        [Nothing, Reads, Repeatable, Once, Writes, Changes]
+            .into_iter()
+            .find(|effect| effect.name() == name)
     }
 }

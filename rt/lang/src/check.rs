@@ -62,20 +62,27 @@ pub fn fix(source: &str, host: &Signatures) -> Fixed {
         let Some(found) = explain(draft.text(), host) else {
             return Fixed { source: draft.into_text(), applied, rest: None };
         };
-        let fix =
-            found.fix.clone().filter(|fix| fix.certainty == Certainty::Safe && applied.len() < max_rounds(source));
+        let fix = found
+            .fix
+            .clone()
+            .filter(|fix| fix.certainty == Certainty::Safe && applied.len() < max_rounds(source));
         let diagnostic = draft.in_source(*found);
         // If the same fault is found again at the same position, its fix did not help. Applying it
         // again would never end.
-        let repeated =
-            applied.iter().any(|before| (&before.span, &before.message) == (&diagnostic.span, &diagnostic.message));
+        let repeated = applied.iter().any(|before| {
+            (&before.span, &before.message) == (&diagnostic.span, &diagnostic.message)
+        });
         let Some(fix) = fix.filter(|_| !repeated) else {
             return Fixed { source: draft.into_text(), applied, rest: Some(Box::new(diagnostic)) };
         };
         draft.apply(&fix.edits);
         // If fixes undo one another, none of them is safe.
         if seen.iter().any(|text| text == draft.text()) {
-            return Fixed { source: source.to_owned(), applied: Vec::new(), rest: explain(source, host) };
+            return Fixed {
+                source: source.to_owned(),
+                applied: Vec::new(),
+                rest: explain(source, host),
+            };
         }
         seen.push(draft.text().to_owned());
         applied.push(diagnostic.with_fix(Some(fix)));
@@ -94,14 +101,17 @@ pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     // from them, are consequences of the first fault.
     let mut cut: Vec<(Range<usize>, String)> = Vec::new();
     for _ in 0..max_rounds(source).min(limit.saturating_mul(2)) {
-        let Some(fault) = explain(draft.text(), host).filter(|_| found.len() < limit) else { break };
+        let Some(fault) = explain(draft.text(), host).filter(|_| found.len() < limit) else {
+            break;
+        };
         let range = fault.span.start as usize..fault.span.end as usize;
         let diagnostic = draft.in_source((*fault).clone());
         let at = diagnostic.span.start as usize..diagnostic.span.end as usize;
         let is_consequence = found.iter().any(|before| before.span == diagnostic.span)
             || cut.iter().any(|(span, text)| {
                 let name = source.get(at.clone()).filter(|name| name.starts_with('$'));
-                span.start < at.end && at.start < span.end || name.is_some_and(|name| text.contains(name))
+                span.start < at.end && at.start < span.end
+                    || name.is_some_and(|name| text.contains(name))
             });
         let fix = fault.fix.filter(|fix| !is_consequence && fix.certainty == Certainty::Safe);
         let is_too_large = diagnostic.code == TOO_LARGE;
@@ -144,6 +154,7 @@ fn enclosing_statement(text: &str, range: &Range<usize>) -> Option<Range<usize>>
 
 /// Returns true if a node is an instruction or a form, rather than a part of one.
 fn is_statement(tree: &Tree<'_>, node: NodeId) -> bool {
-    let part = ["module", "func", "then", "else", "param", "result", "local", "type", "export", "import"];
+    let part =
+        ["module", "func", "then", "else", "param", "result", "local", "type", "export", "import"];
     tree.head(node).is_some_and(|head| !part.contains(&head))
 }

@@ -19,9 +19,9 @@ pub struct Code(pub i32);
 
 /// The meaning of a number without a name. A program that pops value and err in the wrong order
 /// returns a pointer.
-const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a string that should be \
-                       returned with `(ret …)`, or a value popped instead of err (err is on top of the value and is \
-                       popped first)";
+const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a \
+                       string that should be returned with `(ret …)`, or a value popped instead \
+                       of err (err is on top of the value and is popped first)";
 
 macro_rules! codes {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {

@@ -9,7 +9,9 @@
 //! Counting is linear in the size of the binary. The limits were measured with the engine's
 //! settings of the runtime, see `rt/tests/cost.rs`.
 
-use wasmparser::{BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Parser, Payload, TypeRef};
+use wasmparser::{
+    BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Parser, Payload, TypeRef,
+};
 
 /// A quantity that compiling takes time or memory for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,8 +169,11 @@ impl Count {
                 for group in section {
                     for sub in group.ok()?.into_types() {
                         // The engine supports no other types.
-                        let CompositeInnerType::Func(func) = sub.composite_type.inner else { return None };
-                        let (params, results) = (func.params().len() as u64, func.results().len() as u64);
+                        let CompositeInnerType::Func(func) = sub.composite_type.inner else {
+                            return None;
+                        };
+                        let (params, results) =
+                            (func.params().len() as u64, func.results().len() as u64);
                         self.types.push((params, results));
                         self.add(Measure::Types, 1, None);
                         self.add(Measure::Carried, params + results, None);
@@ -192,7 +197,9 @@ impl Count {
                     self.add(Measure::Carried, params + results, None);
                 }
             }
-            Payload::GlobalSection(section) => self.add(Measure::Globals, u64::from(section.count()), None),
+            Payload::GlobalSection(section) => {
+                self.add(Measure::Globals, u64::from(section.count()), None)
+            }
             Payload::ElementSection(section) => {
                 for element in section {
                     let entries = match element.ok()?.items {
@@ -351,7 +358,9 @@ impl<'c> Body<'c> {
             | O::TableInit { .. }
             | O::ElemDrop { .. } => self.table_use(),
             O::LocalGet { local_index } => self.local(*local_index, false),
-            O::LocalSet { local_index } | O::LocalTee { local_index } => self.local(*local_index, true),
+            O::LocalSet { local_index } | O::LocalTee { local_index } => {
+                self.local(*local_index, true)
+            }
             _ => {}
         }
         Some(())
@@ -398,7 +407,16 @@ impl<'c> Body<'c> {
     fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
         let (set, used) = (Tally::default(), Tally::default());
         let start = self.number;
-        self.frames.push(Frame { kind, params, results, start, is_target: false, has_loop: false, set, used });
+        self.frames.push(Frame {
+            kind,
+            params,
+            results,
+            start,
+            is_target: false,
+            has_loop: false,
+            set,
+            used,
+        });
     }
 
     /// Closes a block, and counts the values that may differ where the paths through it meet.
@@ -484,7 +502,8 @@ mod tests {
         // Local 0 is set in the loop and in the inner block, and local 1 only in the inner block.
         let text = "(module (func (local i32 i32) local.get 0 local.set 0
             (loop (local.set 0 (i32.const 1)) (if (i32.const 1) (then
-                (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const 3)))))))";
+                (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const \
+                    3)))))))";
         let buffer = wast::parser::ParseBuffer::new(text).unwrap();
         let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
         let cost = super::of(&binary).unwrap();

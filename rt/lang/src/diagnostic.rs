@@ -104,7 +104,8 @@ impl Diagnostic {
         let start = source.floor_char_boundary(span.start as usize);
         let end = source.floor_char_boundary(span.end as usize).max(start);
         let line_start = source.get(..start).and_then(|s| s.rfind('\n')).map_or(0, |at| at + 1);
-        let line_text = source.get(line_start..).and_then(|rest| rest.split('\n').next()).unwrap_or("");
+        let line_text =
+            source.get(line_start..).and_then(|rest| rest.split('\n').next()).unwrap_or("");
         Diagnostic {
             code,
             severity,

@@ -51,10 +51,12 @@ impl<'s> Draft<'s> {
         let (old, mut new) = (at.len(), at.start..at.start + with.len());
         let mut source = None;
         // A change merges with the changes that it touches.
-        let touched = |change: &Replaced| change.text.start <= at.end && at.start <= change.text.end;
+        let touched =
+            |change: &Replaced| change.text.start <= at.end && at.start <= change.text.end;
         let first = self.changes.iter().position(touched).unwrap_or(self.changes.len());
         let count = self.changes.iter().skip(first).take_while(|change| touched(change)).count();
-        let merged: Vec<Replaced> = self.changes.drain(first..(first + count).min(self.changes.len())).collect();
+        let merged: Vec<Replaced> =
+            self.changes.drain(first..(first + count).min(self.changes.len())).collect();
         if let (Some(head), Some(tail)) = (merged.first(), merged.last()) {
             let before = head.text.start.min(at.start);
             let after = tail.text.end.max(at.end);
@@ -64,11 +66,16 @@ impl<'s> Draft<'s> {
             at = before..after;
             new = before..after + with.len() - old;
         }
-        let index = self.changes.iter().position(|change| change.text.start >= at.end).unwrap_or(self.changes.len());
+        let index = self
+            .changes
+            .iter()
+            .position(|change| change.text.start >= at.end)
+            .unwrap_or(self.changes.len());
         for change in self.changes.iter_mut().skip(index) {
             change.text = change.text.start + with.len() - old..change.text.end + with.len() - old;
         }
-        let source = source.unwrap_or_else(|| self.before(at.start, index)..self.before(at.end, index));
+        let source =
+            source.unwrap_or_else(|| self.before(at.start, index)..self.before(at.end, index));
         self.changes.insert(index, Replaced { source, text: new });
     }
 
@@ -83,12 +90,16 @@ impl<'s> Draft<'s> {
     /// Maps a range to the original text. A position inside a replaced range maps to the whole
     /// replaced range.
     pub(super) fn origin(&self, at: &Range<usize>) -> Range<usize> {
-        let count = |offset: usize| self.changes.iter().take_while(|change| change.text.end <= offset).count();
-        let begin = match self.changes.get(count(at.start)).filter(|change| change.text.start < at.start) {
-            Some(inside) => inside.source.start,
-            None => self.before(at.start, count(at.start)),
+        let count = |offset: usize| {
+            self.changes.iter().take_while(|change| change.text.end <= offset).count()
         };
-        let end = match self.changes.get(count(at.end)).filter(|change| change.text.start < at.end) {
+        let begin =
+            match self.changes.get(count(at.start)).filter(|change| change.text.start < at.start) {
+                Some(inside) => inside.source.start,
+                None => self.before(at.start, count(at.start)),
+            };
+        let end = match self.changes.get(count(at.end)).filter(|change| change.text.start < at.end)
+        {
             Some(inside) => inside.source.end,
             None => self.before(at.end, count(at.end)),
         };
@@ -97,23 +108,30 @@ impl<'s> Draft<'s> {
 
     /// Returns true if a range of the current text touches no replaced range.
     fn untouched(&self, at: &Range<usize>) -> bool {
-        !self.changes.iter().any(|change| change.text.start <= at.end && at.start <= change.text.end)
+        !self
+            .changes
+            .iter()
+            .any(|change| change.text.start <= at.end && at.start <= change.text.end)
     }
 
     /// Maps a diagnostic about the current text to the original. Its fix is dropped if it touches a
     /// replaced range.
     pub(super) fn in_source(&self, found: Diagnostic) -> Diagnostic {
         let place = |span: &Range<u32>| span.start as usize..span.end as usize;
-        let fix = found.fix.filter(|fix| fix.edits.iter().all(|edit| self.untouched(&place(&edit.span)))).map(|fix| {
-            let moved = |edit: Edit| {
-                let span = self.origin(&place(&edit.span));
-                Edit { span: clamp(span.start)..clamp(span.end), ..edit }
-            };
-            Fix { edits: fix.edits.into_iter().map(moved).collect(), ..fix }
-        });
+        let fix = found
+            .fix
+            .filter(|fix| fix.edits.iter().all(|edit| self.untouched(&place(&edit.span))))
+            .map(|fix| {
+                let moved = |edit: Edit| {
+                    let span = self.origin(&place(&edit.span));
+                    Edit { span: clamp(span.start)..clamp(span.end), ..edit }
+                };
+                Fix { edits: fix.edits.into_iter().map(moved).collect(), ..fix }
+            });
         let span = self.origin(&place(&found.span));
         let span = clamp(span.start)..clamp(span.end);
-        Diagnostic::new(self.source, found.severity, found.code, span, found.message, found.hint).with_fix(fix)
+        Diagnostic::new(self.source, found.severity, found.code, span, found.message, found.hint)
+            .with_fix(fix)
     }
 }
 
@@ -126,14 +144,20 @@ mod tests {
         let mut draft = Draft::new("abc def ghi");
         draft.replace(4..7, "D");
         assert_eq!(draft.text(), "abc D ghi");
-        assert_eq!((draft.origin(&(0..3)), draft.origin(&(4..5)), draft.origin(&(6..9))), (0..3, 4..7, 8..11));
+        assert_eq!(
+            (draft.origin(&(0..3)), draft.origin(&(4..5)), draft.origin(&(6..9))),
+            (0..3, 4..7, 8..11)
+        );
         draft.replace(0..0, ">>");
         assert_eq!((draft.text(), draft.origin(&(2..5))), (">>abc D ghi", 0..3));
         assert_eq!(draft.origin(&(8..11)), 8..11);
         draft.replace(6..7, "wider");
         assert_eq!((draft.text(), draft.origin(&(6..11))), (">>abc wider ghi", 4..7));
         draft.replace(8..15, "");
-        assert_eq!((draft.text(), draft.origin(&(0..2)), draft.origin(&(6..8))), (">>abc wi", 0..0, 4..11));
+        assert_eq!(
+            (draft.text(), draft.origin(&(0..2)), draft.origin(&(6..8))),
+            (">>abc wi", 0..0, 4..11)
+        );
         draft.replace(2..6, "x");
         assert_eq!((draft.text(), draft.origin(&(0..5))), (">>xwi", 0..11));
     }

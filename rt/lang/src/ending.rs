@@ -33,7 +33,9 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                 let message = messages::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
                 // The form ends after the last node before that line.
                 let line_start = tree.span(node).start;
-                let within = (left.0 + 1..node.0).map(|id| tree.span(NodeId(id)).end).filter(|end| *end <= line_start);
+                let within = (left.0 + 1..node.0)
+                    .map(|id| tree.span(NodeId(id)).end)
+                    .filter(|end| *end <= line_start);
                 let head_end = tree.span(NodeId(left.0 + 1)).end;
                 let end = within.max().unwrap_or(head_end);
                 let change = Change::Edits(vec![(end..end, ")".to_owned())]);
@@ -49,8 +51,10 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
 
 fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
     let end = tree.source.trim_end().len();
-    let last = tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
-    (!tree.open.is_empty()).then(|| Fault::new(end - last..end, messages::closed_at_end(tree.open.len())))
+    let last =
+        tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
+    (!tree.open.is_empty())
+        .then(|| Fault::new(end - last..end, messages::closed_at_end(tree.open.len())))
 }
 
 /// Returns true for a module and for the program's function. Both end with the text, whatever the
@@ -86,7 +90,9 @@ pub(super) fn lacks_code(
         match module.flow {
             Flow::Net(count) => return Ok(count == 0),
             Flow::Never => return Ok(false),
-            Flow::Unknown if program.funcs.last().is_some_and(|func| plainly_ends(tree, func.body)) => {
+            Flow::Unknown
+                if program.funcs.last().is_some_and(|func| plainly_ends(tree, func.body)) =>
+            {
                 return Ok(false);
             }
             Flow::Unknown => {}
@@ -105,7 +111,9 @@ pub(super) fn lacks_code(
     }
     match written.walk_program() {
         Ok(end) => Ok(end == End::MissingCode),
-        Err(Stop::Fault(fault)) if fault.message.is_unclosed() && !tree.open.is_empty() => Err(fault),
+        Err(Stop::Fault(fault)) if fault.message.is_unclosed() && !tree.open.is_empty() => {
+            Err(fault)
+        }
         Err(Stop::Fault(_) | Stop::Unsupported) => Ok(false),
     }
 }
@@ -121,10 +129,13 @@ fn plainly_ends(tree: &Tree<'_>, mut body: crate::tree::Nodes) -> bool {
     }
     let Some(last) = last else { return false };
     match tree.node(last).kind {
-        NodeKind::List => matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable")),
+        NodeKind::List => {
+            matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable"))
+        }
         NodeKind::Atom => {
             let before = before.and_then(|node| tree.atom(node));
-            matches!(before, Some("i32.const" | "local.get")) || matches!(tree.text(last), "return" | "unreachable")
+            matches!(before, Some("i32.const" | "local.get"))
+                || matches!(tree.text(last), "return" | "unreachable")
         }
         NodeKind::Text | NodeKind::Block => true,
     }

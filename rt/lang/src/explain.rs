@@ -40,7 +40,8 @@ pub(super) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
         true => closed_anywhere(source, host),
         false => None,
     };
-    Fault { message: fault.message.maybe_safe(change), ..fault }.into_diagnostic(source, Severity::Error)
+    Fault { message: fault.message.maybe_safe(change), ..fault }
+        .into_diagnostic(source, Severity::Error)
 }
 
 /// Maximum length of a text in which the position of a parenthesis is searched, in bytes.
@@ -55,16 +56,20 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
     let [open] = tree.open.as_slice() else { return None };
     // All positions in a run of closing parentheses are equivalent.
-    let behind = |at: usize| at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len());
-    let mut positions: Vec<usize> = (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
+    let behind = |at: usize| {
+        at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len())
+    };
+    let mut positions: Vec<usize> =
+        (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
     positions.sort_unstable();
     positions.dedup();
     if positions.len() > MAX_TRIED {
         return None;
     }
     let closed = |at: usize| Some(format!("{}){}", source.get(..at)?, source.get(at..)?));
-    let mut valid =
-        positions.into_iter().filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
+    let mut valid = positions
+        .into_iter()
+        .filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
     let at = valid.next()?;
     valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
 }
@@ -73,19 +78,31 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
 /// source.
 fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
-    let read =
-        |e: &wast::Error| Fault::new(at(locate::origin(module, e.span().offset())), messages::invalid(&e.message()));
+    let read = |e: &wast::Error| {
+        Fault::new(at(locate::origin(module, e.span().offset())), messages::invalid(&e.message()))
+    };
     let buffer = wast::parser::ParseBuffer::new(&module.text).map_err(|e| read(&e))?;
-    let binary =
-        wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
-    let in_code =
-        |offset: u64| usize::try_from(offset).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
+    let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer)
+        .and_then(|mut wat| wat.encode())
+        .map_err(|e| read(&e))?;
+    let in_code = |offset: u64| {
+        usize::try_from(offset)
+            .ok()
+            .and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?)
+    };
     if let Err(Refusal::Excess(excess)) = cost::of(&binary) {
         let message = messages::too_large(excess.measure, excess.found);
         return Err(Fault::new(at(excess.offset.and_then(in_code)), message));
     }
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
-        let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
+        let global = |nth| {
+            program
+                .items
+                .iter()
+                .filter(|item| tree.head(**item) == Some("global"))
+                .nth(nth)
+                .copied()
+        };
         let node = in_code(e.offset()).or_else(|| global(locate::global_at(module, e.offset())?));
         Fault::new(at(node), messages::invalid(e.message()))
     })?;

@@ -104,16 +104,26 @@ impl ProposedFix {
         }
         edits.sort_by_key(|(span, _)| (span.start, span.end));
         let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
-        let apart = edits.windows(2).all(|pair| matches!(pair, [(a, _), (b, _)] if a.end <= b.start));
+        let apart =
+            edits.windows(2).all(|pair| matches!(pair, [(a, _), (b, _)] if a.end <= b.start));
         let inside = edits.iter().all(|(span, _)| source.get(span.clone()).is_some());
         let same_lines = edits.iter().all(|(span, text)| lines(cut(span)) == lines(text));
         if edits.is_empty() || !apart || !inside || !same_lines {
             return None;
         }
-        let each = || edits.iter().map(|(span, text)| change(cut(span), text)).collect::<Vec<_>>().join(", ");
+        let each = || {
+            edits.iter().map(|(span, text)| change(cut(span), text)).collect::<Vec<_>>().join(", ")
+        };
         let description = description.unwrap_or_else(each);
-        let edit = |(span, text): (Range<usize>, String)| Edit { span: clamp(span.start)..clamp(span.end), text };
-        Some(Fix { description, edits: edits.into_iter().map(edit).collect(), certainty: self.certainty })
+        let edit = |(span, text): (Range<usize>, String)| Edit {
+            span: clamp(span.start)..clamp(span.end),
+            text,
+        };
+        Some(Fix {
+            description,
+            edits: edits.into_iter().map(edit).collect(),
+            certainty: self.certainty,
+        })
     }
 }
 

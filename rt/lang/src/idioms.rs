@@ -81,7 +81,10 @@ const HINTS: &[(&str, &str)] = &[
     ("except", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
     ("hash-map", "write `(map.new)`, and `(map.set? $m K V)`"),
     ("import", "call functions by their full names, without an import"),
-    ("lambda", "write `(func $f (param $x i32) (result i32) …)` at the top level, and call it: `($f …)`"),
+    (
+        "lambda",
+        "write `(func $f (param $x i32) (result i32) …)` at the top level, and call it: `($f …)`",
+    ),
     ("len", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("length", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("list", "write `(arr.new)`, and `(arr.push? $a V)`"),
@@ -115,7 +118,9 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     };
     let message = messages::foreign_head(name.unwrap_or_else(|| tree.text(first)));
     match (change, name.and_then(hint)) {
-        (Some(change), _) => Some(Fault::new(span, message.suggest_rewrite(tree.source, tree.span(node), change))),
+        (Some(change), _) => {
+            Some(Fault::new(span, message.suggest_rewrite(tree.source, tree.span(node), change)))
+        }
         (None, Some(hint)) => Some(Fault::new(span, message.hint(hint))),
         (None, None) => None,
     }
@@ -136,14 +141,19 @@ pub(super) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
         return Some(change);
     }
     let operand = items.get(1).and_then(|node| tree.atom(*node));
-    let is_code = operand.is_some_and(|text| Code::from_name(text).is_some() || text.starts_with('$'));
+    let is_code =
+        operand.is_some_and(|text| Code::from_name(text).is_some() || text.starts_with('$'));
     let meant = match (name, items.len()) {
         // A program that exits without a code, or with 0, succeeded.
         ("exit", 1) => "ret",
         ("exit", 2) if operand == Some("0") => return Some(replace_list(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
-        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) => "let",
+        ("let*" | "letrec", _)
+            if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) =>
+        {
+            "let"
+        }
         _ => head(name, host)?,
     };
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
@@ -167,7 +177,8 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
         }
         _ => return None,
     };
-    let dollar = |text: &str| if text.starts_with('$') { text.to_owned() } else { format!("${text}") };
+    let dollar =
+        |text: &str| if text.starts_with('$') { text.to_owned() } else { format!("${text}") };
     let mut header = format!("func {}", dollar(own));
     for param in params {
         header.push_str(&format!(" (param {} i32)", dollar(tree.atom(param)?)));
@@ -205,7 +216,9 @@ fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     }
     let used = rest.iter().step_by(2).map(operator).collect::<Option<Vec<_>>>()?;
     let one = *used.first()?;
-    if !used.iter().all(|other| *other == one) || used.len() > 1 && !matches!(one, "+" | "*" | "and" | "or") {
+    if !used.iter().all(|other| *other == one)
+        || used.len() > 1 && !matches!(one, "+" | "*" | "and" | "or")
+    {
         return None;
     }
     if rest.iter().skip(1).step_by(2).any(|operand| operator(operand).is_some()) {
@@ -216,7 +229,8 @@ fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     for node in rest.iter().step_by(2) {
         // The operator is removed with the space after it.
         let span = tree.span(*node);
-        let blank = usize::from(tree.source.get(span.end..).is_some_and(|rest| rest.starts_with(' ')));
+        let blank =
+            usize::from(tree.source.get(span.end..).is_some_and(|rest| rest.starts_with(' ')));
         edits.push((span.start..span.end + blank, String::new()));
     }
     Some(Change::Edits(edits))
@@ -236,7 +250,10 @@ fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Chang
     };
     let (head, end) = (tree.span(*first), tree.span(*target).end);
     Some(match rest {
-        [] => Change::Edits(vec![(head.start..end, format!("set {target_name} ({operator} {target_name} 1)"))]),
+        [] => Change::Edits(vec![(
+            head.start..end,
+            format!("set {target_name} ({operator} {target_name} 1)"),
+        )]),
         [value, ..] => {
             let value_end = tree.span(*value).end;
             Change::Edits(vec![
@@ -261,16 +278,24 @@ pub(super) fn rewrite_bindings(tree: &Tree<'_>, list: NodeId, target: NodeId) ->
         let message: Vec<&NodeId> =
             inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
         let text: Vec<&str> = message.iter().map(|node| tree.text(**node)).collect();
-        return (text.len() == if name == "for" { 3 } else { 2 }).then(|| Change::Edits(vec![(span, text.join(" "))]));
+        return (text.len() == if name == "for" { 3 } else { 2 })
+            .then(|| Change::Edits(vec![(span, text.join(" "))]));
     }
     if name != "let" {
         return None;
     }
-    let pairs = inner.iter().all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
+    let pairs = inner
+        .iter()
+        .all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
     if pairs && !inner.is_empty() {
         let mut edits = vec![(tree.span(head), "do".to_owned())];
         edits.push((span.start..span.start + 1, String::new()));
-        edits.extend(inner.iter().map(|pair| tree.span(*pair).start + 1).map(|at| (at..at, "let ".to_owned())));
+        edits.extend(
+            inner
+                .iter()
+                .map(|pair| tree.span(*pair).start + 1)
+                .map(|at| (at..at, "let ".to_owned())),
+        );
         edits.push((span.end.saturating_sub(1)..span.end, String::new()));
         return Some(Change::Edits(edits));
     }
@@ -318,7 +343,9 @@ pub(super) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> 
         return None;
     }
     let Change::Edits(mut edits) = crate::rewrite::remove(tree, *word) else { return None };
-    let number = tree.atom(*over).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+    let number = tree
+        .atom(*over)
+        .is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
     if tree.atom(*head) == Some("for") && matches!(tree.atom(*word)?, "in" | "of") && !number {
         edits.push((tree.span(*head), "each".to_owned()));
     }
@@ -328,7 +355,9 @@ pub(super) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> 
 /// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
 pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
-    if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
+    if tree.head(form) == Some("cond")
+        && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case")
+    {
         return Some(crate::rewrite::remove(tree, node));
     }
     let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
@@ -336,7 +365,10 @@ pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
         let all = items(tree, form);
         let at = all.iter().position(|item| *item == node)?;
         let (start, end) = (tree.span(node).start, tree.span(*all.get(at + 2)?).end);
-        return Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]));
+        return Some(Change::Edits(vec![
+            (start..start, "(".to_owned()),
+            (end..end, ")".to_owned()),
+        ]));
     }
     None
 }
@@ -350,13 +382,23 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
     let mut last: Option<NodeId> = None;
     let mut unknown = 0;
     while let Some(node) = nodes.next_deep(tree) {
-        let before = last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
-        let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?))) else { continue };
+        let before =
+            last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
+        let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?)))
+        else {
+            continue;
+        };
         let span = tree.span(before).start..tree.span(node).end;
         if tree.node(node).kind != NodeKind::List {
             if name == "f" && tree.node(node).kind != NodeKind::Atom {
-                let edits = vec![(tree.span(before), "(fmt ".to_owned()), (span.end..span.end, ")".to_owned())];
-                return Some(Fault::new(span, messages::letter_before_text().safe(Change::Edits(edits))));
+                let edits = vec![
+                    (tree.span(before), "(fmt ".to_owned()),
+                    (span.end..span.end, ")".to_owned()),
+                ];
+                return Some(Fault::new(
+                    span,
+                    messages::letter_before_text().safe(Change::Edits(edits)),
+                ));
             }
             continue;
         }
@@ -370,7 +412,9 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
             (unknown <= MAX_UNKNOWN).then(|| nearest::certain_function(plain, host, None)).flatten()
         };
         let known = host.get(plain).map(|_| name.to_owned());
-        let Some(known) = known.or_else(|| nearest().map(|found| found.trim_start_matches('$').to_owned())) else {
+        let Some(known) =
+            known.or_else(|| nearest().map(|found| found.trim_start_matches('$').to_owned()))
+        else {
             continue;
         };
         let open = tree.span(node).start;
@@ -397,7 +441,9 @@ pub(super) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let (close, end) = (tree.span(before).end, tree.span(other).end);
     let closed = (end..end, ")".to_owned());
     match tree.head(before)? {
-        "if" if all.iter().any(|node| tree.head(*node) == Some("then")) && tree.head(*all.last()?) != Some("else") => {
+        "if" if all.iter().any(|node| tree.head(*node) == Some("then"))
+            && tree.head(*all.last()?) != Some("else") =>
+        {
             Some(Change::Edits(vec![(close.checked_sub(1)?..close, String::new()), closed]))
         }
         "when" => {
@@ -411,7 +457,9 @@ pub(super) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
 
 /// Adds parentheses to a form that is alone on its line.
 pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
-    if !tree.node(atom).starts_line || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
+    if !tree.node(atom).starts_line
+        || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
+    {
         return None;
     }
     let mut nodes = tree.after(atom);
@@ -426,18 +474,27 @@ pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 
 /// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
 /// nothing is removed, `return` returns 0, and optional arguments are 0.
-pub(super) fn supply_operands(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
+pub(super) fn supply_operands(
+    tree: &Tree<'_>,
+    at: NodeId,
+    name: &str,
+    called: Option<&Signature>,
+) -> Option<Change> {
     let items = items(tree, at);
     let is_list = tree.node(at).kind == NodeKind::List;
     match name {
         "drop" if items.len() <= 1 => Some(crate::rewrite::remove(tree, at)),
-        "return" if is_list && items.len() == 1 => Some(replace_list(tree, at, "(return (i32.const 0))")),
+        "return" if is_list && items.len() == 1 => {
+            Some(replace_list(tree, at, "(return (i32.const 0))"))
+        }
         "call" if is_list => {
             let called = called?;
             let missing = called.params.get(items.len().checked_sub(2)?..)?;
-            let optional = !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
+            let optional =
+                !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
             let end = tree.span(at).end.checked_sub(1)?;
-            optional.then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
+            optional
+                .then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
         }
         _ => None,
     }

@@ -72,7 +72,10 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
                 ByteClass::Semicolon => {
-                    return Err(Fault::new(start..start + 1, bad_tokens::semicolon(self.source, start)));
+                    return Err(Fault::new(
+                        start..start + 1,
+                        bad_tokens::semicolon(self.source, start),
+                    ));
                 }
                 ByteClass::Name if byte == b'`' && self.rest(start).starts_with("```") => {
                     self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
@@ -190,8 +193,12 @@ impl<'s> Lexer<'s> {
             }
         }
         let long = self.first_long.filter(|_| !block).map(|at| at as usize);
-        let message = messages::unclosed_text(block, long.map(|at| crate::Position::of(self.source, at).line));
-        let closed = bad_tokens::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
+        let message = messages::unclosed_text(
+            block,
+            long.map(|at| crate::Position::of(self.source, at).line),
+        );
+        let closed =
+            bad_tokens::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
         let width = if block { 3 } else { 1 };
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
@@ -228,8 +235,12 @@ const fn class(byte: u8) -> ByteClass {
         b'"' => ByteClass::Quote,
         b';' => ByteClass::Semicolon,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => ByteClass::Name,
-        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => ByteClass::Name,
-        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => ByteClass::Name,
+        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => {
+            ByteClass::Name
+        }
+        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => {
+            ByteClass::Name
+        }
         _ => ByteClass::Other,
     }
 }

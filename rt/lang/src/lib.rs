@@ -57,7 +57,9 @@ pub use self::format::format;
 pub use self::forms::{FormDoc, forms};
 use self::messages::Fault;
 pub use self::render::Role;
-pub use self::signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
+pub use self::signature::{
+    Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
+};
 use self::tree::Tree;
 pub use self::truncate::{quote, truncate};
 
@@ -103,11 +105,16 @@ const MAX_WARNINGS: usize = 16;
 /// Returns the first fault that prevents the translation, such as a parenthesis that is not closed
 /// or an unknown function.
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
-    let Built { module, .. } =
-        build(source, host, false).map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
+    let Built { module, .. } = build(source, host, false)
+        .map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
     let warnings = warnings.map(|fault| fault.into_diagnostic(source, Severity::Warning)).collect();
-    Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
+    Ok(Assembled {
+        module: module.text,
+        imports: module.imports,
+        heap_base: module.heap_base,
+        warnings,
+    })
 }
 
 impl Assembled {
@@ -133,7 +140,8 @@ fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
         }
         // The size is a LEB128 number of at most five bytes.
         let length = 1 + size.iter().take_while(|byte| **byte & 0x80 != 0).count();
-        let bytes = size.iter().take(length).rev().fold(0, |n, byte| n << 7 | usize::from(byte & 0x7f));
+        let bytes =
+            size.iter().take(length).rev().fold(0, |n, byte| n << 7 | usize::from(byte & 0x7f));
         at += 1 + length + bytes;
     }
     binary.truncate(at);
@@ -190,19 +198,29 @@ impl Unfinished {
 /// Returns the first fault of a program.
 fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
     let built = build(source, host, true);
-    built.and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host)).err()
+    built
+        .and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host))
+        .err()
 }
 
 /// Returns the source range of the instruction at byte `module_offset` of the binary that
 /// [`Assembled::encode`] returns. `None` if there is no instruction.
 #[must_use]
-pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
+pub fn locate(
+    source: &str,
+    host: &Signatures,
+    module_offset: usize,
+) -> Option<std::ops::Range<u32>> {
     locate_all(source, host, &[module_offset]).pop()?
 }
 
 /// Locates several offsets at the cost of one. See [`locate`].
 #[must_use]
-pub fn locate_all(source: &str, host: &Signatures, offsets: &[usize]) -> Vec<Option<std::ops::Range<u32>>> {
+pub fn locate_all(
+    source: &str,
+    host: &Signatures,
+    offsets: &[usize],
+) -> Vec<Option<std::ops::Range<u32>>> {
     let found = build(source, host, true).ok().and_then(|built| {
         let nodes = locate::nodes_at(&built.module, offsets)?;
         let range = |node| {

@@ -59,7 +59,12 @@ impl<'s> Locals<'s> {
     }
 
     /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
-    pub(super) fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
+    pub(super) fn read(
+        &mut self,
+        tree: &Tree<'s>,
+        list: NodeId,
+        param: bool,
+    ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
         let mut pending: Vec<(NodeId, &'s str)> = Vec::new();
@@ -70,8 +75,8 @@ impl<'s> Locals<'s> {
             }
             let ty = tree.text(node);
             if !is_type(tree, node) {
-                let message =
-                    messages::unknown_type(ty).maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
+                let message = messages::unknown_type(ty)
+                    .maybe_safe(split_initial_value(tree, list, node).filter(|_| !param));
                 return Err(Fault::new(tree.span(node), message));
             }
             if pending.is_empty() {
@@ -82,7 +87,9 @@ impl<'s> Locals<'s> {
             }
         }
         match pending.first() {
-            Some((node, name)) => Err(Fault::new(tree.span(*node), messages::missing_type(name, param))),
+            Some((node, name)) => {
+                Err(Fault::new(tree.span(*node), messages::missing_type(name, param)))
+            }
             None => Ok(()),
         }
     }
@@ -100,7 +107,10 @@ fn split_initial_value(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<C
 /// Returns true if a node is a value type.
 fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
     match tree.node(node).kind {
-        NodeKind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
+        NodeKind::Atom => matches!(
+            tree.text(node),
+            "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"
+        ),
         NodeKind::List => tree.head(node) == Some("ref"),
         NodeKind::Text | NodeKind::Block => false,
     }

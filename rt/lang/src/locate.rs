@@ -33,7 +33,12 @@ pub(super) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<
         let span = spans.get(instruction).or(spans.last())?;
         origin(module, span.offset())
     };
-    Some(instructions_at(&binary, offsets).into_iter().map(|instruction| instruction.and_then(node)).collect())
+    Some(
+        instructions_at(&binary, offsets)
+            .into_iter()
+            .map(|instruction| instruction.and_then(node))
+            .collect(),
+    )
 }
 
 /// Returns the source node of the module text at `offset`.
@@ -47,19 +52,28 @@ pub(super) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));
-    let mut pending = order.into_iter().filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?))).peekable();
+    let mut pending = order
+        .into_iter()
+        .filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?)))
+        .peekable();
     let mut found = vec![None; offsets.len()];
-    let bodies = Parser::new(0).parse_all(binary).map_while(Result::ok).filter_map(|payload| match payload {
-        Payload::CodeSectionEntry(body) => Some(body),
-        _ => None,
-    });
+    let bodies =
+        Parser::new(0).parse_all(binary).map_while(Result::ok).filter_map(
+            |payload| match payload {
+                Payload::CodeSectionEntry(body) => Some(body),
+                _ => None,
+            },
+        );
     for (func, body) in bodies.enumerate() {
         while pending.next_if(|(_, offset)| *offset < body.range().start).is_some() {}
         let Ok(mut operators) = body.get_operators_reader() else { continue };
         let mut before = 0_usize;
         while let Some((at, _)) = pending.next_if(|(_, offset)| *offset <= body.range().end) {
             let offset = offsets.get(at).map_or(0, |offset| *offset as u64);
-            while !operators.eof() && operators.original_position() <= offset && operators.read().is_ok() {
+            while !operators.eof()
+                && operators.original_position() <= offset
+                && operators.read().is_ok()
+            {
                 before += 1;
             }
             if let Some(slot) = found.get_mut(at) {
@@ -76,7 +90,8 @@ pub(super) fn global_at(module: &Module, offset: u64) -> Option<usize> {
     let binary = parser::parse::<wast::Wat<'_>>(&buffer).ok()?.encode().ok()?;
     for payload in Parser::new(0).parse_all(&binary) {
         let Payload::GlobalSection(section) = payload.ok()? else { continue };
-        let before = |item: &Result<(u64, _), _>| item.as_ref().is_ok_and(|(start, _)| *start <= offset);
+        let before =
+            |item: &Result<(u64, _), _>| item.as_ref().is_ok_and(|(start, _)| *start <= offset);
         let count = section.clone().into_iter_with_offsets().take_while(before).count();
         return section.range().contains(&offset).then_some(count.checked_sub(1)).flatten();
     }

@@ -49,9 +49,15 @@ const SYNONYMS: &[(&str, &[&str])] = &[
 
 /// Returns a hint with the functions that `name` may mean, with their signatures. Returns `None` if
 /// no function is similar.
-pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
+pub(super) fn functions(
+    name: &str,
+    host: &Signatures,
+    program: Option<&Program<'_>>,
+) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
-    let helpers = program.into_iter().flat_map(|program| program.defined.keys().chain(program.aliases.keys()));
+    let helpers = program
+        .into_iter()
+        .flat_map(|program| program.defined.keys().chain(program.aliases.keys()));
     for helper in helpers {
         if let Some(distance) = distance(name, helper.trim_start_matches('$')) {
             found.push((distance, format!("`{helper}`")));
@@ -65,21 +71,35 @@ pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<
     if !found.is_empty() {
         found.sort();
         let best = found.first().map_or(0, |(distance, _)| *distance);
-        let names: Vec<String> =
-            found.into_iter().filter(|(far, _)| *far <= best + 1).take(MAX_NAMES).map(|(_, text)| text).collect();
+        let names: Vec<String> = found
+            .into_iter()
+            .filter(|(far, _)| *far <= best + 1)
+            .take(MAX_NAMES)
+            .map(|(_, text)| text)
+            .collect();
         return Some(format!("nearest: {}", names.join(", ")));
     }
     let module = name.split(['.', '_', ':']).next().unwrap_or("");
-    let all: Vec<String> =
-        host.iter().filter(|s| s.module == module).map(|s| format!("`${}.{}`", s.module, s.name)).collect();
+    let all: Vec<String> = host
+        .iter()
+        .filter(|s| s.module == module)
+        .map(|s| format!("`${}.{}`", s.module, s.name))
+        .collect();
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
 
 /// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
 /// if there are several, or if the name may be correct.
-pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
-    let helpers: Vec<&str> =
-        program.into_iter().flat_map(|p| p.defined.keys().chain(p.aliases.keys())).copied().collect();
+pub(super) fn certain_function(
+    name: &str,
+    host: &Signatures,
+    program: Option<&Program<'_>>,
+) -> Option<String> {
+    let helpers: Vec<&str> = program
+        .into_iter()
+        .flat_map(|p| p.defined.keys().chain(p.aliases.keys()))
+        .copied()
+        .collect();
     let plain: Vec<&str> = helpers.iter().map(|helper| helper.trim_start_matches('$')).collect();
     let mut found: Vec<String> = Vec::new();
     found.extend(certain(name, plain.iter().copied()).map(|helper| format!("${helper}")));
@@ -87,7 +107,8 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
     for known in host.iter() {
         let same_module = module == Some(known.module);
         let is_synonym = |part: &str| {
-            let matches = |word: &str| word == part || !is_known_word(part, host) && is_typo(part, word);
+            let matches =
+                |word: &str| word == part || !is_known_word(part, host) && is_typo(part, word);
             SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
@@ -95,9 +116,11 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
         let typo = !is_known_word(last, host)
             && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
-        let near = typo && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
-        let module_typo =
-            module.is_some_and(|module| module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1);
+        let near = typo
+            && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
+        let module_typo = module.is_some_and(|module| {
+            module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1
+        });
         if same || same_module && is_synonym(last) || near || last == known.name && module_typo {
             found.push(format!("${}", full()));
         }
@@ -123,7 +146,10 @@ fn parts(name: &str) -> (Option<&str>, &str) {
 }
 
 /// Returns the only candidate that `name` is a typo of.
-pub(super) fn certain<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn certain<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let mut near = candidates.into_iter().filter(|candidate| is_typo(name, candidate));
     let first = near.next()?;
     near.all(|other| other == first).then_some(first)
@@ -139,8 +165,14 @@ fn is_typo(a: &str, b: &str) -> bool {
         return a != b;
     }
     let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
-    let plural = |one: &str, many: &str| many.strip_suffix('s') == Some(one) && !many.ends_with("ss");
-    if length < 3 || x.len().max(y.len()) > 64 || digits(&x) != digits(&y) || plural(&x, &y) || plural(&y, &x) {
+    let plural =
+        |one: &str, many: &str| many.strip_suffix('s') == Some(one) && !many.ends_with("ss");
+    if length < 3
+        || x.len().max(y.len()) > 64
+        || digits(&x) != digits(&y)
+        || plural(&x, &y)
+        || plural(&y, &x)
+    {
         return false;
     }
     let letters = |name: &str| {
@@ -176,7 +208,12 @@ pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     found.sort();
     found.dedup();
     let best = found.first().map_or(0, |(distance, _)| *distance);
-    found.into_iter().filter(|(far, _)| *far == best).take(MAX_NAMES).map(|(_, text)| text).collect()
+    found
+        .into_iter()
+        .filter(|(far, _)| *far == best)
+        .take(MAX_NAMES)
+        .map(|(_, text)| text)
+        .collect()
 }
 
 /// Returns the edit distance of two names, or `None` if they are not similar.
@@ -196,7 +233,9 @@ fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
         Some((module, last)) => (Some(module), last.trim_start_matches(':')),
         None => (None, name),
     };
-    let synonyms = |part: &str| SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name));
+    let synonyms = |part: &str| {
+        SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name))
+    };
     match module {
         Some(module) if module == signature.module && same(last) => return Some(0),
         Some(module) if module == signature.module && synonyms(last) => return Some(1),

@@ -111,10 +111,11 @@ pub(super) struct Op {
 
 const INT_UNARY: &[&str] = &["clz", "ctz", "popcnt", "extend8_s", "extend16_s"];
 const INT_BINARY: &[&str] = &[
-    "add", "sub", "mul", "div_s", "div_u", "rem_s", "rem_u", "and", "or", "xor", "shl", "shr_s", "shr_u", "rotl",
-    "rotr",
+    "add", "sub", "mul", "div_s", "div_u", "rem_s", "rem_u", "and", "or", "xor", "shl", "shr_s",
+    "shr_u", "rotl", "rotr",
 ];
-const INT_COMPARE: &[&str] = &["eq", "ne", "lt_s", "lt_u", "gt_s", "gt_u", "le_s", "le_u", "ge_s", "ge_u"];
+const INT_COMPARE: &[&str] =
+    &["eq", "ne", "lt_s", "lt_u", "gt_s", "gt_u", "le_s", "le_u", "ge_s", "ge_u"];
 const INT_LOAD: &[&str] = &["load", "load8_s", "load8_u", "load16_s", "load16_u"];
 const INT_STORE: &[&str] = &["store", "store8", "store16"];
 const FLOAT_UNARY: &[&str] = &["abs", "neg", "ceil", "floor", "trunc", "nearest", "sqrt"];
@@ -325,7 +326,10 @@ pub(super) fn nearest(name: &str) -> Vec<String> {
         return vec![signed];
     }
     let all = names();
-    crate::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    crate::nearest::names(name, all.iter().map(String::as_str))
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn names() -> Vec<String> {
@@ -357,12 +361,19 @@ mod tests {
                     .join(" ")
             };
             let gets: String = (0..op.pops.len()).map(|at| format!("(local.get {at}) ")).collect();
-            let number = if matches!(op.immediate, super::Immediate::Number(_)) { " 0" } else { "" };
+            let number =
+                if matches!(op.immediate, super::Immediate::Number(_)) { " 0" } else { "" };
             let (params, results) = (list(op.pops), list(op.pushes));
-            let text = format!("(module (memory 1) (func (param {params}) (result {results}) {gets} {name}{number}))");
+            let text = format!(
+                "(module (memory 1) (func (param {params}) (result {results}) {gets} \
+                 {name}{number}))"
+            );
             let buffer = wast::parser::ParseBuffer::new(&text).unwrap();
-            let mut wat = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap_or_else(|e| panic!("{name}: {e}"));
-            wasmparser::Validator::new().validate_all(&wat.encode().unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut wat = wast::parser::parse::<wast::Wat<'_>>(&buffer)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            wasmparser::Validator::new()
+                .validate_all(&wat.encode().unwrap())
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
         }
     }
 }

@@ -58,12 +58,17 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                     funcs.push(node);
                     let (count, measure) = (funcs.len() as u64, Measure::Functions);
                     if count > measure.limit() {
-                        return Err(Fault::new(tree.span(node), messages::too_large(measure, count)));
+                        return Err(Fault::new(
+                            tree.span(node),
+                            messages::too_large(measure, count),
+                        ));
                     }
                 }
             },
             Some("import") => program.import(tree, node, node, host)?,
-            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.item(tree, node, host)?,
+            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => {
+                program.item(tree, node, host)?
+            }
             Some("memory") => program.drop_memory(tree, node)?,
             Some("export") => {
                 if let Some(func) = exported(tree, node, "run") {
@@ -73,7 +78,9 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
             }
             Some("data") => return Err(Fault::new(tree.span(node), messages::data_field())),
             Some("start") => return Err(Fault::new(tree.span(node), messages::start_field())),
-            Some("module") => return Err(Fault::new(tree.span(node), messages::module_among_others())),
+            Some("module") => {
+                return Err(Fault::new(tree.span(node), messages::module_among_others()));
+            }
             _ => {
                 body_form = body_form.or(Some(node));
                 continue;
@@ -105,7 +112,13 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let func = match run {
         Some(node) => program.func(tree, node, true)?,
         None => {
-            let mut func = Func { node: None, name: None, header: Vec::new(), locals: Locals::default(), body: forms };
+            let mut func = Func {
+                node: None,
+                name: None,
+                header: Vec::new(),
+                locals: Locals::default(),
+                body: forms,
+            };
             func.collect(tree)?;
             func
         }
@@ -189,7 +202,13 @@ fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
 impl<'s> Program<'s> {
     /// Drops the import declaration of a known function, and keeps the name that it defines.
     /// `field` is the import itself or the function that contains it.
-    fn import(&mut self, tree: &Tree<'s>, import: NodeId, field: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
+    fn import(
+        &mut self,
+        tree: &Tree<'s>,
+        import: NodeId,
+        field: NodeId,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(import);
         nodes.next(tree);
         let mut part = || nodes.next(tree).map_or("", |node| tree.text(node).trim_matches('"'));
@@ -201,17 +220,26 @@ impl<'s> Program<'s> {
                 self.warnings.push(*Fault::new(tree.span(field), messages::dropped_memory()));
                 return Ok(());
             }
-            _ => return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host))),
+            _ => {
+                return Err(Fault::new(
+                    tree.span(import),
+                    messages::unknown_import(&full_name, host),
+                ));
+            }
         }
         let Some(signature) = host.get(&full_name) else {
             return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host)));
         };
         let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
         inner.next(tree);
-        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?))) {
+        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?)))
+        {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
-                return Err(Fault::new(tree.span(node), messages::misleading_import(name, &full_name)));
+                return Err(Fault::new(
+                    tree.span(node),
+                    messages::misleading_import(name, &full_name),
+                ));
             }
             if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
                 return Err(Fault::new(tree.span(node), messages::duplicate_function(name)));
@@ -221,7 +249,12 @@ impl<'s> Program<'s> {
     }
 
     /// Adds an item, without its exports.
-    fn item(&mut self, tree: &mut Tree<'s>, item: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
+    fn item(
+        &mut self,
+        tree: &mut Tree<'s>,
+        item: NodeId,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(item);
         while let Some(node) = nodes.next(tree) {
             match tree.head(node) {
@@ -250,19 +283,34 @@ impl<'s> Program<'s> {
     }
 
     /// Splits a `(func …)` into its parts.
-    fn func(&mut self, tree: &mut Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
+    fn func(
+        &mut self,
+        tree: &mut Tree<'s>,
+        list: NodeId,
+        run: bool,
+    ) -> Result<Func<'s>, Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
         let name = nodes.peek(tree).and_then(|node| tree.name(node));
         if name.is_some() {
             nodes.next(tree);
         }
-        let mut func = Func { node: Some(list), name, header: Vec::new(), locals: Locals::default(), body: nodes };
+        let mut func = Func {
+            node: Some(list),
+            name,
+            header: Vec::new(),
+            locals: Locals::default(),
+            body: nodes,
+        };
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export())),
-                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), messages::run_params())),
+                Some("export") => {
+                    self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()))
+                }
+                Some("param" | "type") if run => {
+                    return Err(Fault::new(tree.span(node), messages::run_params()));
+                }
                 Some("result") if run => {
                     let mut inner = tree.children(node);
                     inner.next(tree);
@@ -285,10 +333,17 @@ impl<'s> Program<'s> {
     }
 
     /// Adds a function, and defines its name.
-    fn add(&mut self, tree: &Tree<'s>, func: Func<'s>, host: &Signatures) -> Result<(), Box<Fault>> {
+    fn add(
+        &mut self,
+        tree: &Tree<'s>,
+        func: Func<'s>,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
         if let Some(name) = func.name {
             let span = || func.node.map_or(0..0, |node| tree.span(node));
-            if self.defined.insert(name, self.funcs.len()).is_some() || self.aliases.contains_key(name) {
+            if self.defined.insert(name, self.funcs.len()).is_some()
+                || self.aliases.contains_key(name)
+            {
                 return Err(Fault::new(span(), messages::duplicate_function(name)));
             }
             if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
@@ -325,7 +380,8 @@ impl<'s> Func<'s> {
         while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
             around = Some(node);
         }
-        let line = around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        let line =
+            around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
         messages::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
     }
 }

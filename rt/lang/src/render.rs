@@ -82,21 +82,33 @@ impl Diagnostic {
                 continue;
             }
             let blank = line.len() - line.trim_start().len();
-            let from = if nth == 0 { self.position.column as usize - 1 } else { line.get(..blank).map_or(0, chars) };
+            let from = if nth == 0 {
+                self.position.column as usize - 1
+            } else {
+                line.get(..blank).map_or(0, chars)
+            };
             let to = if nth + 1 == count { self.end.column as usize - 1 } else { chars(line) };
             let Marked { line, indent, marks } = marked(line, from, to);
             margin(&mut out, &(self.position.line as usize + nth).to_string(), "|");
             let _ = writeln!(out, "{}", paint(Role::Source, &line));
             margin(&mut out, "", "|");
-            let _ = writeln!(out, "{}{}", " ".repeat(indent), paint(Role::Mark, &"^".repeat(marks)));
+            let _ =
+                writeln!(out, "{}{}", " ".repeat(indent), paint(Role::Mark, &"^".repeat(marks)));
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(out, "{} {}", paint(Role::Hint, "hint:"), paint(Role::Advice, hint));
         }
         let Some(fix) = &self.fix else { return out };
-        let _ = writeln!(out, "{} {}", paint(Role::Hint, "fix:"), paint(Role::Advice, &fix.description));
+        let _ = writeln!(
+            out,
+            "{} {}",
+            paint(Role::Hint, "fix:"),
+            paint(Role::Advice, &fix.description)
+        );
         let fixed = fix.apply(source);
-        for (number, (old, new)) in (1..).zip(source.lines().zip(fixed.lines())).filter(|(_, (old, new))| old != new) {
+        for (number, (old, new)) in
+            (1..).zip(source.lines().zip(fixed.lines())).filter(|(_, (old, new))| old != new)
+        {
             // A fix never changes the number of lines, so lines with equal numbers correspond.
             for (role, sign, line) in [(Role::Removed, "-", old), (Role::Added, "+", new)] {
                 let shown = marked(line, 0, 1).line;
@@ -118,7 +130,8 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, total) = (self.position.column as usize - 1, chars(&self.line_text));
-        let to = if self.end.line > self.position.line { total } else { self.end.column as usize - 1 };
+        let to =
+            if self.end.line > self.position.line { total } else { self.end.column as usize - 1 };
         let Marked { line, indent, marks } = marked(&self.line_text, from, to);
         let number = self.position.line.to_string();
         let margin = " ".repeat(number.len());

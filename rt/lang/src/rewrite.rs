@@ -11,13 +11,21 @@ pub(super) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
 }
 
 /// Replaces the head of a list.
-pub(super) fn replace_head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
+pub(super) fn replace_head(
+    tree: &Tree<'_>,
+    list: NodeId,
+    text: impl Into<String>,
+) -> Option<Change> {
     let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
 /// Adds `?` to a call of a host function.
-pub(super) fn add_question_mark(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
+pub(super) fn add_question_mark(
+    tree: &Tree<'_>,
+    call: NodeId,
+    signature: &Signature,
+) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;
     let head = tree.atom(first)?;
@@ -32,7 +40,10 @@ pub(super) fn add_question_mark(tree: &Tree<'_>, call: NodeId, signature: &Signa
 /// Replaces a list with one of its nodes.
 pub(super) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
-    Change::Edits(vec![(outer.start..inner.start, String::new()), (inner.end..outer.end, String::new())])
+    Change::Edits(vec![
+        (outer.start..inner.start, String::new()),
+        (inner.end..outer.end, String::new()),
+    ])
 }
 
 /// Removes the parentheses of a list.
@@ -46,7 +57,10 @@ pub(super) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
 
 /// Swaps two nodes.
 pub(super) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
-    Change::Edits(vec![(tree.span(a), tree.text(b).to_owned()), (tree.span(b), tree.text(a).to_owned())])
+    Change::Edits(vec![
+        (tree.span(a), tree.text(b).to_owned()),
+        (tree.span(b), tree.text(a).to_owned()),
+    ])
 }
 
 /// Removes a node and the spaces after it.
@@ -86,5 +100,7 @@ pub(super) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
 /// Returns the next sibling of a node.
 pub(super) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let list = parent(tree, node);
-    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))
+    tree.after(node)
+        .next(tree)
+        .filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))
 }

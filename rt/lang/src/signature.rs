@@ -274,7 +274,8 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn usage(&self) -> String {
-        let mut text = format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
+        let mut text =
+            format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
         for param in self.params {
             let (open, close) = if param.ty == Ty::OptStr { ("[", "]") } else { ("", "") };
             let ty = match param.ty.val() {
@@ -284,7 +285,8 @@ impl Signature {
             text.push_str(&format!(" {open}{}{ty}{close}", param.name));
         }
         text.push(')');
-        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes)) {
+        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes))
+        {
             text.push_str(&format!(" → {}", result.name));
             if result.ty.val() != ValType::I32 {
                 text.push_str(&format!(":{}", result.ty.val()));

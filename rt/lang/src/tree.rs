@@ -107,10 +107,21 @@ impl<'s> Tree<'s> {
             };
             let (start, end) = (token.start, token.end);
             let parent = open.last().copied().unwrap_or(NO_PARENT);
-            nodes.push(Node { kind, starts_line: token.starts_line, lifted: false, start, end, next: at + 1, parent });
+            nodes.push(Node {
+                kind,
+                starts_line: token.starts_line,
+                lifted: false,
+                start,
+                end,
+                next: at + 1,
+                parent,
+            });
             if kind == NodeKind::List {
                 if open.len() >= depth {
-                    return Err(Fault::new(start as usize..end as usize, messages::too_deep(depth)));
+                    return Err(Fault::new(
+                        start as usize..end as usize,
+                        messages::too_deep(depth),
+                    ));
                 }
                 open.push(NodeId(at));
             }
@@ -133,8 +144,15 @@ impl<'s> Tree<'s> {
     pub(super) fn node(&self, id: NodeId) -> Node {
         let end = clamp(self.source.len());
         let next = id.0.saturating_add(1);
-        let none =
-            Node { kind: NodeKind::Atom, starts_line: false, lifted: false, start: end, end, next, parent: NO_PARENT };
+        let none = Node {
+            kind: NodeKind::Atom,
+            starts_line: false,
+            lifted: false,
+            start: end,
+            end,
+            next,
+            parent: NO_PARENT,
+        };
         self.nodes.get(id.0 as usize).copied().unwrap_or(none)
     }
 

@@ -69,7 +69,8 @@ impl<'s> Types<'s> {
                     if let Some(name) = name {
                         types.named.by_name.insert(name, types.named.list.len());
                     }
-                    let described = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
+                    let described =
+                        nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
                     types.named.list.push(described.and_then(|node| {
                         let mut inner = tree.children(node);
                         inner.next(tree);
@@ -154,7 +155,10 @@ fn global(tree: &Tree<'_>, mut nodes: Nodes) -> Option<Global> {
             Some("mut") => {
                 let mut inner = tree.children(node);
                 inner.next(tree);
-                return Some(Global { ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?, mutable: true });
+                return Some(Global {
+                    ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?,
+                    mutable: true,
+                });
             }
             _ => return Some(Global { ty: Val::from_wat(tree.atom(node)?)?, mutable: false }),
         }

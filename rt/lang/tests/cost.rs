@@ -25,16 +25,21 @@ fn diagnosing_takes_time_in_proportion_to_the_text() {
         ("operators between", infix),
         ("sums", format!("(drop {sums})").repeat(400)),
         ("one long name", dots),
-        ("deep lines", format!("{}{}{}", "(block ".repeat(250), "nop\n".repeat(150_000), ")".repeat(250))),
+        (
+            "deep lines",
+            format!("{}{}{}", "(block ".repeat(250), "nop\n".repeat(150_000), ")".repeat(250)),
+        ),
         ("joined texts", format!("(local $s i32) (drop (str.cat {}))", "$s ".repeat(50_000))),
         ("loops", "(while 1 (break))".repeat(50_000)),
         (
             "wide types",
-            format!("(type $t (func (param {})))", "i32 ".repeat(100_000)) + &"(block (type $t))".repeat(10_000),
+            format!("(type $t (func (param {})))", "i32 ".repeat(100_000))
+                + &"(block (type $t))".repeat(10_000),
         ),
         (
             "many results",
-            format!("(func $f (result {}) unreachable)", "i32 ".repeat(1_000)) + &"(call $f)".repeat(50_000),
+            format!("(func $f (result {}) unreachable)", "i32 ".repeat(1_000))
+                + &"(call $f)".repeat(50_000),
         ),
     ];
     for (name, text) in texts {

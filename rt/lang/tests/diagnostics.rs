@@ -69,11 +69,15 @@ fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
     }
     let Some(finding) = finding else {
         assert!(valid(source, host).is_ok(), "no diagnostic for an invalid program: {source}");
-        let warnings: Vec<String> = assembled.unwrap().warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> =
+            assembled.unwrap().warnings.iter().map(ToString::to_string).collect();
         let text = warnings.join("\n");
         return (!warnings.is_empty()).then_some(Finding { text, is_error: false, repaired: None });
     };
-    assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {finding}");
+    assert!(
+        assembled.is_err() || valid(source, host).is_err(),
+        "the module is valid, but: {finding}"
+    );
     let all = check(source, host, 10);
     assert!(all.iter().any(|fault| fault.message == finding.message), "{source}");
     let mut text = finding.to_string();
@@ -86,20 +90,26 @@ fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
         return Some(Finding { text, is_error: true, repaired: None });
     }
     assert!(!applied.is_empty());
-    assert_eq!(repaired.matches('\n').count(), source.matches('\n').count(), "lines stay where they are");
+    assert_eq!(
+        repaired.matches('\n').count(),
+        source.matches('\n').count(),
+        "lines stay where they are"
+    );
     valid(&repaired, host).unwrap_or_else(|error| panic!("{error}\n{repaired}"));
     Some(Finding { text, is_error: true, repaired: Some(repaired) })
 }
 
 /// Validates the module of a program.
 fn valid(source: &str, host: &Signatures) -> Result<(), String> {
-    let binary = assemble(source, host).map_err(|e| e.to_string())?.encode().map_err(|e| e.to_string())?;
+    let binary =
+        assemble(source, host).map_err(|e| e.to_string())?.encode().map_err(|e| e.to_string())?;
     wasmparser::Validator::new().validate_all(&binary).map(drop).map_err(|e| e.to_string())
 }
 
 #[test]
 fn diagnostics_have_a_json_form() {
-    let diagnostic = assemble("(argv 0 $u)\n(call $http.fetch (local.get $u))", &common::host()).unwrap_err();
+    let diagnostic =
+        assemble("(argv 0 $u)\n(call $http.fetch (local.get $u))", &common::host()).unwrap_err();
     assert_eq!(
         diagnostic.to_json().to_string(),
         concat!(
@@ -122,27 +132,37 @@ fn a_rendered_diagnostic_underlines_its_range() {
     let source = "\t(call $dbg.lgo \"日本\")\n(i32.const 0)";
     assert_eq!(
         shown(&explain(source, &host).unwrap(), source),
-        "error[unknown-function]: no host function `$dbg.lgo`\n --> line 1, column 8\n  1 |     (call $dbg.lgo \"日本\")\n    |           \
-         ^^^^^^^^\nhint: nearest: `$dbg.log (ptr)`\nfix: `$dbg.lgo` → `$dbg.log`\n  1 -     (call $dbg.lgo \"日本\")\n  1 +     (call \
-         $dbg.log \"日本\")\n"
+        "error[unknown-function]: no host function `$dbg.lgo`\n --> line 1, column 8\n  1 |     \
+         (call $dbg.lgo \"日本\")\n    |           ^^^^^^^^\nhint: nearest: `$dbg.log \
+         (ptr)`\nfix: `$dbg.lgo` → `$dbg.log`\n  1 -     (call $dbg.lgo \"日本\")\n  1 +     \
+         (call $dbg.log \"日本\")\n"
     );
     let source = "(resv \"日本\") (drop\n  (call $dbg.log\n    \"x\"))\n(i32.const 0)";
     assert_eq!(
         shown(&explain(source, &host).unwrap(), source),
-        "error[operand-count]: `drop` takes 1 operand, found 0\n --> line 1, column 13\n  1 | (resv \"日本\") (drop\n    |               \
-         ^^^^^\n  2 |   (call $dbg.log\n    |   ^^^^^^^^^^^^^^\n  3 |     \"x\"))\n    |     ^^^^^\n"
+        "error[operand-count]: `drop` takes 1 operand, found 0\n --> line 1, column 13\n  1 | \
+         (resv \"日本\") (drop\n    |               ^^^^^\n  2 |   (call $dbg.log\n    |   \
+         ^^^^^^^^^^^^^^\n  3 |     \"x\"))\n    |     ^^^^^\n"
     );
 }
 
 #[test]
 fn all_faults_are_found() {
     let host = common::host();
-    let source = "(argv 0 $u)\n(call $telegram.send (local.get $u))\n(local $e i32) (local $p i32)\n(local.set $e)\n(call $http.fetch \
-                  (local.get $u))\n(local.set $e) (local.set $p)\n(resv (i32.frob (local.get $u)))\n(drop (i64.add (i64.const 1) (i32.const 1)))\n(resv $p)";
-    let found: Vec<_> = check(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
+    let source = "(argv 0 $u)\n(call $telegram.send (local.get $u))\n(local $e i32) (local $p \
+                  i32)\n(local.set $e)\n(call $http.fetch (local.get $u))\n(local.set $e) \
+                  (local.set $p)\n(resv (i32.frob (local.get $u)))\n(drop (i64.add (i64.const 1) \
+                  (i32.const 1)))\n(resv $p)";
+    let found: Vec<_> =
+        check(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
     assert_eq!(
         found,
-        [("unknown-function", 2), ("unknown-function", 5), ("unknown-instruction", 7), ("operand-type", 8)]
+        [
+            ("unknown-function", 2),
+            ("unknown-function", 5),
+            ("unknown-instruction", 7),
+            ("operand-type", 8)
+        ]
     );
     assert_eq!(check(source, &host, 2).len(), 2);
     assert_eq!(check("(resv \"x\")", &host, 10), []);

@@ -17,7 +17,8 @@ fn every_program_expands_to_its_module() {
             Ok(program) => {
                 let mut text = program.module.clone();
                 program.warnings.iter().for_each(|warning| write!(text, "\n{warning}").unwrap());
-                let binary = program.encode().unwrap_or_else(|e| panic!("{}: {e}\n{text}", path.display()));
+                let binary =
+                    program.encode().unwrap_or_else(|e| panic!("{}: {e}\n{text}", path.display()));
                 if let Err(e) = wasmparser::Validator::new().validate_all(&binary) {
                     panic!("{}: {e}\n{text}", path.display());
                 }

@@ -15,11 +15,16 @@ use wattle_cases::{Comparison, files};
 /// Returns every program of this repository that is a file, and every program of the diagnostics
 /// tests.
 fn corpus() -> Vec<String> {
-    let programs = files("tests/expand", "wat").into_iter().chain(files("../../catalog/programs", "wat"));
-    let mut texts: Vec<String> = programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let programs =
+        files("tests/expand", "wat").into_iter().chain(files("../../catalog/programs", "wat"));
+    let mut texts: Vec<String> =
+        programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for path in files("tests/diagnostics", "txt") {
         let text = wattle_cases::read(path);
-        let inputs = wattle_cases::split(&text).1.into_iter().map(|case| case.input.trim_end_matches('\n').to_owned());
+        let inputs = wattle_cases::split(&text)
+            .1
+            .into_iter()
+            .map(|case| case.input.trim_end_matches('\n').to_owned());
         texts.extend(inputs);
     }
     texts
@@ -32,8 +37,16 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
 /// Formats a program, and checks the properties of every layout.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;
-    assert_eq!(wattle_lang::format(&formatted).unwrap(), formatted, "formatting twice differs for\n{source}");
-    assert_eq!(bytes(source), bytes(&formatted), "the module differs for\n{source}\n---\n{formatted}");
+    assert_eq!(
+        wattle_lang::format(&formatted).unwrap(),
+        formatted,
+        "formatting twice differs for\n{source}"
+    );
+    assert_eq!(
+        bytes(source),
+        bytes(&formatted),
+        "the module differs for\n{source}\n---\n{formatted}"
+    );
     let is_ragged = || formatted.lines().any(|line| line != line.trim_end());
     assert!(source.contains(['"', '\r']) || !is_ragged(), "{formatted}");
     Some(formatted)
@@ -47,7 +60,8 @@ fn every_text_is_formatted_as_expected() {
         let mut found = String::new();
         for case in wattle_cases::split(&text).1 {
             let source = case.input;
-            let layout = checked(source).unwrap_or_else(|| wattle_lang::format(source).unwrap_err().to_string());
+            let layout = checked(source)
+                .unwrap_or_else(|| wattle_lang::format(source).unwrap_err().to_string());
             write!(found, "=== {}\n{source}---\n{layout}\n", case.title).unwrap();
         }
         comparison.add(&path, &(found.trim_end().to_owned() + "\n"));
@@ -96,15 +110,23 @@ fn between() -> impl Strategy<Value = &'static str> {
 /// Generates a program whose tokens are separated by other whitespace and comments.
 fn rearranged() -> impl Strategy<Value = (String, String)> {
     let plain = |text: &str| !["\"\"\"", "(;", "```"].iter().any(|mark| text.contains(mark));
-    let fits =
-        |text: &String| plain(text) && text.len() < 3_000 && bytes(text).is_some() && wattle_lang::format(text).is_ok();
+    let fits = |text: &String| {
+        plain(text)
+            && text.len() < 3_000
+            && bytes(text).is_some()
+            && wattle_lang::format(text).is_ok()
+    };
     let texts: Vec<String> = corpus().into_iter().filter(fits).collect();
-    (prop::sample::select(texts), prop::collection::vec(between(), 1..40)).prop_map(|(text, gaps)| {
-        let mut gaps = gaps.into_iter().cycle();
-        let tokens = tokens(&text);
-        let other = tokens.iter().fold(String::new(), |other, token| other + token + gaps.next().unwrap());
-        (text, other)
-    })
+    (prop::sample::select(texts), prop::collection::vec(between(), 1..40)).prop_map(
+        |(text, gaps)| {
+            let mut gaps = gaps.into_iter().cycle();
+            let tokens = tokens(&text);
+            let other = tokens
+                .iter()
+                .fold(String::new(), |other, token| other + token + gaps.next().unwrap());
+            (text, other)
+        },
+    )
 }
 
 /// Returns the tokens of a text without blocks, block comments and fences.
@@ -128,7 +150,8 @@ fn tokens(text: &str) -> Vec<String> {
             rest = &rest[first.len_utf8()..];
             continue;
         } else {
-            rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';')).unwrap_or(rest.len())
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';'))
+                .unwrap_or(rest.len())
         };
         tokens.push(rest[..length].to_owned());
         rest = &rest[length..];

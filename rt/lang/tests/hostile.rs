@@ -17,7 +17,9 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
         assert!(diagnostic.is_some(), "{source}");
         return Err(diagnostic.unwrap().code.to_owned());
     };
-    let valid = program.encode().is_ok_and(|binary| wasmparser::Validator::new().validate_all(&binary).is_ok());
+    let valid = program
+        .encode()
+        .is_ok_and(|binary| wasmparser::Validator::new().validate_all(&binary).is_ok());
     // A module that is too large to compile is still valid.
     if diagnostic.as_ref().is_none_or(|diagnostic| diagnostic.code != "too-large") {
         assert_eq!(valid, diagnostic.is_none(), "{source}\n{diagnostic:?}\n{}", program.module);
@@ -61,10 +63,21 @@ fn giant_programs_end_in_a_diagnostic() {
     assert_eq!(code("(resv \"a\")".repeat(100_000)), "too-large");
     assert_eq!(code((0..29_990).map(|n| format!("(resv \"{n}\")")).collect()), "");
     assert_eq!(code((0..50_000).map(|n| format!("(resv \"{n}\")")).collect()), "too-large");
-    assert_eq!(code((0..10_000).map(|n| format!("(local $x{n} i32)")).collect::<String>() + "(i32.const 0)"), "");
+    assert_eq!(
+        code(
+            (0..10_000).map(|n| format!("(local $x{n} i32)")).collect::<String>() + "(i32.const 0)"
+        ),
+        ""
+    );
     assert_eq!(code("(local i32)".repeat(60_000)), "too-many-locals");
-    assert_eq!(code((0..900).map(|n| format!("(func $f{n})")).collect::<String>() + "(call $g)"), "unknown-function");
-    assert_eq!(code((0..20_000).map(|n| format!("(func $f{n})")).collect::<String>() + "(call $g)"), "too-large");
+    assert_eq!(
+        code((0..900).map(|n| format!("(func $f{n})")).collect::<String>() + "(call $g)"),
+        "unknown-function"
+    );
+    assert_eq!(
+        code((0..20_000).map(|n| format!("(func $f{n})")).collect::<String>() + "(call $g)"),
+        "too-large"
+    );
     assert_eq!(code("block ".repeat(100_000)), "too-deep");
     assert_eq!(code("block ".repeat(1_000)), "block-end");
     // Two instructions each, of 60,000.

@@ -27,7 +27,8 @@ fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
 
 #[test]
 fn instructions_are_located_at_their_lines() {
-    let source = "(argv 0 $p)\n\n(resv\n  (call $str.from_int\n    (i32.div_s (i32.const 1)\n      (i32.const 0))))\nunreachable\n";
+    let source = "(argv 0 $p)\n\n(resv\n  (call $str.from_int\n    (i32.div_s (i32.const 1)\n      \
+         (i32.const 0))))\nunreachable\n";
     assert_eq!(lines(source, |op| matches!(op, Operator::I32DivS)), [5]);
     assert_eq!(lines(source, |op| matches!(op, Operator::Unreachable)), [7]);
     assert_eq!(lines(source, |op| matches!(op, Operator::Call { .. })), [1, 4, 3]);

@@ -51,7 +51,8 @@ pub struct Use {
     pub function: Signature,
     /// The arguments, one for each parameter.
     pub arguments: Vec<Argument>,
-    /// The offset of the call in the module's binary; `None` if the call can be made through a table.
+    /// The offset of the call in the module's binary; `None` if the call can be made through a
+    /// table.
     pub offset: Option<usize>,
 }
 
@@ -80,12 +81,13 @@ pub enum Part {
 }
 
 impl Authority {
-    /// Returns the authority of a module whose static data ends before `heap`. `imports` are the host
-    /// functions that it may import.
+    /// Returns the authority of a module whose static data ends before `heap`. `imports` are the
+    /// host functions that it may import.
     ///
     /// If the walk is given up, the module may use everything that it imports with any arguments.
     pub(crate) fn of(binary: &[u8], imports: &[Signature], heap: u32) -> Authority {
-        let uses = module::Module::read(binary, heap).and_then(|module| walk::uses(&module, imports));
+        let uses =
+            module::Module::read(binary, heap).and_then(|module| walk::uses(&module, imports));
         let anything = |function: &Signature| Use::unknown(*function);
         Authority { uses: uses.unwrap_or_else(|| imports.iter().map(anything).collect()) }
     }
@@ -126,7 +128,8 @@ pub enum Reach<'a> {
 }
 
 impl Text {
-    /// Creates a text from its parts. Adjacent literals are joined, and so are adjacent unknown parts.
+    /// Creates a text from its parts. Adjacent literals are joined, and so are adjacent unknown
+    /// parts.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Text {
         let mut joined: Vec<Part> = Vec::new();
         for part in parts {
@@ -165,8 +168,8 @@ impl Text {
         }
     }
 
-    /// Returns the text in a run with the given arguments. Returns `None` if an argument is missing,
-    /// since the text does not exist then.
+    /// Returns the text in a run with the given arguments. Returns `None` if an argument is
+    /// missing, since the text does not exist then.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self

@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use wasmparser::{
-    BlockType, CompositeInnerType, ConstExpr, ContType, DataKind, ElementItems, ExternalKind, FrameKind, FuncType,
-    FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType, TypeRef,
+    BlockType, CompositeInnerType, ConstExpr, ContType, DataKind, ElementItems, ExternalKind,
+    FrameKind, FuncType, FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType,
+    TypeRef,
 };
 
 use super::value::Value;
@@ -61,7 +62,9 @@ impl<'b> Module<'b> {
             Payload::TypeSection(section) => {
                 for group in section {
                     for sub in group.ok()?.into_types() {
-                        let CompositeInnerType::Func(_) = sub.composite_type.inner else { return None };
+                        let CompositeInnerType::Func(_) = sub.composite_type.inner else {
+                            return None;
+                        };
                         self.types.push(sub);
                     }
                 }
@@ -134,8 +137,8 @@ impl<'b> Module<'b> {
         Some(())
     }
 
-    /// Evaluates a constant expression. If it takes the reference of a function, the function can be
-    /// called through a table.
+    /// Evaluates a constant expression. If it takes the reference of a function, the function can
+    /// be called through a table.
     fn constant(&mut self, expression: &ConstExpr<'_>) -> Option<Value> {
         let mut operators = expression.get_operators_reader();
         let mut value = Value::Any;
@@ -159,7 +162,10 @@ impl<'b> Module<'b> {
 
     /// Returns the function type with an index.
     pub(super) fn ty(&self, index: u32) -> Option<&FuncType> {
-        let CompositeInnerType::Func(ty) = &self.types.get(index as usize)?.composite_type.inner else { return None };
+        let CompositeInnerType::Func(ty) = &self.types.get(index as usize)?.composite_type.inner
+        else {
+            return None;
+        };
         Some(ty)
     }
 
@@ -235,7 +241,8 @@ pub(super) enum StaticText<'a> {
 impl Data {
     /// Writes a data segment, which may overwrite earlier ones.
     fn write(&mut self, at: u32, bytes: &[u8]) -> Option<()> {
-        let end = (at as usize).checked_add(bytes.len()).filter(|end| *end <= self.heap as usize)?;
+        let end =
+            (at as usize).checked_add(bytes.len()).filter(|end| *end <= self.heap as usize)?;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }

@@ -63,8 +63,8 @@ impl Value {
     }
 
     /// Adds the values that another value represents, and returns true if there were new ones.
-    /// Charges the effort in proportion to what is compared and copied. Returns `None` if the effort
-    /// is used up.
+    /// Charges the effort in proportion to what is compared and copied. Returns `None` if the
+    /// effort is used up.
     pub(super) fn join(&mut self, other: &Value, effort: &mut Effort) -> Option<bool> {
         let joined = match (&*self, other) {
             (Value::Any, _) => return effort.spend(1).map(|()| false),
@@ -91,7 +91,8 @@ impl Value {
     /// It is at least 1.
     pub(super) fn weight(&self) -> usize {
         let Value::OneOf(atoms) = self else { return 1 };
-        let pieces = atoms.iter().map(|atom| if let Atom::Text(pieces) = atom { pieces.len() } else { 1 });
+        let pieces =
+            atoms.iter().map(|atom| if let Atom::Text(pieces) = atom { pieces.len() } else { 1 });
         pieces.sum::<usize>().max(1)
     }
 
@@ -106,15 +107,19 @@ impl Value {
     /// unknown or the operation returns `None` for a pair.
     fn pairs(&self, other: &Value, operate: impl Fn(&Atom, &Atom) -> Option<Atom>) -> Value {
         let (Value::OneOf(left), Value::OneOf(right)) = (self, other) else { return Value::Any };
-        let all: Option<Vec<Atom>> =
-            left.iter().flat_map(|a| right.iter().map(move |b| (a, b))).map(|(a, b)| operate(a, b)).collect();
+        let all: Option<Vec<Atom>> = left
+            .iter()
+            .flat_map(|a| right.iter().map(move |b| (a, b)))
+            .map(|(a, b)| operate(a, b))
+            .collect();
         all.map_or(Value::Any, Value::of)
     }
 
     pub(super) fn plus(&self, other: &Value) -> Value {
         self.pairs(other, |a, b| match (a, b) {
             (Atom::Number(a), Atom::Number(b)) => Some(Atom::Number(a.wrapping_add(*b))),
-            (Atom::Allocation { size, at }, Atom::Number(n)) | (Atom::Number(n), Atom::Allocation { size, at }) => {
+            (Atom::Allocation { size, at }, Atom::Number(n))
+            | (Atom::Number(n), Atom::Allocation { size, at }) => {
                 Some(Atom::Allocation { size: *size, at: at.checked_add_signed(*n)? })
             }
             _ => None,

@@ -19,8 +19,8 @@ const MAX_TEXT: usize = 16 << 10;
 /// Maximum length of all literal texts together, in bytes.
 const MAX_TEXTS: usize = 4 << 20;
 
-/// The effort that the walk may still spend: one unit for an instruction, for a copied value and for
-/// each atom or piece that a join compares.
+/// The effort that the walk may still spend: one unit for an instruction, for a copied value and
+/// for each atom or piece that a join compares.
 pub(super) struct Effort(u64);
 
 impl Effort {
@@ -105,14 +105,22 @@ impl<'m, 'b> Walk<'m, 'b> {
             effort: Effort::new(MAX_EFFORT),
         };
         for body in 0..module.bodies.len() {
-            let ty = module.function(u32::try_from(body.checked_add(module.imports.len())?).ok()?)?;
+            let ty =
+                module.function(u32::try_from(body.checked_add(module.imports.len())?).ok()?)?;
             let none = |count: usize| vec![Value::none(); count];
             walk.effort.spend(1 + ty.params().len() + ty.results().len())?;
-            let function =
-                Function { reached: false, params: none(ty.params().len()), results: none(ty.results().len()) };
+            let function = Function {
+                reached: false,
+                params: none(ty.params().len()),
+                results: none(ty.results().len()),
+            };
             walk.functions.push(function);
         }
-        module.roots.iter().chain(&module.table_functions).try_for_each(|function| walk.call_unknown(*function))?;
+        module
+            .roots
+            .iter()
+            .chain(&module.table_functions)
+            .try_for_each(|function| walk.call_unknown(*function))?;
         Some(walk)
     }
 
@@ -139,10 +147,17 @@ impl<'m, 'b> Walk<'m, 'b> {
     }
 
     /// Notes a call, and returns its results as far as they are known.
-    fn call(&mut self, offset: Option<u64>, function: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
+    fn call(
+        &mut self,
+        offset: Option<u64>,
+        function: u32,
+        arguments: Vec<Value>,
+    ) -> Option<Vec<Value>> {
         let results = self.module.function(function)?.results().len();
         self.effort.spend(1 + arguments.len() + results)?;
-        let Some(body) = self.module.body_of(function) else { return self.call_host(offset, function, arguments) };
+        let Some(body) = self.module.body_of(function) else {
+            return self.call_host(offset, function, arguments);
+        };
         let called = self.functions.get_mut(body)?;
         self.grew |= !std::mem::replace(&mut called.reached, true);
         for (param, argument) in called.params.iter_mut().zip(&arguments) {
@@ -151,7 +166,12 @@ impl<'m, 'b> Walk<'m, 'b> {
         Some(called.results.clone())
     }
 
-    fn call_host(&mut self, offset: Option<u64>, import: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
+    fn call_host(
+        &mut self,
+        offset: Option<u64>,
+        import: u32,
+        arguments: Vec<Value>,
+    ) -> Option<Vec<Value>> {
         let mut results = vec![Value::Any; self.module.function(import)?.results().len()];
         // A function that takes a bare address may write there.
         if self.imports.get(import as usize)?.params.iter().any(|param| param.ty == Ty::Addr) {
@@ -160,7 +180,10 @@ impl<'m, 'b> Walk<'m, 'b> {
         if let Some(known) = self.host_result(import, &arguments)? {
             *results.first_mut()? = known;
         }
-        let seen = self.calls.entry((offset, import)).or_insert_with(|| vec![Value::none(); arguments.len()]);
+        let seen = self
+            .calls
+            .entry((offset, import))
+            .or_insert_with(|| vec![Value::none(); arguments.len()]);
         for (seen, argument) in seen.iter_mut().zip(&arguments) {
             seen.join(argument, &mut self.effort)?;
         }
@@ -173,11 +196,15 @@ impl<'m, 'b> Walk<'m, 'b> {
         let function = self.imports.get(import as usize)?;
         Some(match ((function.module, function.name), arguments) {
             (("sys", "argv"), [number]) => number.map(|atom| match atom {
-                Atom::Number(n) => Some(Atom::Text(Rc::new([Piece::Argument(u32::try_from(*n).ok()?)]))),
+                Atom::Number(n) => {
+                    Some(Atom::Text(Rc::new([Piece::Argument(u32::try_from(*n).ok()?)])))
+                }
                 _ => None,
             }),
             (("sys", "alloc"), [size]) => size.map(|atom| match atom {
-                Atom::Number(size) => Some(Atom::Allocation { size: u32::try_from(*size).ok()?, at: 0 }),
+                Atom::Number(size) => {
+                    Some(Atom::Allocation { size: u32::try_from(*size).ok()?, at: 0 })
+                }
                 _ => None,
             }),
             (("str", "cat"), [left, right]) => {
@@ -202,7 +229,9 @@ impl<'m, 'b> Walk<'m, 'b> {
                     }
                 }
                 Atom::Allocation { size, at } => {
-                    if u64::from(*at).saturating_add(offset).saturating_add(width) > u64::from(*size) {
+                    if u64::from(*at).saturating_add(offset).saturating_add(width)
+                        > u64::from(*size)
+                    {
                         self.writes.add_everything();
                     }
                 }
@@ -211,14 +240,15 @@ impl<'m, 'b> Walk<'m, 'b> {
         }
     }
 
-    /// Resolves a text argument once the walk is done. `room` is the number of bytes of literal text
-    /// that may still be copied. Returns `None` if the effort is used up.
+    /// Resolves a text argument once the walk is done. `room` is the number of bytes of literal
+    /// text that may still be copied. Returns `None` if the effort is used up.
     fn argument(&mut self, value: &Value, room: &mut usize) -> Option<Argument> {
         if self.writes.is_anywhere() || *value == Value::Any {
             return Some(Argument::Unknown);
         }
         self.effort.spend(value.weight())?;
-        let mut texts: Vec<Text> = value.texts().iter().filter_map(|pieces| self.text(pieces, room)).collect();
+        let mut texts: Vec<Text> =
+            value.texts().iter().filter_map(|pieces| self.text(pieces, room)).collect();
         texts.sort_unstable();
         texts.dedup();
         Some(match texts.iter().any(|text| text.parts() == [Part::Unknown]) {
@@ -238,7 +268,9 @@ impl<'m, 'b> Walk<'m, 'b> {
                 Piece::Unknown => Some(Part::Unknown),
                 Piece::At(address) => match self.module.text(*address, left) {
                     StaticText::Invalid => None,
-                    StaticText::Bytes(_, range) if self.writes.overlap(&range) => Some(Part::Unknown),
+                    StaticText::Bytes(_, range) if self.writes.overlap(&range) => {
+                        Some(Part::Unknown)
+                    }
                     StaticText::Bytes(bytes, _) => {
                         left = left.saturating_sub(bytes.len());
                         *room = room.saturating_sub(bytes.len());

@@ -49,7 +49,12 @@ impl Runtime {
     /// [`RunError::Denied`] if a grant is missing and [`RunError::Refused`] if the run's guard
     /// refuses the program; in both cases nothing was executed. [`RunError::Bug`] if a host
     /// function panics, and [`RunError::Engine`] if the host itself fails.
-    pub async fn run(&self, program: &Program, grants: &Arc<Grants>, args: Vec<String>) -> Result<Outcome, RunError> {
+    pub async fn run(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+    ) -> Result<Outcome, RunError> {
         self.run_within(program, grants, args, self.inner.limits.time).await
     }
 
@@ -67,7 +72,8 @@ impl Runtime {
     ) -> Result<Outcome, RunError> {
         let tape = grants.tape().cloned().map(TapeCursor::root);
         let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
-        self.launch(program, grants, Launch { args, time, level: 0, tape, account, deadline: None }).await
+        self.launch(program, grants, Launch { args, time, level: 0, tape, account, deadline: None })
+            .await
     }
 
     /// Runs a program that another program starts, as [`run_within`](Runtime::run_within) does. It
@@ -84,23 +90,37 @@ impl Runtime {
         nested: Nested,
     ) -> Result<Outcome, RunError> {
         let Nested { level, deadline, tape, account } = nested;
-        self.launch(program, grants, Launch { args, time, level, tape, account, deadline: Some(deadline) }).await
+        self.launch(
+            program,
+            grants,
+            Launch { args, time, level, tape, account, deadline: Some(deadline) },
+        )
+        .await
     }
 
-    async fn launch(&self, program: &Program, grants: &Arc<Grants>, launch: Launch) -> Result<Outcome, RunError> {
+    async fn launch(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        launch: Launch,
+    ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);
         if !missing.is_empty() {
             return Err(RunError::Denied(missing));
         }
         let tape = launch.tape.clone();
-        let opened = match tape.as_ref().map(|tape| tape.open(program.source(), &launch.args)).transpose() {
-            Err(halt) => return Ok(Outcome::halted(halt)),
-            Ok(Some((_, Some(PriorEnd::TimedOut(timed_out))))) => return Ok(Outcome::timed_out(timed_out)),
-            Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
-            Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
-        };
+        let opened =
+            match tape.as_ref().map(|tape| tape.open(program.source(), &launch.args)).transpose() {
+                Err(halt) => return Ok(Outcome::halted(halt)),
+                Ok(Some((_, Some(PriorEnd::TimedOut(timed_out))))) => {
+                    return Ok(Outcome::timed_out(timed_out));
+                }
+                Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
+                Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
+            };
         let grants = self.guarded(program, grants, &launch, opened.as_ref()).await?;
-        let (mut outcome, offsets) = self.inner.execute(program, grants, launch, opened.as_ref()).await?;
+        let (mut outcome, offsets) =
+            self.inner.execute(program, grants, launch, opened.as_ref()).await?;
         self.add_positions(program, &mut outcome, offsets).await;
         let halted = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
         if let Some((tape, id)) = opened.filter(|_| !halted) {
@@ -119,7 +139,8 @@ impl Runtime {
         opened: Option<&(TapeCursor, CallId)>,
     ) -> Result<Arc<Grants>, RunError> {
         let Some(guard) = grants.guard() else { return Ok(Arc::clone(grants)) };
-        let decided = guard.before(Preview::new(self, program, &launch.args, launch.tape.as_ref())).await;
+        let decided =
+            guard.before(Preview::new(self, program, &launch.args, launch.tape.as_ref())).await;
         let decided = decided.map_err(|why| {
             if let Some((tape, id)) = opened.filter(|(cursor, _)| cursor.tape.halted().is_none()) {
                 tape.refuse(id, &why);
@@ -153,17 +174,23 @@ impl Inner {
         launch: Launch,
         opened: Option<&(TapeCursor, CallId)>,
     ) -> Result<(Outcome, Offsets), RunError> {
-        // An exhausted instance pool is an error, so wait here instead. The semaphore is never closed.
+        // An exhausted instance pool is an error, so wait here instead. The semaphore is never
+        // closed.
         let _slot = match self.slots.get(launch.level) {
             Some(slots) => slots.acquire().await.ok(),
             None => None,
         };
         let started = Instant::now();
-        let remaining = launch.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(started));
+        let remaining =
+            launch.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(started));
         let time = launch.time.min(self.limits.time).min(remaining);
         let account = launch.account.clone();
-        let nested =
-            Nested { level: launch.level, deadline: started + time, tape: launch.tape, account: launch.account };
+        let nested = Nested {
+            level: launch.level,
+            deadline: started + time,
+            tape: launch.tape,
+            account: launch.account,
+        };
         let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
         let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
         let call = account.metered(call);
@@ -207,7 +234,10 @@ impl Inner {
     fn bug(&self, run: &Run, payload: Box<dyn Any + Send>) -> Bug {
         match payload.downcast::<Bug>() {
             Ok(nested) => *nested,
-            Err(payload) => Bug::new(run.last.map(|function| self.name(function)), &panic_message(payload.as_ref())),
+            Err(payload) => Bug::new(
+                run.last.map(|function| self.name(function)),
+                &panic_message(payload.as_ref()),
+            ),
         }
     }
 
@@ -227,8 +257,8 @@ impl Inner {
         (exit, vec![waiting.and_then(|(_, offset)| offset)])
     }
 
-    /// Converts an error of the engine into a trap, and returns the offsets of its innermost frames.
-    /// An error that is not a trap is the host's own.
+    /// Converts an error of the engine into a trap, and returns the offsets of its innermost
+    /// frames. An error that is not a trap is the host's own.
     fn trapped(
         &self,
         store: &Store<Run>,
@@ -252,16 +282,23 @@ impl Inner {
         };
         // A stack overflows before the first instruction of a function. The position is then that
         // of the call, which is in the second frame.
-        let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
+        let frames =
+            error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
         let offsets = frames.iter().take(2).map(wasmtime::FrameInfo::module_offset).collect();
         Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
     }
 
     /// Collects the outcome of a run from its store, without positions, and the offset of the host
     /// call that explains the exit.
-    fn outcome(&self, mut store: Store<Run>, exit: Exit, duration: Duration) -> (Outcome, Option<usize>) {
+    fn outcome(
+        &self,
+        mut store: Store<Run>,
+        exit: Exit,
+        duration: Duration,
+    ) -> (Outcome, Option<usize>) {
         let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);
-        let own_fuel = self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
+        let own_fuel =
+            self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
         let run = store.data_mut();
         let explains = |code: Code| match &exit {
             Exit::Returned(returned) => *returned == code,
@@ -275,7 +312,9 @@ impl Inner {
             .collect();
         for nested in run.nested_calls.drain(..) {
             match calls.iter_mut().find(|own| own.function == nested.function) {
-                Some(own) => (own.calls, own.failed) = (own.calls + nested.calls, own.failed + nested.failed),
+                Some(own) => {
+                    (own.calls, own.failed) = (own.calls + nested.calls, own.failed + nested.failed)
+                }
                 None => calls.push(nested),
             }
         }
@@ -303,11 +342,18 @@ impl Inner {
 async fn call_run(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Result<i32> {
     let instance = compiled.instance.instantiate_async(&mut *store).await?;
     let missing = |what: &str| wasmtime::Error::msg(format!("the module has no {what}"));
-    let memory = instance.get_module_export(&mut *store, &compiled.memory).and_then(wasmtime::Extern::into_memory);
+    let memory = instance
+        .get_module_export(&mut *store, &compiled.memory)
+        .and_then(wasmtime::Extern::into_memory);
     store.data_mut().memory = Some(memory.ok_or_else(|| missing("memory"))?);
     store.data_mut().heap = compiled.heap;
-    let run = instance.get_module_export(&mut *store, &compiled.run).and_then(wasmtime::Extern::into_func);
-    run.ok_or_else(|| missing("function `run`"))?.typed::<(), i32>(&*store)?.call_async(&mut *store, ()).await
+    let run = instance
+        .get_module_export(&mut *store, &compiled.run)
+        .and_then(wasmtime::Extern::into_func);
+    run.ok_or_else(|| missing("function `run`"))?
+        .typed::<(), i32>(&*store)?
+        .call_async(&mut *store, ())
+        .await
 }
 
 fn out_of_time(time: Duration) -> String {
@@ -318,7 +364,10 @@ fn out_of_time(time: Duration) -> String {
 fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
     use wasmtime::Trap as T;
     let (kind, message) = match trap {
-        T::StackOverflow => (TrapKind::Stack, "calls are nested too deep; does a function call itself without an end?"),
+        T::StackOverflow => (
+            TrapKind::Stack,
+            "calls are nested too deep; does a function call itself without an end?",
+        ),
         T::MemoryOutOfBounds | T::HeapMisaligned => {
             (TrapKind::Memory, "access outside the memory; check the address and the length")
         }
@@ -327,9 +376,13 @@ fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
         T::BadSignature => (TrapKind::Call, "indirect call of a function of another type"),
         T::IntegerOverflow => (TrapKind::Arithmetic, "integer overflow"),
         T::IntegerDivisionByZero => (TrapKind::Arithmetic, "integer division by zero"),
-        T::BadConversionToInteger => (TrapKind::Arithmetic, "the float has no integer value in that range"),
+        T::BadConversionToInteger => {
+            (TrapKind::Arithmetic, "the float has no integer value in that range")
+        }
         T::UnreachableCodeReached => (TrapKind::Unreachable, "`unreachable` was reached"),
-        T::Interrupt => return (TrapKind::Time, format!("{}; does a loop never end?", out_of_time(time))),
+        T::Interrupt => {
+            return (TrapKind::Time, format!("{}; does a loop never end?", out_of_time(time)));
+        }
         T::OutOfFuel => (TrapKind::Time, "the program used up its fuel; does a loop never end?"),
         other => return (TrapKind::Call, other.to_string()),
     };

@@ -83,7 +83,8 @@ impl Runtime {
         let pool = Pool::new(Bounds::new(limits.compile));
         let engine = engine(&limits, pool.tick())?;
         let mut linker = Linker::new(&engine);
-        let functions: Vec<&'static Function> = capabilities.iter().flat_map(|c| c.functions).collect();
+        let functions: Vec<&'static Function> =
+            capabilities.iter().flat_map(|c| c.functions).collect();
         for (id, function) in functions.iter().enumerate() {
             (function.link)(&mut linker, id)?;
         }

@@ -43,31 +43,46 @@ impl Runtime {
             Err(rejected) => {
                 let busy = matches!(rejected, Rejected::Unfinished(Unfinished::Busy));
                 let diagnostic = self.diagnostic(source, rejected).into();
-                if busy { Preparation::Retry(diagnostic) } else { Preparation::Final(Err(diagnostic)) }
+                if busy {
+                    Preparation::Retry(diagnostic)
+                } else {
+                    Preparation::Final(Err(diagnostic))
+                }
             }
         }
     }
 
     async fn assemble_and_compile(&self, source: &str) -> Result<Program, Rejected> {
-        let assemble = |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
+        let assemble =
+            |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
         let assembled = self.inline_or_pooled(source, assemble).await?;
         let assembled = Arc::new(assembled.map_err(Rejected::Invalid)?);
         let mut hasher = blake3::Hasher::new();
-        let key: Key = hasher.update(&self.inner.settings).update(assembled.module.as_bytes()).finalize().into();
+        let key: Key = hasher
+            .update(&self.inner.settings)
+            .update(assembled.module.as_bytes())
+            .finalize()
+            .into();
         let compiled = self.inner.programs.module(key, self.compile(source, &assembled)).await?;
         Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
     }
 
     /// Compiles a module: on the calling thread if that is certain to be quick, else on the pool.
-    async fn compile(&self, source: &str, assembled: &Arc<Assembled>) -> Result<Arc<Compiled>, Rejected> {
+    async fn compile(
+        &self,
+        source: &str,
+        assembled: &Arc<Assembled>,
+    ) -> Result<Arc<Compiled>, Rejected> {
         if is_small(source)
-            && let Some(compiled) =
-                catch_panic(|| self.inner.compile_if_quick(assembled)).map_err(Rejected::Unfinished)?
+            && let Some(compiled) = catch_panic(|| self.inner.compile_if_quick(assembled))
+                .map_err(Rejected::Unfinished)?
         {
             return Ok(compiled);
         }
         let assembled = Arc::clone(assembled);
-        self.pooled(source, move |inner, source| inner.compile(source, &assembled)).await?.map_err(Rejected::Invalid)
+        self.pooled(source, move |inner, source| inner.compile(source, &assembled))
+            .await?
+            .map_err(Rejected::Invalid)
     }
 
     /// Does work on a text: on the calling thread if the text is small, else on the pool.
@@ -76,7 +91,11 @@ impl Runtime {
         source: &str,
         work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
     ) -> Result<T, Rejected> {
-        if is_small(source) { Ok(work(&self.inner, source)) } else { self.pooled(source, work).await }
+        if is_small(source) {
+            Ok(work(&self.inner, source))
+        } else {
+            self.pooled(source, work).await
+        }
     }
 
     /// Does work on a text on a thread of the pool.
@@ -92,7 +111,8 @@ impl Runtime {
     /// Returns the faults of a text, as [`check`](crate::check) does, using a thread of the
     /// pool. A text that takes too long has a single finding that says so.
     pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
-        let check = move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
+        let check =
+            move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
         let found = self.pooled(source, check).await;
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
@@ -100,7 +120,8 @@ impl Runtime {
     /// Repairs a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes
     /// too long is left as it is.
     pub async fn fix(&self, source: &str) -> Fixed {
-        let fixed = self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
+        let fixed =
+            self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
         fixed.unwrap_or_else(|rejected| {
             let rest = Some(self.diagnostic(source, rejected));
             Fixed { source: source.to_owned(), applied: Vec::new(), rest }
@@ -110,7 +131,9 @@ impl Runtime {
     fn diagnostic(&self, source: &str, rejected: Rejected) -> Box<Diagnostic> {
         match rejected {
             Rejected::Invalid(diagnostic) => diagnostic,
-            Rejected::Unfinished(why) => Box::new(why.diagnostic(source, self.inner.limits.compile)),
+            Rejected::Unfinished(why) => {
+                Box::new(why.diagnostic(source, self.inner.limits.compile))
+            }
         }
     }
 
@@ -119,16 +142,23 @@ impl Runtime {
     ///
     /// A long text is worked on by the pool. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
-        self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect()).await
+        self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
+            .await
     }
 
     /// Returns the position in the author's text of each offset in the program's module.
-    pub(super) async fn locate(&self, program: &Program, offsets: Vec<Option<usize>>) -> Vec<Option<Position>> {
+    pub(super) async fn locate(
+        &self,
+        program: &Program,
+        offsets: Vec<Option<usize>>,
+    ) -> Vec<Option<Position>> {
         if offsets.iter().all(Option::is_none) {
             return vec![None; offsets.len()];
         }
         let known: Vec<usize> = offsets.iter().flatten().copied().collect();
-        let locate = move |inner: &Inner, source: &str| wattle_lang::locate_all(source, &inner.signatures, &known);
+        let locate = move |inner: &Inner, source: &str| {
+            wattle_lang::locate_all(source, &inner.signatures, &known)
+        };
         let spans = self.inline_or_pooled(program.source(), locate).await.unwrap_or_default();
         let mut spans = spans.into_iter();
         let position = |offset: Option<usize>| {
@@ -147,7 +177,11 @@ fn is_small(source: &str) -> bool {
 
 impl Inner {
     /// Encodes, compiles and links a module.
-    fn compile(&self, source: &str, assembled: &Assembled) -> Result<Arc<Compiled>, Box<Diagnostic>> {
+    fn compile(
+        &self,
+        source: &str,
+        assembled: &Assembled,
+    ) -> Result<Arc<Compiled>, Box<Diagnostic>> {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
@@ -174,7 +208,8 @@ impl Inner {
         };
         let (run, memory) = (export("run")?, export("mem.tape")?);
         let instance = self.linker.instantiate_pre(&module)?;
-        let mut capabilities: Vec<&'static str> = assembled.imports.iter().map(|import| import.module).collect();
+        let mut capabilities: Vec<&'static str> =
+            assembled.imports.iter().map(|import| import.module).collect();
         capabilities.sort_unstable();
         capabilities.dedup();
         Ok(Arc::new(Compiled {
@@ -198,7 +233,14 @@ impl Inner {
     fn explain(&self, source: &str, error: &wasmtime::Error) -> Box<Diagnostic> {
         wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
             let message = format!("the engine refuses the module: {}", error.root_cause());
-            Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
+            Box::new(Diagnostic::new(
+                source,
+                Severity::Error,
+                "refused-module",
+                0..0,
+                message,
+                None,
+            ))
         })
     }
 }

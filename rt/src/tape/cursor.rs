@@ -32,7 +32,10 @@ struct CurrentCall {
 
 impl fmt::Debug for TapeCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TapeCursor").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("TapeCursor")
+            .field("path", &self.path)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,8 +65,8 @@ impl TapeCursor {
         TapeCursor { tape: Arc::clone(&self.tape), path, next: FIRST_CALL, current: None }
     }
 
-    /// Returns a new key for a change that the call in progress makes. Returns `None` if the call is
-    /// not recorded.
+    /// Returns a new key for a change that the call in progress makes. Returns `None` if the call
+    /// is not recorded.
     pub(crate) fn key(&mut self) -> Option<String> {
         let call = self.current.as_mut()?;
         call.keys += 1;
@@ -76,7 +79,12 @@ impl TapeCursor {
     }
 
     /// Starts the next recorded call, and returns its identity.
-    pub(crate) fn start_call(&mut self, function: &'static str, effect: CallEffect, args: Args) -> CallId {
+    pub(crate) fn start_call(
+        &mut self,
+        function: &'static str,
+        effect: CallEffect,
+        args: Args,
+    ) -> CallId {
         let number = self.take_number();
         self.current = Some(CurrentCall { number, starts: 0, keys: 0 });
         self.id(number, function, effect, args)
@@ -95,7 +103,14 @@ impl TapeCursor {
 
     fn id(&self, number: u32, function: &'static str, effect: CallEffect, args: Args) -> CallId {
         let (digest, args) = args.finish();
-        CallId { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
+        CallId {
+            path: Arc::clone(&self.path),
+            number,
+            function: Cow::Borrowed(function),
+            effect,
+            digest,
+            args,
+        }
     }
 
     /// Returns the identity of a question about the program. Its text is not truncated.
@@ -105,15 +120,21 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Notes that the program begins. If an earlier run of it timed out or was refused, also returns
-    /// that end: the clock would not stop the program at the same instruction again.
-    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(CallId, Option<PriorEnd>), Halt> {
+    /// Notes that the program begins. If an earlier run of it timed out or was refused, also
+    /// returns that end: the clock would not stop the program at the same instruction again.
+    pub(crate) fn open(
+        &self,
+        source: &str,
+        args: &[String],
+    ) -> Result<(CallId, Option<PriorEnd>), Halt> {
         let mut all = Args::default();
         all.add(&source);
         args.iter().for_each(|arg| all.add(&arg.as_str()));
         let id = self.id(0, PROGRAM, CallEffect::Reads, all);
         let prior = match self.tape.begin(&id)? {
-            Replay::Recorded(Ok(RecordedValue::Items(parts))) => TimedOut::decode(parts).map(PriorEnd::TimedOut),
+            Replay::Recorded(Ok(RecordedValue::Items(parts))) => {
+                TimedOut::decode(parts).map(PriorEnd::TimedOut)
+            }
             Replay::Recorded(Err(refusal)) => Some(PriorEnd::Refused(refusal.reason)),
             _ => None,
         };
@@ -128,7 +149,9 @@ impl TapeCursor {
     /// Notes the outcome of the program.
     pub(crate) fn close(&self, id: &CallId, outcome: &Outcome) {
         let value = match &outcome.exit {
-            Exit::Trapped(trap) if trap.kind == TrapKind::Time => TimedOut::encode(trap, &outcome.results),
+            Exit::Trapped(trap) if trap.kind == TrapKind::Time => {
+                TimedOut::encode(trap, &outcome.results)
+            }
             _ => RecordedValue::Unit,
         };
         self.tape.end(id, Ok(value));
@@ -161,9 +184,12 @@ impl TimedOut {
         let mut parts = parts.into_iter();
         let mut text = || parts.next().and_then(|bytes| String::from_utf8(bytes).ok());
         let (message, position) = (text()?, text()?);
-        let position = position
-            .split_once(' ')
-            .and_then(|(line, column)| Some(Position { line: line.parse().ok()?, column: column.parse().ok()? }));
-        Some(TimedOut { trap: Trap { kind: TrapKind::Time, message, position }, results: parts.collect() })
+        let position = position.split_once(' ').and_then(|(line, column)| {
+            Some(Position { line: line.parse().ok()?, column: column.parse().ok()? })
+        });
+        Some(TimedOut {
+            trap: Trap { kind: TrapKind::Time, message, position },
+            results: parts.collect(),
+        })
     }
 }

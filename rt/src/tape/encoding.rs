@@ -35,7 +35,10 @@ pub fn encode(result: &CallResult) -> Vec<u8> {
             }
             all
         }
-        Err(failure) => [&[FAILED], &failure.code.number().to_le_bytes()[..], failure.reason.as_bytes()].concat(),
+        Err(failure) => {
+            [&[FAILED], &failure.code.number().to_le_bytes()[..], failure.reason.as_bytes()]
+                .concat()
+        }
     }
 }
 
@@ -61,7 +64,10 @@ pub fn decode(bytes: &[u8]) -> Option<CallResult> {
         }
         FAILED => {
             let (code, reason) = rest.split_first_chunk::<4>()?;
-            return Some(Err(Failure::new(Code(i32::from_le_bytes(*code)), std::str::from_utf8(reason).ok()?)));
+            return Some(Err(Failure::new(
+                Code(i32::from_le_bytes(*code)),
+                std::str::from_utf8(reason).ok()?,
+            )));
         }
         _ => return None,
     }))
@@ -87,10 +93,21 @@ mod tests {
             let bytes = encode(&result);
             assert_eq!(decode(&bytes), Some(result.clone()), "{result:?}");
             if bytes.first() != Some(&BYTES) && bytes.len() > 1 {
-                assert_ne!(decode(&bytes[..bytes.len() - 1]), Some(result.clone()), "a part of {result:?}");
+                assert_ne!(
+                    decode(&bytes[..bytes.len() - 1]),
+                    Some(result.clone()),
+                    "a part of {result:?}"
+                );
             }
         }
-        for bytes in [&b""[..], b"\x09", b"\x01\x00", b"\x05\xff\xff\xff\xffx", b"\xff\x00\x00\x00\x00\xff", b"\x00x"] {
+        for bytes in [
+            &b""[..],
+            b"\x09",
+            b"\x01\x00",
+            b"\x05\xff\xff\xff\xffx",
+            b"\xff\x00\x00\x00\x00\xff",
+            b"\x00x",
+        ] {
             assert_eq!(decode(bytes), None, "{bytes:?}");
         }
     }

@@ -28,8 +28,8 @@ pub use encoding::{decode, encode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallId {
     /// The path of the program, which is empty for the program that the run itself called. For each
-    /// level of nesting it has three numbers: the call that started the program, how many times that
-    /// call had started programs before, and the program's index among those started together.
+    /// level of nesting it has three numbers: the call that started the program, how many times
+    /// that call had started programs before, and the program's index among those started together.
     pub path: Arc<[u32]>,
     /// The number within the program: 0 for the program itself, 1 for the guard's question about
     /// it, and from 2 on its calls in order.
@@ -71,7 +71,10 @@ impl RecordedValue {
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
-            RecordedValue::Unit | RecordedValue::Int(_) | RecordedValue::Long(_) | RecordedValue::Float(_) => 8,
+            RecordedValue::Unit
+            | RecordedValue::Int(_)
+            | RecordedValue::Long(_)
+            | RecordedValue::Float(_) => 8,
             RecordedValue::Bytes(bytes) => bytes.len(),
             RecordedValue::Items(items) => items.iter().map(|item| item.len() + 4).sum(),
         }
@@ -117,8 +120,8 @@ pub trait Tape: Send + Sync {
     /// again afterwards if the call must not be performed twice.
     fn needs_flush(&self, id: &CallId) -> bool;
 
-    /// Returns the key of a call. It is the same if the program runs again, and differs from the key
-    /// of every other call in any run.
+    /// Returns the key of a call. It is the same if the program runs again, and differs from the
+    /// key of every other call in any run.
     fn key(&self, path: &[u32], number: u32) -> String;
 
     /// Writes all notes to durable storage.

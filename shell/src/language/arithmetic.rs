@@ -1,7 +1,7 @@
 //! Arithmetic on 64-bit integers that wrap around, with the operators of C and `**`.
 //!
-//! The text is already expanded. Names in it are variables, whose values are evaluated as arithmetic,
-//! too.
+//! The text is already expanded. Names in it are variables, whose values are evaluated as
+//! arithmetic, too.
 
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
 const MAX_DEPTH: u32 = 40;
@@ -9,14 +9,26 @@ const MAX_DEPTH: u32 = 40;
 /// The variables of an expression.
 pub(crate) trait Names {
     /// Returns the text of a variable, or `None` if it is unset.
-    fn get(&mut self, name: &str, index: Option<&str>, depth: u32) -> Result<Option<String>, String>;
+    fn get(
+        &mut self,
+        name: &str,
+        index: Option<&str>,
+        depth: u32,
+    ) -> Result<Option<String>, String>;
     /// Sets a variable.
-    fn set(&mut self, name: &str, index: Option<&str>, value: i64, depth: u32) -> Result<(), String>;
+    fn set(
+        &mut self,
+        name: &str,
+        index: Option<&str>,
+        value: i64,
+        depth: u32,
+    ) -> Result<(), String>;
 }
 
 /// Evaluates an expression. An empty one is 0.
 pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<i64, String> {
-    let mut evaluator = Evaluator { chars: text.chars().collect(), at: 0, depth, skipping: 0, names };
+    let mut evaluator =
+        Evaluator { chars: text.chars().collect(), at: 0, depth, skipping: 0, names };
     evaluator.skip_spaces();
     if evaluator.at == evaluator.chars.len() {
         return Ok(0);
@@ -25,7 +37,10 @@ pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<
     evaluator.skip_spaces();
     if evaluator.at < evaluator.chars.len() {
         let rest: String = evaluator.chars.iter().skip(evaluator.at).take(40).collect();
-        return Err(format!("{}: syntax error in expression (error token is \"{rest}\")", excerpt(text)));
+        return Err(format!(
+            "{}: syntax error in expression (error token is \"{rest}\")",
+            excerpt(text)
+        ));
     }
     Ok(value)
 }
@@ -39,8 +54,8 @@ struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
     depth: u32,
-    /// Number of enclosing operands that are not evaluated, as after `0 &&`. Above 0, no variable is
-    /// read or set.
+    /// Number of enclosing operands that are not evaluated, as after `0 &&`. Above 0, no variable
+    /// is read or set.
     skipping: u32,
     names: &'a mut dyn Names,
 }
@@ -111,7 +126,10 @@ impl Evaluator<'_> {
     }
 
     /// Runs `inner` one nesting level deeper.
-    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    fn nested<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
         if self.depth >= MAX_DEPTH {
             return Err(format!("arithmetic nested deeper than {MAX_DEPTH} levels"));
         }
@@ -134,9 +152,9 @@ impl Evaluator<'_> {
         let start = self.at;
         if let Some(lvalue) = self.lvalue()? {
             self.skip_spaces();
-            let operator = ASSIGNS
-                .into_iter()
-                .find(|operator| self.looking_at(operator) && !(*operator == "=" && self.peek(1) == Some('=')));
+            let operator = ASSIGNS.into_iter().find(|operator| {
+                self.looking_at(operator) && !(*operator == "=" && self.peek(1) == Some('='))
+            });
             if let Some(operator) = operator {
                 self.at += operator.len();
                 let right = self.nested(Self::assignment)?;
@@ -309,11 +327,15 @@ impl Evaluator<'_> {
 
     fn number(&mut self) -> Result<i64, String> {
         let start = self.at;
-        while self.peek(0).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '#' | '@' | '_')) {
+        while self
+            .peek(0)
+            .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '#' | '@' | '_'))
+        {
             self.at += 1;
         }
         let text: String = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
-        number(&text).ok_or_else(|| format!("{text}: not a number (bases are written as 0x1f, 017, 2#101)"))
+        number(&text)
+            .ok_or_else(|| format!("{text}: not a number (bases are written as 0x1f, 017, 2#101)"))
     }
 
     fn lvalue(&mut self) -> Result<Option<Lvalue>, String> {
@@ -349,7 +371,10 @@ impl Evaluator<'_> {
         if self.skipping > 0 {
             return Ok(0);
         }
-        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.depth + 1)? else { return Ok(0) };
+        let Some(text) = self.names.get(&lvalue.name, lvalue.index.as_deref(), self.depth + 1)?
+        else {
+            return Ok(0);
+        };
         let text = text.trim();
         if let Some(value) = number(text) {
             return Ok(value);

@@ -1,8 +1,8 @@
 //! The syntax tree of a script. The parser builds it and the interpreter walks it.
 //!
-//! A word is a list of parts with their quoting, because quoting decides how expansion splits, globs
-//! and matches them. Nodes that run in a shell of their own (subshells, substitutions, stages,
-//! functions) are behind an [`Arc`], so that a task can own them.
+//! A word is a list of parts with their quoting, because quoting decides how expansion splits,
+//! globs and matches them. Nodes that run in a shell of their own (subshells, substitutions,
+//! stages, functions) are behind an [`Arc`], so that a task can own them.
 
 use std::sync::{Arc, OnceLock};
 

@@ -57,7 +57,9 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
                 out.extend_from_slice(kind.encode_utf8(&mut utf8).as_bytes())
             }
             'c' if dialect == Dialect::Echo => return (out, true),
-            'c' if dialect == Dialect::Quote => out.extend(rest.next().map(|c| (c as u32 & 0x1f) as u8)),
+            'c' if dialect == Dialect::Quote => {
+                out.extend(rest.next().map(|c| (c as u32 & 0x1f) as u8))
+            }
             '0' if dialect == Dialect::Echo => out.push((number(8, 3, 0).0 & 0xff) as u8),
             '0'..='7' => out.push((number(8, 2, kind.to_digit(8).unwrap_or(0)).0 & 0xff) as u8),
             'x' => match number(16, 2, 0) {
@@ -67,7 +69,10 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
             'u' | 'U' => match number(16, if kind == 'u' { 4 } else { 8 }, 0) {
                 (_, 0) => out.extend([b'\\', kind as u8]),
                 (value, _) => out.extend_from_slice(
-                    char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut utf8).as_bytes(),
+                    char::from_u32(value)
+                        .unwrap_or(char::REPLACEMENT_CHARACTER)
+                        .encode_utf8(&mut utf8)
+                        .as_bytes(),
                 ),
             },
             other => {
@@ -123,7 +128,11 @@ pub(crate) fn backslashed(text: &str) -> String {
 
 /// Quotes a text with single quotes.
 pub(crate) fn quoted(text: &str) -> String {
-    if text.chars().any(char::is_control) { dollar_quoted(text) } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if text.chars().any(char::is_control) {
+        dollar_quoted(text)
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Quotes a value as `declare -p` does.

@@ -122,7 +122,8 @@ impl Jobs {
         Some(status)
     }
 
-    /// Waits for the job that a word names and returns its status, or `None` if there is no such job.
+    /// Waits for the job that a word names and returns its status, or `None` if there is no such
+    /// job.
     pub(crate) async fn wait_for(&mut self, word: &str) -> Option<u8> {
         let index = self.find(word)?;
         self.wait_at(index).await
@@ -169,7 +170,9 @@ impl Jobs {
 
     /// Ends the job that a word names. Returns false if there is no such job.
     pub(crate) fn kill(&mut self, word: &str) -> bool {
-        let Some(job) = self.find(word).and_then(|index| self.list.get_mut(index)) else { return false };
+        let Some(job) = self.find(word).and_then(|index| self.list.get_mut(index)) else {
+            return false;
+        };
         if job.task.take().is_some() {
             job.status = 143;
         }

@@ -121,7 +121,8 @@ impl Run {
         Ok(Slot(Arc::clone(self)))
     }
 
-    /// Returns true if half of the slots are taken: a shell then waits before it starts another job.
+    /// Returns true if half of the slots are taken: a shell then waits before it starts another
+    /// job.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.load(Ordering::Relaxed) * 2 >= self.bounds.parallel
     }

@@ -54,8 +54,8 @@ pub struct Stdio {
 /// Result of a captured script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Standard output. A long output is truncated to its start and end, with a line between them that
-    /// says how many bytes are left out.
+    /// Standard output. A long output is truncated to its start and end, with a line between them
+    /// that says how many bytes are left out.
     pub stdout: Vec<u8>,
     /// Standard error, truncated in the same way.
     pub stderr: Vec<u8>,
@@ -65,7 +65,8 @@ pub struct Output {
     pub truncated: bool,
 }
 
-/// A shell session. It keeps variables, functions, options and the working folder from line to line.
+/// A shell session. It keeps variables, functions, options and the working folder from line to
+/// line.
 pub struct Session {
     interpreter: Interpreter,
     /// State before the current line. It is restored if the line fails or its future is dropped.
@@ -83,7 +84,10 @@ impl Shell {
     /// Returns a shell whose commands are charged to an account.
     pub(crate) fn charged_to(&self, account: Account) -> Shell {
         let stage = StageBounds { account: Some(account), ..self.bounds.stage.clone() };
-        Shell { commands: Arc::clone(&self.commands), bounds: Bounds { stage, ..self.bounds.clone() } }
+        Shell {
+            commands: Arc::clone(&self.commands),
+            bounds: Bounds { stage, ..self.bounds.clone() },
+        }
     }
 
     /// Starts a session over the files of a run.
@@ -95,8 +99,8 @@ impl Shell {
         Session { interpreter, saved: None, exited: false }
     }
 
-    /// Runs a script in a session of its own and captures its output. The time limit is `deadline`, or
-    /// that of the bounds if it is `None`.
+    /// Runs a script in a session of its own and captures its output. The time limit is `deadline`,
+    /// or that of the bounds if it is `None`.
     pub async fn capture(
         &self,
         files: &Arc<Files>,
@@ -115,7 +119,8 @@ impl Shell {
     /// Returns the names of all builtins and commands, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).chain(self.commands.names()).collect();
+        let mut names: Vec<String> =
+            builtin_table::names().map(str::to_owned).chain(self.commands.names()).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -129,19 +134,30 @@ impl Shell {
 }
 
 impl Session {
-    /// Runs a line. A syntax error is reported on standard error, and nothing runs. A line that exceeds
-    /// its deadline or another limit is ended with a message, and the session keeps the state that
-    /// it had before the line. Dropping the future has the same effect.
+    /// Runs a line. A syntax error is reported on standard error, and nothing runs. A line that
+    /// exceeds its deadline or another limit is ended with a message, and the session keeps the
+    /// state that it had before the line. Dropping the future has the same effect.
     pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
         self.run_text(line, stdio, deadline, false).await
     }
 
     /// Runs a whole script. At its end, runs its `EXIT` trap and waits for its jobs.
-    pub async fn run_script(&mut self, script: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
+    pub async fn run_script(
+        &mut self,
+        script: &str,
+        stdio: Stdio,
+        deadline: Option<Duration>,
+    ) -> Status {
         self.run_text(script, stdio, deadline, true).await
     }
 
-    async fn run_text(&mut self, text: &str, stdio: Stdio, deadline: Option<Duration>, whole: bool) -> Status {
+    async fn run_text(
+        &mut self,
+        text: &str,
+        stdio: Stdio,
+        deadline: Option<Duration>,
+        whole: bool,
+    ) -> Status {
         if let Some(saved) = self.saved.take() {
             self.interpreter = *saved;
         }
@@ -164,7 +180,8 @@ impl Session {
         };
         run.begin();
         self.saved = Some(Box::new(self.interpreter.clone()));
-        self.interpreter.descriptors.open = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
+        self.interpreter.descriptors.open =
+            BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
         let limit = deadline.unwrap_or(run.bounds.deadline);
         let reason = tokio::select! {
             biased;
@@ -207,7 +224,11 @@ impl Session {
     }
 
     /// Sets `$0`, and the positional parameters `$1`, `$2`, ….
-    pub fn set_arguments(&mut self, name: impl Into<String>, arguments: impl IntoIterator<Item = String>) {
+    pub fn set_arguments(
+        &mut self,
+        name: impl Into<String>,
+        arguments: impl IntoIterator<Item = String>,
+    ) {
         self.interpreter.parameters.name = name.into();
         self.interpreter.parameters.arguments = arguments.into_iter().collect();
     }

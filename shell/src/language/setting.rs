@@ -37,7 +37,12 @@ impl Setting {
     /// index, as in `name[index]`.
     pub(crate) fn text(target: &str, text: String) -> Setting {
         let (name, index) = split_index(target);
-        Setting { name: name.into(), index: index.map(str::to_owned), append: false, value: SettingValue::Text(text) }
+        Setting {
+            name: name.into(),
+            index: index.map(str::to_owned),
+            append: false,
+            value: SettingValue::Text(text),
+        }
     }
 }
 

@@ -123,7 +123,14 @@ pub(crate) struct Variable {
 
 impl Default for Variable {
     fn default() -> Variable {
-        Variable { value: Value::Unset, exported: false, readonly: false, integer: false, reference: false, fold: None }
+        Variable {
+            value: Value::Unset,
+            exported: false,
+            readonly: false,
+            integer: false,
+            reference: false,
+            fold: None,
+        }
     }
 }
 
@@ -269,7 +276,12 @@ impl Variables {
     }
 
     /// Sets an element of an indexed array. A negative index counts from the end.
-    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), AssignError> {
+    pub(crate) fn set_at(
+        &mut self,
+        name: &str,
+        index: i64,
+        text: String,
+    ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let text = ledger.store(folded(variable.fold, text))?;
@@ -284,7 +296,12 @@ impl Variables {
     }
 
     /// Sets an element of an associative array.
-    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), AssignError> {
+    pub(crate) fn set_key(
+        &mut self,
+        name: &str,
+        key: String,
+        text: String,
+    ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         if !ledger.has_room(key.len() as u64) {
@@ -296,7 +313,11 @@ impl Variables {
     }
 
     /// Replaces a variable's value with an indexed array.
-    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), AssignError> {
+    pub(crate) fn set_list(
+        &mut self,
+        name: &str,
+        texts: impl IntoIterator<Item = String>,
+    ) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let fold = variable.fold;
@@ -334,7 +355,8 @@ impl Variables {
         }
     }
 
-    /// Saves a variable in the innermost frame and removes it. Returns false if it is saved already.
+    /// Saves a variable in the innermost frame and removes it. Returns false if it is saved
+    /// already.
     pub(crate) fn shadow(&mut self, name: &str) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.iter().any(|(saved, _)| saved == name) {
@@ -366,7 +388,9 @@ impl Variable {
             Value::List(list) => list,
             Value::Unset => Arc::default(),
             Value::Text(text) => Arc::new(BTreeMap::from([(0, text)])),
-            Value::Map(map) => Arc::new(map.get("0").cloned().into_iter().map(|text| (0, text)).collect()),
+            Value::Map(map) => {
+                Arc::new(map.get("0").cloned().into_iter().map(|text| (0, text)).collect())
+            }
         };
         let result = edit(Arc::make_mut(&mut list));
         self.value = Value::List(list);

@@ -39,7 +39,12 @@ pub(super) fn ends(limit: usize) -> (Capture, Captured) {
 }
 
 fn capture(retention: Retention) -> (Capture, Captured) {
-    let state = Arc::new(Mutex::new(State { head: Vec::new(), tail: VecDeque::new(), retention, total: 0 }));
+    let state = Arc::new(Mutex::new(State {
+        head: Vec::new(),
+        tail: VecDeque::new(),
+        retention,
+        total: 0,
+    }));
     (Capture(Arc::clone(&state)), Captured(state))
 }
 
@@ -82,7 +87,11 @@ impl Captured {
     pub fn ends(&self) -> (Vec<u8>, u64, Vec<u8>) {
         let state = lock(&self.0);
         let retained = (state.head.len() + state.tail.len()) as u64;
-        (state.head.clone(), state.total.saturating_sub(retained), state.tail.iter().copied().collect())
+        (
+            state.head.clone(),
+            state.total.saturating_sub(retained),
+            state.tail.iter().copied().collect(),
+        )
     }
 
     /// Returns the number of bytes written, retained or not.

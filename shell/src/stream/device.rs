@@ -21,7 +21,8 @@ pub enum Device {
     Terminal,
     /// `/dev/stdin`, `/dev/fd/3` and the like: a descriptor of the caller.
     Descriptor(u32),
-    /// An unknown device. It behaves like `/dev/null`, unless the run's files contain a folder `dev`.
+    /// An unknown device. It behaves like `/dev/null`, unless the run's files contain a folder
+    /// `dev`.
     Other,
 }
 

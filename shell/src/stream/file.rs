@@ -31,20 +31,50 @@ pub struct OpenMode {
 
 impl OpenMode {
     /// Options of `< file`.
-    pub const READ: OpenMode =
-        OpenMode { read: true, write: false, append: false, create: false, truncate: false, exclusive: false };
+    pub const READ: OpenMode = OpenMode {
+        read: true,
+        write: false,
+        append: false,
+        create: false,
+        truncate: false,
+        exclusive: false,
+    };
     /// Options of `> file`.
-    pub const WRITE: OpenMode =
-        OpenMode { read: false, write: true, append: false, create: true, truncate: true, exclusive: false };
+    pub const WRITE: OpenMode = OpenMode {
+        read: false,
+        write: true,
+        append: false,
+        create: true,
+        truncate: true,
+        exclusive: false,
+    };
     /// Options of `>> file`.
-    pub const APPEND: OpenMode =
-        OpenMode { read: false, write: true, append: true, create: true, truncate: false, exclusive: false };
+    pub const APPEND: OpenMode = OpenMode {
+        read: false,
+        write: true,
+        append: true,
+        create: true,
+        truncate: false,
+        exclusive: false,
+    };
     /// Options of `<> file`.
-    pub const READ_WRITE: OpenMode =
-        OpenMode { read: true, write: true, append: false, create: true, truncate: false, exclusive: false };
+    pub const READ_WRITE: OpenMode = OpenMode {
+        read: true,
+        write: true,
+        append: false,
+        create: true,
+        truncate: false,
+        exclusive: false,
+    };
     /// Options of `> file` under `set -C`.
-    pub const CREATE_NEW: OpenMode =
-        OpenMode { read: false, write: true, append: false, create: true, truncate: false, exclusive: true };
+    pub const CREATE_NEW: OpenMode = OpenMode {
+        read: false,
+        write: true,
+        append: false,
+        create: true,
+        truncate: false,
+        exclusive: true,
+    };
 }
 
 /// An open file.
@@ -71,7 +101,9 @@ impl OpenFile {
     pub(super) fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<OpenFile, Fault> {
         let stat = match stat(files, path) {
             // Opens a writer for its error, which names the refused write.
-            Err(_) if mode.write => return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into())),
+            Err(_) if mode.write => {
+                return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into()));
+            }
             other => other?,
         };
         match stat.as_ref().map(|stat| stat.kind) {
@@ -91,7 +123,12 @@ impl OpenFile {
             memory: files.is_memory(),
             can_read: mode.read,
             writer,
-            state: Mutex::new(State { append: mode.append, position: 0, reader, ahead: (0, Bytes::new()) }),
+            state: Mutex::new(State {
+                append: mode.append,
+                position: 0,
+                reader,
+                ahead: (0, Bytes::new()),
+            }),
         })
     }
 
@@ -217,7 +254,8 @@ impl OpenFile {
             SeekFrom::Current(by) => (state.position, by),
             SeekFrom::End(by) => (self.stat().size, by),
         };
-        let position = from.checked_add_signed(by).filter(|position| i64::try_from(*position).is_ok());
+        let position =
+            from.checked_add_signed(by).filter(|position| i64::try_from(*position).is_ok());
         state.position = position.ok_or(Errno::INVAL)?;
         Ok(state.position)
     }

@@ -115,8 +115,8 @@ impl Stream {
         (Stream::of(Kind::Capture(capture)), captured)
     }
 
-    /// Creates a stream that accepts all writes. It captures at most `limit` bytes: half of them from
-    /// the start, half from the end.
+    /// Creates a stream that accepts all writes. It captures at most `limit` bytes: half of them
+    /// from the start, half from the end.
     #[must_use]
     pub fn capture_ends(limit: usize) -> (Stream, Captured) {
         let (capture, captured) = capture::ends(limit);
@@ -136,8 +136,8 @@ impl Stream {
         Stream::of(Kind::Output(Output::new(sink)))
     }
 
-    /// Opens a file of the run. `path` is an absolute path in the run's files. Devices are opened with
-    /// [`Device::stream`].
+    /// Opens a file of the run. `path` is an absolute path in the run's files. Devices are opened
+    /// with [`Device::stream`].
     ///
     /// # Errors
     /// Fails with the error of `open`, and with the message of the run's files if they refuse.
@@ -146,12 +146,17 @@ impl Stream {
             return Stream::open_blocking(files, path, mode);
         }
         let (files, path) = (Arc::clone(files), path.to_owned());
-        let opened = tokio::task::spawn_blocking(move || Stream::open_blocking(&files, &path, mode)).await;
+        let opened =
+            tokio::task::spawn_blocking(move || Stream::open_blocking(&files, &path, mode)).await;
         opened.unwrap_or(Err(Errno::INTR.into()))
     }
 
     /// Opens a file like [`Stream::open`]. Blocks the calling thread.
-    pub(crate) fn open_blocking(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<Stream, Fault> {
+    pub(crate) fn open_blocking(
+        files: &Arc<Files>,
+        path: &str,
+        mode: OpenMode,
+    ) -> Result<Stream, Fault> {
         Ok(Stream::of(Kind::File(Arc::new(OpenFile::open(files, path, mode)?))))
     }
 
@@ -172,8 +177,8 @@ impl Stream {
         }
     }
 
-    /// Reads like [`Stream::read`]. May block on a disk; returns `None` if it would have to wait for
-    /// anything else.
+    /// Reads like [`Stream::read`]. May block on a disk; returns `None` if it would have to wait
+    /// for anything else.
     pub(crate) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         let max = max.min(MAX_READ);
         Some(match &self.0.kind {
@@ -193,8 +198,8 @@ impl Stream {
     /// Writes all data. Waits while a pipe is full.
     ///
     /// # Errors
-    /// Fails with [`Errno::PIPE`] if the stream has no reader, [`Errno::NOSPC`] if there is no space
-    /// left, and [`Errno::BADF`] if the stream is open for reading only.
+    /// Fails with [`Errno::PIPE`] if the stream has no reader, [`Errno::NOSPC`] if there is no
+    /// space left, and [`Errno::BADF`] if the stream is open for reading only.
     pub async fn write(&self, data: &[u8]) -> Result<(), Errno> {
         match &self.0.kind {
             Kind::PipeWriter(end) => end.write(data).await,
@@ -203,7 +208,10 @@ impl Stream {
                 let data = data.to_vec();
                 off_thread(file, move |file| file.write(&data)).await.map_err(|fault| fault.errno)
             }
-            _ => self.try_write(data).unwrap_or(Err(Errno::AGAIN.into())).map_err(|fault| fault.errno),
+            _ => self
+                .try_write(data)
+                .unwrap_or(Err(Errno::AGAIN.into()))
+                .map_err(|fault| fault.errno),
         }
     }
 
@@ -212,7 +220,9 @@ impl Stream {
     pub(crate) fn try_write(&self, data: &[u8]) -> Option<Result<(), Fault>> {
         Some(match &self.0.kind {
             Kind::Device(device) => device.write().map_err(Fault::from),
-            Kind::PipeWriter(end) => return end.try_write(data).map(|written| written.map_err(Fault::from)),
+            Kind::PipeWriter(end) => {
+                return end.try_write(data).map(|written| written.map_err(Fault::from));
+            }
             Kind::File(file) => file.write(data),
             Kind::Capture(capture) => capture.write(data).map_err(Fault::from),
             Kind::Output(_) => return None,
@@ -248,7 +258,8 @@ impl Stream {
         if let Kind::File(file) = &self.0.kind { Some(file) } else { None }
     }
 
-    /// Returns the number of bytes that can be read without waiting, or `None` if that is not known.
+    /// Returns the number of bytes that can be read without waiting, or `None` if that is not
+    /// known.
     pub(crate) fn ready(&self) -> Option<usize> {
         match &self.0.kind {
             Kind::PipeReader(end) => end.ready(),

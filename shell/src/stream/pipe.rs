@@ -35,7 +35,11 @@ struct State {
 
 pub(super) fn pipe() -> (PipeReader, PipeWriter) {
     let pipe = Arc::new(Pipe {
-        state: Mutex::new(State { buffer: BytesMut::new(), writer_gone: false, reader_gone: false }),
+        state: Mutex::new(State {
+            buffer: BytesMut::new(),
+            writer_gone: false,
+            reader_gone: false,
+        }),
         readable: Notify::new(),
         writable: Notify::new(),
     });

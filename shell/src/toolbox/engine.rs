@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel, PoolingAllocationConfig,
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel,
+    PoolingAllocationConfig,
 };
 use wattle_rt::CompiledFolder;
 
@@ -20,7 +21,8 @@ const STAGES: u32 = 1000;
 pub(super) const MAX_MEMORY: usize = 1 << 30;
 /// Stack of a stage's WebAssembly calls, in bytes.
 const STACK: usize = 1 << 20;
-/// Stack of a stage's thread, in bytes: the WebAssembly calls and the host functions that they call.
+/// Stack of a stage's thread, in bytes: the WebAssembly calls and the host functions that they
+/// call.
 pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
 
 /// The commands' module, compiled and linked.
@@ -85,5 +87,7 @@ fn start_clock(engine: &Engine) -> Result<(), ToolboxError> {
         }
     };
     let started = std::thread::Builder::new().name("wattle-commands".to_owned()).spawn(tick);
-    started.map(drop).map_err(|cause| ToolboxError(format!("failed to start the clock thread: {cause}")))
+    started
+        .map(drop)
+        .map_err(|cause| ToolboxError(format!("failed to start the clock thread: {cause}")))
 }

@@ -1,4 +1,5 @@
-//! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance of it.
+//! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance
+//! of it.
 //!
 //! A stage runs on a thread of its own: it may block on a disk, a pipe or another command, and the
 //! stages of a pipeline run in parallel, as processes do.
@@ -57,7 +58,8 @@ impl Toolbox {
     /// Fails if the manifest lists no commands.
     pub fn new(cache: Option<&Path>) -> Result<Toolbox, ToolboxError> {
         let listed = MANIFEST.lines().find_map(|line| line.strip_prefix("commands:"));
-        let listed = listed.ok_or_else(|| ToolboxError("the manifest lists no commands".to_owned()))?;
+        let listed =
+            listed.ok_or_else(|| ToolboxError("the manifest lists no commands".to_owned()))?;
         let names = listed.split_whitespace().map(Cow::Borrowed).collect();
         Ok(Toolbox::of(Module::Packed, names, cache))
     }
@@ -73,7 +75,13 @@ impl Toolbox {
     fn of(module: Module, mut names: Vec<Cow<'static, str>>, cache: Option<&Path>) -> Toolbox {
         names.sort();
         let cache = cache.map(Path::to_owned);
-        Toolbox(Arc::new(Inner { module, names, cache, compiled: OnceLock::new(), compiling: Mutex::new(()) }))
+        Toolbox(Arc::new(Inner {
+            module,
+            names,
+            cache,
+            compiled: OnceLock::new(),
+            compiling: Mutex::new(()),
+        }))
     }
 
     /// Returns the names of the commands, sorted.
@@ -87,9 +95,9 @@ impl Toolbox {
         self.0.names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()
     }
 
-    /// Runs a command to its end. If it cannot run, or the host ends it, the reason is written to its
-    /// standard error. Its streams are closed when this returns. Dropping the future ends the command
-    /// within some milliseconds.
+    /// Runs a command to its end. If it cannot run, or the host ends it, the reason is written to
+    /// its standard error. Its streams are closed when this returns. Dropping the future ends the
+    /// command within some milliseconds.
     pub async fn run(
         &self,
         command: Command,
@@ -98,12 +106,15 @@ impl Toolbox {
         bounds: &StageBounds,
     ) -> CommandOutcome {
         match self.compiled().await {
-            Ok(compiled) => stage::run(compiled, command, Arc::clone(files), spawn, bounds.clone()).await,
+            Ok(compiled) => {
+                stage::run(compiled, command, Arc::clone(files), spawn, bounds.clone()).await
+            }
             Err(error) => {
                 let killed = KillReason::Start(error.to_string());
                 if let Some(stderr) = command.fd(2) {
                     // A stream without a reader drops the message.
-                    let _ = stderr.write(format!("{}: {killed}\n", command.name()).as_bytes()).await;
+                    let _ =
+                        stderr.write(format!("{}: {killed}\n", command.name()).as_bytes()).await;
                 }
                 CommandOutcome::Killed(killed)
             }
@@ -165,7 +176,9 @@ impl Inner {
             Module::Plain(wasm) => Compiled::new(wasm, cache),
             Module::Packed => {
                 let wasm = zstd::bulk::decompress(MODULE, MAX_MODULE);
-                let wasm = wasm.map_err(|cause| ToolboxError(format!("failed to decompress the module: {cause}")))?;
+                let wasm = wasm.map_err(|cause| {
+                    ToolboxError(format!("failed to decompress the module: {cause}"))
+                })?;
                 Compiled::new(&wasm, cache)
             }
         }

@@ -36,10 +36,13 @@ pub(super) async fn run(
         // The receiver is gone if the caller dropped the future.
         let _ = sender.send(run_instance(&compiled, command, files, spawn, bounds, waiter));
     };
-    let thread = std::thread::Builder::new().name("wattle-stage".to_owned()).stack_size(THREAD_STACK);
+    let thread =
+        std::thread::Builder::new().name("wattle-stage".to_owned()).stack_size(THREAD_STACK);
     let killed = |reason| (CommandOutcome::Killed(reason), None);
     let (outcome, refusal) = match thread.spawn(work) {
-        Ok(_) => receiver.await.unwrap_or_else(|_| killed(KillReason::Crash("the host failed".to_owned()))),
+        Ok(_) => receiver
+            .await
+            .unwrap_or_else(|_| killed(KillReason::Crash("the host failed".to_owned()))),
         Err(cause) => killed(KillReason::Start(format!("failed to start its thread: {cause}"))),
     };
     drop(cancel_guard);
@@ -48,12 +51,19 @@ pub(super) async fn run(
 }
 
 /// Writes to the command's standard error why the host ended it, or the refusal that made it fail.
-async fn report_end(name: &str, stderr: Option<Stream>, outcome: &CommandOutcome, refusal: Option<String>) {
+async fn report_end(
+    name: &str,
+    stderr: Option<Stream>,
+    outcome: &CommandOutcome,
+    refusal: Option<String>,
+) {
     let Some(stderr) = stderr else { return };
     let message = match outcome {
         CommandOutcome::Exited(Status::SUCCESS) => None,
         CommandOutcome::Exited(_) => refusal,
-        CommandOutcome::Killed(reason) => Some(reason.to_string()).filter(|message| !message.is_empty()),
+        CommandOutcome::Killed(reason) => {
+            Some(reason.to_string()).filter(|message| !message.is_empty())
+        }
     };
     if let Some(message) = message {
         // A stream without a reader drops the message.
@@ -74,7 +84,8 @@ fn run_instance(
     let sizes = command.argv.iter().map(|word| word.len() + 1);
     let sizes = sizes.chain(command.env.iter().map(|(name, value)| name.len() + value.len() + 2));
     if sizes.sum::<usize>() > MAX_ARGUMENTS {
-        let reason = "its arguments and variables exceed 2 MiB; pass them through a pipe or a file".to_owned();
+        let reason = "its arguments and variables exceed 2 MiB; pass them through a pipe or a file"
+            .to_owned();
         return (CommandOutcome::Killed(KillReason::Start(reason)), None);
     }
     let bounds = StageBounds { memory: bounds.memory.min(MAX_MEMORY), ..bounds };
@@ -115,7 +126,9 @@ fn outcome_of(guest: &Guest, error: &wasmtime::Error) -> CommandOutcome {
         };
     }
     if error.is::<PoolConcurrencyLimitError>() {
-        return CommandOutcome::Killed(KillReason::Start("too many commands run at once".to_owned()));
+        return CommandOutcome::Killed(KillReason::Start(
+            "too many commands run at once".to_owned(),
+        ));
     }
     if let Some(full) = &guest.limiter.account_failure {
         return CommandOutcome::Killed(KillReason::Account(full.reason.clone()));

@@ -73,7 +73,11 @@ impl Waiter {
     }
 
     /// Waits for a future, at most until `deadline`.
-    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>, deadline: Option<Instant>) -> WaitResult<T> {
+    pub(crate) fn wait<T>(
+        &self,
+        future: impl Future<Output = T>,
+        deadline: Option<Instant>,
+    ) -> WaitResult<T> {
         let mut future = pin!(future);
         let mut context = Context::from_waker(&self.waker);
         loop {

@@ -23,7 +23,8 @@ fn files() -> Arc<Files> {
 }
 
 fn fails(result: &GuestResult, errnos: &[Option<Errno>]) {
-    let expected: Vec<u32> = errnos.iter().map(|errno| errno.map_or(0, |errno| errno.number().into())).collect();
+    let expected: Vec<u32> =
+        errnos.iter().map(|errno| errno.map_or(0, |errno| errno.number().into())).collect();
     assert_eq!(result.answers, expected, "{result:?}");
     assert_eq!(result.outcome, CommandOutcome::Exited(Status(0)));
 }
@@ -121,8 +122,12 @@ async fn entries_are_created_moved_and_removed_as_in_posix() {
     let files = files();
     let mut script = Script::new();
     let name = |script: &mut Script, name: &str| script.text(name.as_bytes());
-    let (a, file, new, deep) =
-        (name(&mut script, "a"), name(&mut script, "c.txt"), name(&mut script, "new"), name(&mut script, "x/y"));
+    let (a, file, new, deep) = (
+        name(&mut script, "a"),
+        name(&mut script, "c.txt"),
+        name(&mut script, "new"),
+        name(&mut script, "x/y"),
+    );
     let mut expected = Vec::new();
     let mut case = |function: &str, operands: &[u64], errno: Option<Errno>| {
         script.call(function, operands);
@@ -207,7 +212,15 @@ async fn devices_behave_like_those_of_linux() {
     let files = files();
     let mut script = Script::new();
     script.fds = vec![(63, Stream::bytes("substituted"))];
-    for path in ["dev/null", "dev/zero", "dev/full", "dev/fd/63", "dev/stderr", "dev/nonsense", "a/../dev/urandom"] {
+    for path in [
+        "dev/null",
+        "dev/zero",
+        "dev/full",
+        "dev/fd/63",
+        "dev/stderr",
+        "dev/nonsense",
+        "a/../dev/urandom",
+    ] {
         script.open(path, CREATE | TRUNCATE, READ | WRITE, 0);
     }
     script.write(4, b"gone");
@@ -267,7 +280,10 @@ async fn a_guest_sees_its_arguments_variables_and_descriptors() {
     script.call("fd_renumber", &[4, 9]);
     let result = script.run(&files()).await;
     let bad = Some(Errno::BADF);
-    fails(&result, &[None, None, None, None, None, None, bad, None, bad, None, None, None, bad, None, bad]);
+    fails(
+        &result,
+        &[None, None, None, None, None, None, bad, None, bad, None, None, None, bad, None, bad],
+    );
     assert_eq!((word(&result, 240), word(&result, 244)), (2, 10));
     assert_eq!(&result.image[64..74], b"guest\0one\0");
     assert_eq!((word(&result, 16), word(&result, 20)), (64, 70));
@@ -320,7 +336,11 @@ async fn a_poll_ends_with_the_first_event() {
     });
     fails(&result, &[None, None, None, None, None, Some(Errno::INVAL), Some(Errno::INVAL)]);
     assert_eq!((word(&result, 40), result.image[1024]), (1, 1), "the clock came first");
-    assert_eq!((word(&result, 44), result.image[2048], long(&result, 2064)), (1, 2, 3), "then the pipe");
+    assert_eq!(
+        (word(&result, 44), result.image[2048], long(&result, 2064)),
+        (1, 2, 3),
+        "then the pipe"
+    );
 }
 
 #[tokio::test]
@@ -332,7 +352,9 @@ async fn a_guest_starts_commands_through_the_shell() {
     script.call("spawn", &[u64::from(u32::MAX), 50, 0, 0, 0, 0]);
     let result = script.run(&files()).await;
     assert_eq!(result.outcome, CommandOutcome::Exited(Status(0)));
-    let output = [result.answers.iter().flat_map(|word| word.to_le_bytes()).collect(), result.image].concat();
+    let output =
+        [result.answers.iter().flat_map(|word| word.to_le_bytes()).collect(), result.image]
+            .concat();
     let output = String::from_utf8_lossy(&output);
     let words = r#"["ls", "-l"] [("X", "y"), ("Z", "")] / Some(250ms) b"""#;
     assert!(output.contains(&format!("{words}\n\u{7}\0\0\0~\0\0\0~\0\0\0")), "{output:?}");

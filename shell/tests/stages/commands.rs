@@ -10,7 +10,9 @@ use crate::guest::Echo;
 
 fn toolbox() -> &'static Toolbox {
     static TOOLBOX: OnceLock<Toolbox> = OnceLock::new();
-    TOOLBOX.get_or_init(|| Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap())
+    TOOLBOX.get_or_init(|| {
+        Toolbox::new(Some(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox"))).unwrap()
+    })
 }
 
 fn files() -> Arc<Files> {
@@ -66,7 +68,11 @@ async fn commands_work_on_the_runs_files() {
 async fn a_refusal_is_reported_if_the_command_fails() {
     let (status, output, errors) = one(&files(), "/", &["cat", "../secret", "../more"], "").await;
     assert_eq!((status, output.as_str()), (1, ""));
-    assert_eq!(errors.matches("read blocked: path escapes your working dir").count(), 1, "{errors}");
+    assert_eq!(
+        errors.matches("read blocked: path escapes your working dir").count(),
+        1,
+        "{errors}"
+    );
 }
 
 #[tokio::test]
@@ -91,7 +97,8 @@ async fn only_the_owner_can_access_the_compiled_module() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("deep/cache");
-    let wasm = wat::parse_str(r#"(module (memory (export "memory") 1) (func (export "_start")))"#).unwrap();
+    let wasm = wat::parse_str(r#"(module (memory (export "memory") 1) (func (export "_start")))"#)
+        .unwrap();
     for _ in 0..2 {
         let toolbox = Toolbox::with_module(wasm.clone(), &["b", "a"], Some(&cache));
         toolbox.prepare().await.unwrap();

@@ -30,8 +30,13 @@ fn wat() -> String {
     let wasm = |kind| if kind == 'i' { "i32" } else { "i64" };
     for (name, operands) in functions() {
         let types: Vec<&str> = operands.chars().map(wasm).collect();
-        let params = if types.is_empty() { String::new() } else { format!("(param {})", types.join(" ")) };
-        writeln!(text, r#"(import "wasi_snapshot_preview1" "{name}" (func ${name} {params} (result i32)))"#).unwrap();
+        let params =
+            if types.is_empty() { String::new() } else { format!("(param {})", types.join(" ")) };
+        writeln!(
+            text,
+            r#"(import "wasi_snapshot_preview1" "{name}" (func ${name} {params} (result i32)))"#
+        )
+        .unwrap();
     }
     text.push_str(
         r#"(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
@@ -58,10 +63,12 @@ fn wat() -> String {
     };
     // The innermost block ends first: it belongs to the first function.
     for (name, operands) in functions() {
-        let operands: Vec<String> = operands.chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
+        let operands: Vec<String> =
+            operands.chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
         writeln!(text, ") (return (call ${name} {}))", operands.join(" ")).unwrap();
     }
-    let operands: Vec<String> = "iiiiiI".chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
+    let operands: Vec<String> =
+        "iiiiiI".chars().enumerate().map(|(at, kind)| load(at, kind)).collect();
     writeln!(text, ") (call $spawn {}))", operands.join(" ")).unwrap();
     // Reads all calls, makes them, and writes their results.
     text.push_str(
@@ -116,7 +123,10 @@ impl Spawn for Echo {
                 Some(stream) => stream.read(100).await.unwrap(),
                 None => "closed".into(),
             };
-            let words = format!("{:?} {:?} {} {timeout:?} {input:?}\n", command.argv, command.env, command.cwd);
+            let words = format!(
+                "{:?} {:?} {} {timeout:?} {input:?}\n",
+                command.argv, command.env, command.cwd
+            );
             command.fd(1).unwrap().write(words.as_bytes()).await.unwrap();
             Status(7)
         })
@@ -150,7 +160,13 @@ impl fmt::Debug for GuestResult {
 impl Script {
     pub(crate) fn new() -> Script {
         let image = vec![0; IMAGE];
-        Script { image, calls: Vec::new(), free: 32 << 10, fds: Vec::new(), bounds: StageBounds::default() }
+        Script {
+            image,
+            calls: Vec::new(),
+            free: 32 << 10,
+            fds: Vec::new(),
+            bounds: StageBounds::default(),
+        }
     }
 
     /// Stores a text in the upper half of the image. Returns its address and its length.
@@ -209,7 +225,11 @@ impl Script {
     pub(crate) async fn run(&self, files: &Arc<Files>) -> GuestResult {
         let (output, captured) = Stream::capture(1 << 20);
         let (errors, captured_errors) = Stream::capture(1 << 16);
-        let mut fds = vec![(0, Stream::bytes([&self.image[..], &self.calls].concat())), (1, output), (2, errors)];
+        let mut fds = vec![
+            (0, Stream::bytes([&self.image[..], &self.calls].concat())),
+            (1, output),
+            (2, errors),
+        ];
         fds.extend(self.fds.iter().cloned());
         let command = Command {
             argv: vec!["guest".to_owned(), "one".to_owned()],
@@ -223,7 +243,10 @@ impl Script {
         let (answers, image) = output.split_at(answers);
         GuestResult {
             outcome,
-            answers: answers.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect(),
+            answers: answers
+                .chunks_exact(4)
+                .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+                .collect(),
             image: image.to_vec(),
             stderr: String::from_utf8_lossy(&captured_errors.take()).into_owned(),
         }

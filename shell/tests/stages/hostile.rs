@@ -13,12 +13,14 @@ async fn run(wat: &str, bounds: &StageBounds, stdout: Stream) -> (CommandOutcome
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let (errors, captured_errors) = Stream::capture(1 << 16);
     let fds = vec![(0, Stream::null()), (1, stdout), (2, errors)];
-    let command = Command { argv: vec!["/bin/guest".to_owned()], env: Vec::new(), cwd: "/".to_owned(), fds };
+    let command =
+        Command { argv: vec!["/bin/guest".to_owned()], env: Vec::new(), cwd: "/".to_owned(), fds };
     let outcome = toolbox(wat).run(command, &files, Arc::new(Echo), bounds).await;
     (outcome, String::from_utf8_lossy(&captured_errors.take()).into_owned())
 }
 
-/// Returns a guest that writes 64 KiB to a descriptor until that fails, and exits with the error number.
+/// Returns a guest that writes 64 KiB to a descriptor until that fails, and exits with the error
+/// number.
 fn writer(fd: u32) -> String {
     format!(
         r#"(module
@@ -75,7 +77,11 @@ async fn memory_is_limited() {
     assert_eq!((outcome.status(), outcome.ends_pipeline()), (Status(137), true));
     assert_eq!(stderr, "guest: killed: out of memory (8 MiB)\n");
     let (outcome, _) = run(&grow(""), &bounds, Stream::null()).await;
-    assert_eq!(outcome, CommandOutcome::Exited(Status(0)), "a guest that handles the failed growth goes on");
+    assert_eq!(
+        outcome,
+        CommandOutcome::Exited(Status(0)),
+        "a guest that handles the failed growth goes on"
+    );
     let large = r#"(module (memory (export "memory") 200) (func (export "_start")))"#;
     let (outcome, _) = run(large, &bounds, Stream::null()).await;
     assert_eq!(outcome, CommandOutcome::Killed(KillReason::Memory(8 << 20)));
@@ -87,8 +93,7 @@ async fn a_trap_is_a_crash() {
     let (outcome, stderr) = run(deep, &StageBounds::default(), Stream::null()).await;
     assert_eq!(outcome.status(), Status(134));
     assert_eq!(stderr, "guest: crashed: its calls are nested too deep\n");
-    let outside =
-        r#"(module (memory (export "memory") 1) (func (export "_start") (drop (i32.load (i32.const 65536)))))"#;
+    let outside = r#"(module (memory (export "memory") 1) (func (export "_start") (drop (i32.load (i32.const 65536)))))"#;
     let (outcome, stderr) = run(outside, &StageBounds::default(), Stream::null()).await;
     assert_eq!(outcome.status(), Status(134));
     assert!(stderr.starts_with("guest: crashed: "), "{stderr}");
@@ -103,7 +108,11 @@ async fn a_module_that_is_not_a_command_is_reported() {
     ] {
         let (outcome, stderr) = run(wat, &StageBounds::default(), Stream::null()).await;
         if words.is_empty() {
-            assert_eq!(outcome, CommandOutcome::Exited(Status(0)), "a guest without a memory runs: {stderr}");
+            assert_eq!(
+                outcome,
+                CommandOutcome::Exited(Status(0)),
+                "a guest without a memory runs: {stderr}"
+            );
         } else {
             assert_eq!(outcome.status(), Status::CANNOT_RUN);
             assert!(stderr.contains(words), "{stderr}");
@@ -146,12 +155,18 @@ async fn descriptors_are_limited() {
 
 #[tokio::test]
 async fn a_stage_ends_when_its_caller_drops_it() {
-    for wat in
-        [r#"(module (memory (export "memory") 1) (func (export "_start") (loop $l (br $l))))"#.to_owned(), writer(1)]
-    {
+    for wat in [
+        r#"(module (memory (export "memory") 1) (func (export "_start") (loop $l (br $l))))"#
+            .to_owned(),
+        writer(1),
+    ] {
         let (reader, output) = Stream::pipe();
         let started = Instant::now();
-        let ran = tokio::time::timeout(Duration::from_millis(500), run(&wat, &StageBounds::default(), output)).await;
+        let ran = tokio::time::timeout(
+            Duration::from_millis(500),
+            run(&wat, &StageBounds::default(), output),
+        )
+        .await;
         assert!(ran.is_err());
         // Its end of the pipe is closed: the reader gets the rest, and then the end.
         while !reader.read(1 << 20).await.unwrap().is_empty() {}

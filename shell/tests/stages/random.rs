@@ -103,14 +103,16 @@ proptest! {
 
 /// Generates a subscription with random descriptor, clock, time and flags.
 fn subscription() -> impl Strategy<Value = Vec<u8>> {
-    (0u8..4, operand(), operand(), operand(), any::<u8>()).prop_map(|(kind, what, time, precision, flags)| {
-        let mut all = vec![0; 48];
-        all[0] = kind;
-        all[8] = kind;
-        for (at, value) in [(16, what), (24, time), (32, precision)] {
-            all[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        }
-        all[40] = flags;
-        all
-    })
+    (0u8..4, operand(), operand(), operand(), any::<u8>()).prop_map(
+        |(kind, what, time, precision, flags)| {
+            let mut all = vec![0; 48];
+            all[0] = kind;
+            all[8] = kind;
+            for (at, value) in [(16, what), (24, time), (32, precision)] {
+                all[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            all[40] = flags;
+            all
+        },
+    )
 }

@@ -105,8 +105,11 @@ async fn clones_share_their_position_in_a_file() {
     for through in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let base = Files::open_base(dir.path()).unwrap();
-        let files =
-            Arc::new(if through { Files::write_through(base) } else { Files::overlay(Some(base), OVERLAY_LIMIT) });
+        let files = Arc::new(if through {
+            Files::write_through(base)
+        } else {
+            Files::overlay(Some(base), OVERLAY_LIMIT)
+        });
         let output = Stream::open(&files, "/out", OpenMode::WRITE).await.unwrap();
         output.write(b"one ").await.unwrap();
         output.clone().write(b"two").await.unwrap();

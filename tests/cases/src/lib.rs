@@ -46,7 +46,8 @@ pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
     let line_starts = text.match_indices(MARK).map(|(at, _)| at);
     let starts: Vec<usize> = line_starts.filter(|at| is_line_start(text, *at)).collect();
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    let bodies = starts.iter().zip(ends).filter_map(|(start, end)| text.get(start + MARK.len()..end));
+    let bodies =
+        starts.iter().zip(ends).filter_map(|(start, end)| text.get(start + MARK.len()..end));
     let cases = bodies.map(|body| {
         let (title, rest) = body.split_once('\n').unwrap_or((body, ""));
         let (input, expected) = split_line(rest);
@@ -59,7 +60,8 @@ pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
 /// Splits a text at its first line that is exactly `---`. The line itself is left out.
 pub fn split_line(text: &str) -> (&str, &str) {
     const LINE: &str = "---\n";
-    let mut found = text.match_indices(LINE).map(|(at, _)| at).filter(|at| is_line_start(text, *at));
+    let mut found =
+        text.match_indices(LINE).map(|(at, _)| at).filter(|at| is_line_start(text, *at));
     let parts = found.next().and_then(|at| Some((text.get(..at)?, text.get(at + LINE.len()..)?)));
     parts.unwrap_or((text, ""))
 }
@@ -74,7 +76,8 @@ fn is_line_start(text: &str, at: usize) -> bool {
 /// If the folder cannot be read or has no such file.
 pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let folder = folder.as_ref();
-    let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("failed to read {}: {why}", folder.display()));
+    let entries = fs::read_dir(folder)
+        .unwrap_or_else(|why| panic!("failed to read {}: {why}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|own| own == extension));
     paths.sort();
@@ -88,7 +91,8 @@ pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
 /// If the file cannot be read.
 pub fn read(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
-    fs::read_to_string(path).unwrap_or_else(|why| panic!("failed to read {}: {why}", path.display()))
+    fs::read_to_string(path)
+        .unwrap_or_else(|why| panic!("failed to read {}: {why}", path.display()))
 }
 
 /// Returns true if expectations are to be updated: the environment variable `UPDATE` is set.
@@ -135,7 +139,8 @@ impl Comparison {
             return;
         }
         if self.is_updating {
-            fs::write(path, found).unwrap_or_else(|why| panic!("failed to write {}: {why}", path.display()));
+            fs::write(path, found)
+                .unwrap_or_else(|why| panic!("failed to write {}: {why}", path.display()));
         } else {
             self.differences += &format!("{}\n{}\n", path.display(), diff(&expected, found));
         }

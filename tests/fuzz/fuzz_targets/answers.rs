@@ -1,5 +1,6 @@
-//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing panics, memory stays in proportion,
-//! the pieces make no difference, and no answer is taken as whole that has no end.
+//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing
+//! panics, memory stays in proportion, the pieces make no difference, and no answer is taken as
+//! whole that has no end.
 
 #![no_main]
 
@@ -7,7 +8,11 @@ use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
 /// Reads a body in pieces of that many bytes.
-fn read(mut reader: ReplyReader, body: &[u8], piece: usize) -> (Result<ModelReply, BadReply>, String) {
+fn read(
+    mut reader: ReplyReader,
+    body: &[u8],
+    piece: usize,
+) -> (Result<ModelReply, BadReply>, String) {
     let mut shown = String::new();
     let mut show = |text: &str| shown.push_str(text);
     for piece in body.chunks(piece) {
@@ -25,8 +30,12 @@ fn read(mut reader: ReplyReader, body: &[u8], piece: usize) -> (Result<ModelRepl
 /// If true, the bytes hold what ends a stream, or are one JSON text.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
-    let bare = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}' || c == '\u{fffd}');
-    bare.starts_with(['{', '[']) || marks.iter().any(|mark| text.contains(mark)) || text.contains("\\u")
+    let bare = text.trim_start_matches(|c: char| {
+        c.is_ascii_whitespace() || c == '\u{feff}' || c == '\u{fffd}'
+    });
+    bare.starts_with(['{', '['])
+        || marks.iter().any(|mark| text.contains(mark))
+        || text.contains("\\u")
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -38,12 +47,17 @@ fuzz_target!(|bytes: &[u8]| {
     ] {
         let (whole, all_shown) = read(reader(), body, body.len().max(1));
         let (pieces, _) = read(reader(), body, piece);
-        assert_eq!(whole.is_ok(), pieces.is_ok(), "the pieces make a difference: {whole:?} {pieces:?}");
+        assert_eq!(
+            whole.is_ok(),
+            pieces.is_ok(),
+            "the pieces make a difference: {whole:?} {pieces:?}"
+        );
         let Ok(reply) = whole else { continue };
         assert!(has_end(body, marks), "an answer without an end was taken as whole: {reply:?}");
         assert_eq!(all_shown, reply.text, "what was shown is not what was said");
         assert!(reply.calls.len() <= 256, "calls without end");
-        let arguments: usize = reply.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        let arguments: usize =
+            reply.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
         let size = reply.text.len() + arguments + reply.reasoning.map_or(0, |text| text.len());
         assert!(size <= 8 * body.len(), "the reply is larger than the answer allows");
     }

@@ -1,5 +1,5 @@
-//! Makes programs of shapes that compilers are slow for, of any sizes and mixtures: what is accepted compiles within its bounds of time
-//! and memory, and what is not is refused with words.
+//! Makes programs of shapes that compilers are slow for, of any sizes and mixtures: what is
+//! accepted compiles within its bounds of time and memory, and what is not is refused with words.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -32,14 +32,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What any accepted text may take. The time is that of a build with sanitizers, which is many times that of a release.
+/// What any accepted text may take. The time is that of a build with sanitizers, which is many
+/// times that of a release.
 const MEMORY: usize = 256 << 20;
 const TIME: Duration = Duration::from_secs(20);
 
 static TOKIO: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    let limits = Limits { instances: 1, cache: 1 << 20, compile: Duration::from_secs(300), ..Limits::default() };
+    let limits = Limits {
+        instances: 1,
+        cache: 1 << 20,
+        compile: Duration::from_secs(300),
+        ..Limits::default()
+    };
     Runtime::new(wattle_capability::ALL, limits).unwrap()
 });
 
@@ -71,16 +77,25 @@ fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize
         let many = |text: &str| text.repeat(count.min(LONGEST / text.len().max(1)));
         match choices.byte() % 20 {
             0 => out.push_str(&many("(drop (i32.add (i32.load (i32.const 8)) (i32.const 7)))\n")),
-            1 => out.push_str(&many("(f64.store (i32.const 8) (f64.div (f64.load (i32.const 0)) (f64.const 3)))\n")),
+            1 => out.push_str(&many(
+                "(f64.store (i32.const 8) (f64.div (f64.load (i32.const 0)) (f64.const 3)))\n",
+            )),
             2 => out.push_str(&many("(if (i32.load (i32.const 0)) (then nop))\n")),
             3 => out.push_str(&many("(call_indirect (i32.load (i32.const 0)))\n")),
             4 => out.push_str(&many("(drop (table.get 0 (i32.const 0)))\n")),
             5 => out.push_str(&many("call $g\n")),
             6 => out.push_str(&many("loop (br_if 0 (i32.load (i32.const 0))) end\n")),
             7 => out.push_str(&many("(i32.load (i32.const 0)) call $wide drop\n")),
-            8 => (0..count.min(locals)).for_each(|at| _ = write!(out, "(local.set {at} (i32.load (i32.const {at})))")),
+            8 => (0..count.min(locals))
+                .for_each(|at| _ = write!(out, "(local.set {at} (i32.load (i32.const {at})))")),
             9 => (0..count.min(locals)).for_each(|at| _ = write!(out, "(drop (local.get {at}))")),
-            10 => _ = write!(out, "block (br_table {} (i32.load (i32.const 0))) end ", "0 ".repeat(count)),
+            10 => {
+                _ = write!(
+                    out,
+                    "block (br_table {} (i32.load (i32.const 0))) end ",
+                    "0 ".repeat(count)
+                )
+            }
             11 if depth > 0 => {
                 let count = count % 900;
                 out.push_str(&"loop ".repeat(count));
@@ -121,8 +136,8 @@ fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize
 fn program(choices: &mut Choices<'_>) -> String {
     let wide = "i32 ".repeat(20);
     let mut text = format!(
-        "(type $t (func (param {wide}) (result {wide}))) (table {} funcref) (elem declare func $g) (func $g)\n\
-         (func $wide (param i32) (result i32) (local.get 0))\n",
+        "(type $t (func (param {wide}) (result {wide}))) (table {} funcref) (elem declare func \
+         $g) (func $g)\n(func $wide (param i32) (result i32) (local.get 0))\n",
         choices.count(9_000)
     );
     for at in 0..choices.count(2_000) {
@@ -146,9 +161,20 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let prepared = TOKIO.block_on(runtime.prepare(&text));
     let (peak, took) = (PEAK.load(Relaxed).saturating_sub(before), started.elapsed());
     match prepared {
-        Ok(_) => assert!(peak <= MEMORY && took <= TIME, "{} MB and {took:?} for {} bytes", peak >> 20, text.len()),
+        Ok(_) => assert!(
+            peak <= MEMORY && took <= TIME,
+            "{} MB and {took:?} for {} bytes",
+            peak >> 20,
+            text.len()
+        ),
         Err(why) => {
-            assert!(!matches!(why.code, "compile-time" | "compiler-bug" | "host-busy" | "refused-module"), "{why}");
+            assert!(
+                !matches!(
+                    why.code,
+                    "compile-time" | "compiler-bug" | "host-busy" | "refused-module"
+                ),
+                "{why}"
+            );
             assert!(took <= TIME, "{took:?} to refuse {} bytes: {}", text.len(), why.message);
         }
     }

@@ -1,8 +1,8 @@
-//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions agrees with the
-//! validator on what is a program. Mending ends, and changes no program.
+//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions
+//! agrees with the validator on what is a program. Mending ends, and changes no program.
 #![no_main]
 
-#[path = "../../rt/tests/common/mod.rs"]
+#[path = "../../../rt/lang/tests/common/mod.rs"]
 mod common;
 
 use std::sync::LazyLock;
@@ -26,7 +26,9 @@ libfuzzer_sys::fuzz_target!(|source: &str| {
         }
     };
     let binary = program.encode();
-    let valid = binary.as_ref().is_ok_and(|binary| wasmparser::Validator::new().validate_all(binary).is_ok());
+    let valid = binary
+        .as_ref()
+        .is_ok_and(|binary| wasmparser::Validator::new().validate_all(binary).is_ok());
     // What is valid may cost too much to compile.
     let costs_too_much = said.as_ref().is_some_and(|said| said.code == "too-large");
     assert_eq!(valid, said.is_none() || costs_too_much, "{said:?}");

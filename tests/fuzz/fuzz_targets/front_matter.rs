@@ -1,5 +1,5 @@
-//! Reads any text as a catalog program, lays it out, and lists it in a prompt: nothing panics, nothing takes long, and each program
-//! is one line of the prompt whatever its author wrote.
+//! Reads any text as a catalog program, lays it out, and lists it in a prompt: nothing panics,
+//! nothing takes long, and each program is one line of the prompt whatever its author wrote.
 
 #![no_main]
 
@@ -16,9 +16,17 @@ fuzz_target!(|text: &str| {
     let begun = Instant::now();
     let parsed = Entry::parse(text, Origin::BuiltIn("fuzz"));
     let laid_out = format(text, Origin::BuiltIn("fuzz"));
-    assert!(begun.elapsed().as_secs() < SECONDS, "a text of {} bytes took {:?}", text.len(), begun.elapsed());
+    assert!(
+        begun.elapsed().as_secs() < SECONDS,
+        "a text of {} bytes took {:?}",
+        text.len(),
+        begun.elapsed()
+    );
     if let Ok(laid_out) = laid_out {
-        assert!(laid_out.len() <= 16 * text.len() + 1024, "the layout is larger than the text allows");
+        assert!(
+            laid_out.len() <= 16 * text.len() + 1024,
+            "the layout is larger than the text allows"
+        );
     }
     let Ok(entry) = parsed else { return };
     let arg = |arg: &wattle_catalog::Arg| ArgLine {
@@ -33,7 +41,10 @@ fuzz_target!(|text: &str| {
         description: meta.description.clone(),
     };
     let bare = ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() };
-    let lines =
-        |program| system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() }).split('\n').count();
+    let lines = |program| {
+        system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() })
+            .split('\n')
+            .count()
+    };
     assert_eq!(lines(line), lines(bare), "a program takes more than its line of the prompt");
 });

@@ -1,5 +1,6 @@
-//! Converts any bytes as pages, other texts and answers of search engines, with the functions of the guest: nothing panics, and
-//! what takes the tags out of a page, which is tried where its structure is too much, takes time linear in its length.
+//! Converts any bytes as pages, other texts and answers of search engines, with the functions of
+//! the guest: nothing panics, and what takes the tags out of a page, which is tried where its
+//! structure is too much, takes time linear in its length.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// The length to which a body is repeated for the test of time, and the time that it may take: some fifty times what it does.
+/// The length to which a body is repeated for the test of time, and the time that it may take: some
+/// fifty times what it does.
 const LARGE: usize = 256 << 10;
 const TIME: Duration = Duration::from_secs(3);
 

@@ -7,11 +7,13 @@ use wattle_capability::ALL;
 use wattle_capability::policy::{Policy, Rule, Verdict};
 use wattle_rt::{Service, Target};
 
-#[path = "../../capability/tests/reference/mod.rs"]
+#[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// What names are made of; a rule and what is touched take them from the same few, so that they meet.
-const HOSTS: &[&str] = &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
+/// What names are made of; a rule and what is touched take them from the same few, so that they
+/// meet.
+const HOSTS: &[&str] =
+    &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
 const KEYS: &[&str] = &["", "a", "a.", "a.b", "tenant:", "tenant:a"];
 const NAMES: &[&str] = &["x", "file_read", "ada"];
@@ -42,7 +44,11 @@ fn rules(bytes: &mut impl Iterator<Item = u8>) -> Vec<(String, Verdict)> {
 
 fn policy(rules: &[(String, Verdict)]) -> Policy {
     let of = |wanted| -> Vec<Rule> {
-        rules.iter().filter(|(_, verdict)| *verdict == wanted).map(|(rule, _)| rule.parse().expect("it is a rule")).collect()
+        rules
+            .iter()
+            .filter(|(_, verdict)| *verdict == wanted)
+            .map(|(rule, _)| rule.parse().expect("it is a rule"))
+            .collect()
     };
     Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))
 }
@@ -51,22 +57,28 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = data.iter().copied();
     let functions: Vec<&str> = ALL.iter().flat_map(|c| c.functions).map(|f| f.name).collect();
     let function = pick(&mut bytes, &functions);
-    let services = [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
+    let services =
+        [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
     let (target, text) = match bytes.next().unwrap_or(0) % 5 {
         0 => {
             let target = pick(&mut bytes, &[Target::Url, Target::Service(Service::Engine)]);
             (target, format!("https://{}/", pick(&mut bytes, HOSTS)))
         }
         1 => {
-            let target = pick(&mut bytes, &[Target::Read, Target::ReadTree, Target::Write, Target::Tree]);
+            let target =
+                pick(&mut bytes, &[Target::Read, Target::ReadTree, Target::Write, Target::Tree]);
             (target, pick(&mut bytes, PATHS).to_owned())
         }
         2 => (pick(&mut bytes, &[Target::Key, Target::Keys]), pick(&mut bytes, KEYS).to_owned()),
-        3 => (pick(&mut bytes, &[Target::Program, Target::Agent]), pick(&mut bytes, NAMES).to_owned()),
+        3 => (
+            pick(&mut bytes, &[Target::Program, Target::Agent]),
+            pick(&mut bytes, NAMES).to_owned(),
+        ),
         _ => (Target::Service(pick(&mut bytes, &services)), String::new()),
     };
     let (own, project) = (rules(&mut bytes), rules(&mut bytes));
     let real = policy(&own).and(policy(&project)).verdict(function, target, &text);
-    let expected = reference::verdict(&own, function, target, &text).max(reference::verdict(&project, function, target, &text));
+    let expected = reference::verdict(&own, function, target, &text)
+        .max(reference::verdict(&project, function, target, &text));
     assert_eq!(real, expected, "{function} {target:?} {text:?}, by {own:?} and {project:?}");
 });

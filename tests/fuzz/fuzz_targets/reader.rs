@@ -23,7 +23,10 @@ fuzz_target!(|text: &str| {
     for found in strings(&reading) {
         assert!(found.len() <= text.len(), "a string grew beyond the answer");
     }
-    assert!(reading.thought.as_deref().is_none_or(|thought| !thought.trim().is_empty()), "an empty thought");
+    assert!(
+        reading.thought.as_deref().is_none_or(|thought| !thought.trim().is_empty()),
+        "an empty thought"
+    );
     let total: usize = strings(&reading).iter().map(|found| found.len()).sum();
     assert!(total <= 4 * text.len(), "the reading is larger than the answer allows");
 
@@ -34,6 +37,10 @@ fuzz_target!(|text: &str| {
 
     // What later turns see of a whole call has the same call in it.
     if reading.notes.is_empty() && !matches!(reading.action, Action::Response { .. }) {
-        assert_eq!(read(&reading.retained).action, reading.action, "what is kept of an answer reads differently");
+        assert_eq!(
+            read(&reading.retained).action,
+            reading.action,
+            "what is kept of an answer reads differently"
+        );
     }
 });

@@ -1,4 +1,5 @@
-//! Takes secrets out of any text: what is left is what a plain and slow reading of the same rules leaves.
+//! Takes secrets out of any text: what is left is what a plain and slow reading of the same rules
+//! leaves.
 #![no_main]
 
 #[path = "../../../capability/egress/src/secrets/reference.rs"]
@@ -7,9 +8,19 @@ mod reference;
 
 use wattle_capability::secrets::Secret;
 
-/// Values that are hard to find: they repeat, look like escapes, or are of several bytes a character.
-const VALUES: &[&str] =
-    &["s3cr3t-v", "aaaaaaaa", "%41%42%4", "abc/de+f", "&#x41;&<", "\\u0041\\n", "deadbeef", "pä ssüw€𝄞", "12345678"];
+/// Values that are hard to find: they repeat, look like escapes, or are of several bytes a
+/// character.
+const VALUES: &[&str] = &[
+    "s3cr3t-v",
+    "aaaaaaaa",
+    "%41%42%4",
+    "abc/de+f",
+    "&#x41;&<",
+    "\\u0041\\n",
+    "deadbeef",
+    "pä ssüw€𝄞",
+    "12345678",
+];
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((choice, text)) = bytes.split_first() else { return };
@@ -18,5 +29,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let secret = Secret::new("a", value, Vec::new()).unwrap();
     let clean = secret.scrub(text.to_vec());
     let expected = reference::clean(text, &[("a", value)]);
-    assert_eq!(String::from_utf8_lossy(&clean), String::from_utf8_lossy(&expected), "{value} in {text:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&clean),
+        String::from_utf8_lossy(&expected),
+        "{value} in {text:?}"
+    );
 });

@@ -1,4 +1,5 @@
-//! Runs any text as a script, without commands and within small bounds: it ends in time, and nothing panics.
+//! Runs any text as a script, without commands and within small bounds: it ends in time, and
+//! nothing panics.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -21,11 +22,17 @@ static SHELL: LazyLock<Shell> = LazyLock::new(|| {
     };
     Shell::new(Arc::new(NoCommands), bounds)
 });
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().enable_time().build().unwrap());
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_time().build().unwrap());
 
 libfuzzer_sys::fuzz_target!(|script: &str| {
     let files = Arc::new(Files::overlay(None, 1 << 20));
-    let output = RUNTIME.block_on(SHELL.capture(&files, script, "input\nlines\n", Some(Duration::from_millis(100))));
+    let output = RUNTIME.block_on(SHELL.capture(
+        &files,
+        script,
+        "input\nlines\n",
+        Some(Duration::from_millis(100)),
+    ));
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(!told.contains("bug in the host"), "{told}");
 });

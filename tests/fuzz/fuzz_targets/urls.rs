@@ -1,5 +1,5 @@
-//! Asks the guard about any URL: what it lets through leads to a public address or to a host that a rule names, by a classification
-//! that shares nothing with the guard's.
+//! Asks the guard about any URL: what it lets through leads to a public address or to a host that a
+//! rule names, by a classification that shares nothing with the guard's.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,10 @@ use wattle_capability::egress::{Egress, Policy, Url, classify};
 
 static PUBLIC: LazyLock<Egress> = LazyLock::new(|| Egress::new(Policy::default()));
 static NAMED: LazyLock<Egress> = LazyLock::new(|| {
-    let allow = ["127.0.0.1:8080", "intra.example", "[::1]:9"].iter().map(|rule| rule.parse().unwrap()).collect();
+    let allow = ["127.0.0.1:8080", "intra.example", "[::1]:9"]
+        .iter()
+        .map(|rule| rule.parse().unwrap())
+        .collect();
     Egress::new(Policy { allow, ..Policy::default() })
 });
 
@@ -30,8 +33,15 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let low = Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
     match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => is_public_v4(low),
-        _ => (0x2000..0x4000).contains(&a) && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && a != 0x2002 && !(a == 0x3fff && b < 0x1000),
+        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => {
+            is_public_v4(low)
+        }
+        _ => {
+            (0x2000..0x4000).contains(&a)
+                && !(a == 0x2001 && (b < 0x200 || b == 0xdb8))
+                && a != 0x2002
+                && !(a == 0x3fff && b < 0x1000)
+        }
     }
 }
 
@@ -56,16 +66,39 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             continue;
         }
         let url = Url::parse(text).unwrap();
-        assert!(matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none(), "{url}");
-        let host = url.host_str().unwrap().trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_owned();
+        assert!(
+            matches!(url.scheme(), "http" | "https")
+                && url.username().is_empty()
+                && url.password().is_none(),
+            "{url}"
+        );
+        let host = url
+            .host_str()
+            .unwrap()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .trim_end_matches('.')
+            .to_owned();
         let port = url.port_or_known_default().unwrap();
-        let rule = named && (host == "intra.example" || (host == "127.0.0.1" && port == 8080) || (host == "::1" && port == 9));
+        let rule = named
+            && (host == "intra.example"
+                || (host == "127.0.0.1" && port == 8080)
+                || (host == "::1" && port == 9));
         match IpAddr::from_str(&host) {
             Ok(address) => assert!(rule || is_public(address), "{url}"),
             Err(_) => {
-                let local = host == "localhost" || host.ends_with(".localhost") || host == "localhost.localdomain";
-                let metadata = host.starts_with("metadata.google") || host == "metadata" || host == "instance-data";
-                assert!(rule || !(local || host == "metadata.google.internal" || (metadata && !host.contains('.'))), "{url}");
+                let local = host == "localhost"
+                    || host.ends_with(".localhost")
+                    || host == "localhost.localdomain";
+                let metadata = host.starts_with("metadata.google")
+                    || host == "metadata"
+                    || host == "instance-data";
+                assert!(
+                    rule || !(local
+                        || host == "metadata.google.internal"
+                        || (metadata && !host.contains('.'))),
+                    "{url}"
+                );
             }
         }
     }

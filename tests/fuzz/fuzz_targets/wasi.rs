@@ -19,8 +19,16 @@ const PATHS: [&str; 8] =
     ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
 
 /// Operands at the edges of their types.
-const EDGES: [u64; 8] =
-    [u32::MAX as u64, i32::MAX as u64, u64::MAX, i64::MAX as u64, 0xfff0, 0x10_0000, 1 << 31, 1 << 63];
+const EDGES: [u64; 8] = [
+    u32::MAX as u64,
+    i32::MAX as u64,
+    u64::MAX,
+    i64::MAX as u64,
+    0xfff0,
+    0x10_0000,
+    1 << 31,
+    1 << 63,
+];
 
 /// The number of operands that a call takes at most.
 const OPERANDS: usize = 9;

@@ -33,11 +33,15 @@ program = '(local $e i32) (local $t i32) (call $fs.read "out.txt") (local.set $e
 "#,
     )]);
     let write = program(
-        "(call $fs.write \"out.txt\" \"one\") (drop) (call $fs.remove \"in.txt\") (drop) (call $kv.set \"n\" \"2\") (drop) (i32.const 0)",
+        "(call $fs.write \"out.txt\" \"one\") (drop) (call $fs.remove \"in.txt\") (drop) (call \
+         $kv.set \"n\" \"2\") (drop) (i32.const 0)",
     );
     place.record("m/general/a.jsonl", &[&write, "ToolCall::Response(\"done\")"]);
     let attempt = place.play(Approach::Programs).await.remove(0);
-    assert_eq!((attempt.verdict, attempt.steps, attempt.programs, attempt.valid), (Verdict::Failed, 1, 1, 1));
+    assert_eq!(
+        (attempt.verdict, attempt.steps, attempt.programs, attempt.valid),
+        (Verdict::Failed, 1, 1, 1)
+    );
     assert_eq!(attempt.problems, ["one"], "only the program has something to say");
 
     place.record("m/general/a.jsonl", &["ToolCall::Response(\"done\")"]);
@@ -49,7 +53,8 @@ program = '(local $e i32) (local $t i32) (call $fs.read "out.txt") (local.set $e
 #[tokio::test]
 async fn programs_that_do_not_compile_are_counted_and_so_are_their_repairs() {
     let place = Place::new(&[("a.toml", ADA)]);
-    let (broken, good) = (program("(call $str.lem \"x\")"), program("(resv \"Ada\") (i32.const 0)"));
+    let (broken, good) =
+        (program("(call $str.lem \"x\")"), program("(resv \"Ada\") (i32.const 0)"));
     place.record("m/general/a.jsonl", &[&good, &broken, "", &good, SAYS_ADA]);
     let attempt = place.play(Approach::Programs).await.remove(0);
     assert_eq!(attempt.verdict, Verdict::Passed, "{:?}", attempt.problems);
@@ -65,8 +70,10 @@ async fn budgets_hold() {
         ("time.toml", &format!("{ADA}[budget]\ntimeout_ms = 300\n")),
         ("tokens.toml", &format!("{ADA}[budget]\ntokens = 10\n")),
     ]);
-    let (good, waits) =
-        (program("(resv \"Ada\") (i32.const 0)"), program("(call $sys.sleep (i32.const 60000)) (i32.const 0)"));
+    let (good, waits) = (
+        program("(resv \"Ada\") (i32.const 0)"),
+        program("(call $sys.sleep (i32.const 60000)) (i32.const 0)"),
+    );
     place.record("m/general/steps.jsonl", &[&good, "It is not known."]);
     place.record("m/general/time.jsonl", &[&waits, SAYS_ADA]);
     place.record("m/general/tokens.jsonl", &[SAYS_ADA]);
@@ -86,9 +93,16 @@ async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run(
     let results = place.results("kept/results.jsonl");
     let plan = Plan { jobs: 1, ..Plan::default() };
     let contender = [live(client(&provider))];
-    let done = evaluate(&place.host, &place.suite(), &contender, &plan, Some(&results), &|_| {}).await.unwrap();
-    assert_eq!(done.attempts.iter().map(|a| a.verdict).collect::<Vec<_>>(), [Verdict::Passed, Verdict::Error]);
-    assert!(done.attempts[1].problems[0].starts_with("provider: the provider requires a key (401)"));
+    let done = evaluate(&place.host, &place.suite(), &contender, &plan, Some(&results), &|_| {})
+        .await
+        .unwrap();
+    assert_eq!(
+        done.attempts.iter().map(|a| a.verdict).collect::<Vec<_>>(),
+        [Verdict::Passed, Verdict::Error]
+    );
+    assert!(
+        done.attempts[1].problems[0].starts_with("provider: the provider requires a key (401)")
+    );
     let card = Scorecard::of(&done.attempts);
     assert_eq!((card.rows[0].score.attempts, card.rows[0].score.errors), (1, 1));
     assert_eq!(card.rows[0].score.success, Some(1.0));
@@ -103,9 +117,16 @@ pub(crate) fn client(provider: &Provider) -> wattle_agent::model::RemoteModel {
     use wattle_agent::model::{EndpointSettings, RemoteModel, resolve};
     use wattle_capability::egress::{Egress, Policy};
     let base = provider.base_url();
-    let settings = EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
-    let timeouts = Timeouts { retries: 0, backoff: Duration::from_millis(1), ..Timeouts::default() };
-    RemoteModel::new(resolve(&settings, |_| None).unwrap(), &Egress::new(Policy::default()), timeouts).unwrap()
+    let settings =
+        EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
+    let timeouts =
+        Timeouts { retries: 0, backoff: Duration::from_millis(1), ..Timeouts::default() };
+    RemoteModel::new(
+        resolve(&settings, |_| None).unwrap(),
+        &Egress::new(Policy::default()),
+        timeouts,
+    )
+    .unwrap()
 }
 
 #[tokio::test]
@@ -136,8 +157,16 @@ async fn known_attempts_are_reused_and_an_incomplete_line_is_repeated() {
 fn an_invalid_results_file_is_an_error() {
     let place = Place::new(&[("r.jsonl", "{\"task\":1}\n")]);
     let error = Results::open(&place.path("r.jsonl"), false).unwrap_err().to_string();
-    assert!(error.contains("r.jsonl`, line 1: the line is not an attempt: ") && error.contains("`--fresh`"), "{error}");
-    assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap(), "{\"task\":1}\n", "it is left as it was");
+    assert!(
+        error.contains("r.jsonl`, line 1: the line is not an attempt: ")
+            && error.contains("`--fresh`"),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place.path("r.jsonl")).unwrap(),
+        "{\"task\":1}\n",
+        "it is left as it was"
+    );
     let folder = Results::open(&place.path(""), false).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));
 }
@@ -173,7 +202,9 @@ async fn cancelling_keeps_what_is_done() {
             cancel.cancel();
         });
     };
-    let done = evaluate(&place.host, &place.suite(), &[model], &plan, Some(&results), &on_attempt).await.unwrap();
+    let done = evaluate(&place.host, &place.suite(), &[model], &plan, Some(&results), &on_attempt)
+        .await
+        .unwrap();
     assert_eq!((done.attempts.len(), done.cancelled, made.load(Ordering::Relaxed)), (1, 2, 1));
     assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap().lines().count(), 1);
 }
@@ -182,24 +213,40 @@ async fn cancelling_keeps_what_is_done() {
 async fn a_recording_of_a_model_can_be_replayed() {
     let place = Place::new(&[("text/a.toml", ADA), ("text/b.toml", ADA)]);
     let good = program("(resv \"Ada\") (i32.const 0)");
-    let provider =
-        Provider::start([good.as_str(), SAYS_ADA, "no"].map(Answer::text).into_iter().chain([Answer::status(401)]));
+    let provider = Provider::start(
+        [good.as_str(), SAYS_ADA, "no"].map(Answer::text).into_iter().chain([Answer::status(401)]),
+    );
     let answers = Answers::Live { model: Arc::new(client(&provider)), record: true };
-    let contender = wattle_eval::Contender { model: "a/b".to_owned(), approach: Approach::Programs, answers };
+    let contender =
+        wattle_eval::Contender { model: "a/b".to_owned(), approach: Approach::Programs, answers };
     let plan = Plan { jobs: 1, repeat: 2, ..Plan::default() };
-    let live =
-        evaluate(&place.host, &place.suite(), std::slice::from_ref(&contender), &plan, None, &|_| {}).await.unwrap();
+    let live = evaluate(
+        &place.host,
+        &place.suite(),
+        std::slice::from_ref(&contender),
+        &plan,
+        None,
+        &|_| {},
+    )
+    .await
+    .unwrap();
     let verdicts = |attempts: &[Attempt]| attempts.iter().map(|a| a.verdict).collect::<Vec<_>>();
-    assert_eq!(verdicts(&live.attempts), [Verdict::Passed, Verdict::Failed, Verdict::Error, Verdict::Error]);
+    assert_eq!(
+        verdicts(&live.attempts),
+        [Verdict::Passed, Verdict::Failed, Verdict::Error, Verdict::Error]
+    );
     // An attempt that ended with an error is not recorded.
     let recordings = crate::place::files(&place.path("recordings"));
-    let names: Vec<_> =
-        recordings.iter().map(|path| path.strip_prefix(place.path("")).unwrap().to_str().unwrap()).collect();
+    let names: Vec<_> = recordings
+        .iter()
+        .map(|path| path.strip_prefix(place.path("")).unwrap().to_str().unwrap())
+        .collect();
     assert_eq!(names, ["recordings/a%2fb/text/a.2.jsonl", "recordings/a%2fb/text/a.jsonl"]);
 
     assert_eq!(place.suite().recordings.models().unwrap(), ["a/b"]);
     let played = wattle_eval::Contender { answers: Answers::Recorded, ..contender };
-    let done = evaluate(&place.host, &place.suite(), &[played], &plan, None, &|_| {}).await.unwrap();
+    let done =
+        evaluate(&place.host, &place.suite(), &[played], &plan, None, &|_| {}).await.unwrap();
     assert_eq!(verdicts(&done.attempts), [Verdict::Passed, Verdict::Failed]);
     assert_eq!(done.unrecorded, 2);
     assert_eq!(done.attempts[0].tokens, live.attempts[0].tokens);
@@ -213,7 +260,11 @@ async fn a_broken_or_short_recording_is_an_error_and_not_a_failure_of_the_model(
     place.write("recordings/m/general/b.jsonl", "nonsense\n");
     let done = place.evaluate(&[recorded(Approach::Programs)], None).await;
     assert!(done.attempts.iter().all(|attempt| attempt.verdict == Verdict::Error));
-    assert!(done.attempts[0].problems[0].starts_with("recording: the recording has ended"), "{:?}", done.attempts[0]);
+    assert!(
+        done.attempts[0].problems[0].starts_with("recording: the recording has ended"),
+        "{:?}",
+        done.attempts[0]
+    );
     assert!(done.attempts[1].problems[0].contains("b.jsonl"), "{:?}", done.attempts[1].problems);
     assert_eq!(done.unrecorded, 1);
 }

@@ -16,7 +16,8 @@ expect.kv.n.equals = "42"
 /// Returns a reply that calls tools.
 fn calls(calls: &[(&str, &str)]) -> String {
     let call = |(at, (name, arguments)): (usize, &(&str, &str))| serde_json::json!({"id": format!("c{at}"), "name": name, "arguments": arguments});
-    serde_json::json!({"text": "", "calls": calls.iter().enumerate().map(call).collect::<Vec<_>>()}).to_string()
+    serde_json::json!({"text": "", "calls": calls.iter().enumerate().map(call).collect::<Vec<_>>()})
+        .to_string()
 }
 
 /// Runs the task with these calls. Returns the attempt and the result of each call.
@@ -29,11 +30,15 @@ async fn called(tools: &[(&str, &str)]) -> (wattle_eval::Attempt, Vec<String>) {
     provider.push(wattle_tests::provider::Answer::body(reply.to_string()));
     provider.push(wattle_tests::provider::Answer::text("done"));
     let client = crate::attempts::client(&provider);
-    let contender = wattle_eval::Contender { approach: Approach::Tools, ..crate::place::live(client) };
+    let contender =
+        wattle_eval::Contender { approach: Approach::Tools, ..crate::place::live(client) };
     let attempt = place.evaluate(&[contender], None).await.attempts.remove(0);
     assert_eq!(provider.requests().len(), 2, "{:?}", attempt.problems);
     let messages = provider.requests()[1].json()["messages"].as_array().unwrap().clone();
-    let results = messages.iter().filter(|m| m["role"] == "tool").map(|m| m["content"].as_str().unwrap().to_owned());
+    let results = messages
+        .iter()
+        .filter(|m| m["role"] == "tool")
+        .map(|m| m["content"].as_str().unwrap().to_owned());
     (attempt, results.collect())
 }
 
@@ -55,13 +60,20 @@ async fn every_type_of_value_is_passed_and_returned() {
     ];
     let (attempt, results) = called(&cases.map(|(name, arguments, _)| (name, arguments))).await;
     assert_eq!(results, cases.map(|(_, _, result)| result));
-    assert_eq!((attempt.verdict, attempt.steps, attempt.programs, attempt.valid), (Verdict::Passed, 1, 12, 12));
+    assert_eq!(
+        (attempt.verdict, attempt.steps, attempt.programs, attempt.valid),
+        (Verdict::Passed, 1, 12, 12)
+    );
 }
 
 #[tokio::test]
 async fn the_model_reads_the_error_of_an_invalid_call() {
     let cases = [
-        ("kv_get", r#"{"k":"absent"}"#, "error: ENOENT (4): the session's state has no key \"absent\""),
+        (
+            "kv_get",
+            r#"{"k":"absent"}"#,
+            "error: ENOENT (4): the session's state has no key \"absent\"",
+        ),
         ("kv_got", "{}", "error: unknown tool `kv_got`"),
         ("kv_get", "{", "error: the arguments are not a JSON object: "),
         ("kv_get", "", "error: argument `k` of `kv_get` missing or not a string"),
@@ -99,7 +111,8 @@ fn arguments(function: &Function) -> String {
         _ => serde_json::json!("a"),
     };
     let params = function.signature.params.iter();
-    serde_json::Value::Object(params.map(|p| (p.name.to_owned(), value(p.ty))).collect()).to_string()
+    serde_json::Value::Object(params.map(|p| (p.name.to_owned(), value(p.ty))).collect())
+        .to_string()
 }
 
 #[tokio::test]
@@ -109,10 +122,15 @@ async fn every_function_is_a_tool_whose_call_compiles() {
         .iter()
         .filter(|capability| !wattle_capability::TRUSTED.contains(&capability.name))
         .flat_map(|capability| capability.functions)
-        .filter(|f| !["sys.argc", "sys.argv", "sys.resv", "sys.alloc"].contains(&f.name) && !f.name.starts_with("ai."))
+        .filter(|f| {
+            !["sys.argc", "sys.argv", "sys.resv", "sys.alloc"].contains(&f.name)
+                && !f.name.starts_with("ai.")
+        })
         .collect();
-    let named: Vec<(String, String)> = functions.iter().map(|f| (f.name.replace('.', "_"), arguments(f))).collect();
-    let tools: Vec<(&str, &str)> = named.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect();
+    let named: Vec<(String, String)> =
+        functions.iter().map(|f| (f.name.replace('.', "_"), arguments(f))).collect();
+    let tools: Vec<(&str, &str)> =
+        named.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect();
     let (attempt, results) = called(&tools).await;
     // A program that does not compile would end the attempt.
     assert_eq!(
@@ -131,7 +149,8 @@ async fn approaches_are_compared_on_their_common_tasks() {
     let place = Place::new(&[("a.toml", TASK), ("b.toml", TASK)]);
     let program = "ToolCall::Wat(```wat\n(call $kv.set \"n\" \"42\") (drop) (i32.const 0)\n```)";
     for task in ["a", "b"] {
-        place.record(&format!("m/general/{task}.jsonl"), &[program, "ToolCall::Response(\"done\")"]);
+        place
+            .record(&format!("m/general/{task}.jsonl"), &[program, "ToolCall::Response(\"done\")"]);
     }
     let tools = calls(&[("kv_get", r#"{"k":"n"}"#)]);
     let set = calls(&[("kv_set", r#"{"k":"n","v":"42"}"#)]);
@@ -146,7 +165,10 @@ async fn approaches_are_compared_on_their_common_tasks() {
     assert!(compared.tools.tokens.input > 0);
     let table = card.to_string();
     assert_eq!(table.lines().count(), 1 + 4 + 2, "{table}");
-    assert!(table.lines().last().unwrap().starts_with("m      tools     both ways      1     100%"), "{table}");
+    assert!(
+        table.lines().last().unwrap().starts_with("m      tools     both ways      1     100%"),
+        "{table}"
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use wattle_agent::Host;
 use wattle_agent::model::Model;
 use wattle_capability::egress::{Egress, Policy};
 use wattle_catalog::Catalog;
-use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Suite, evaluate};
+use wattle_eval::{
+    Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Suite, evaluate,
+};
 use wattle_rt::Limits;
 
 /// A temporary folder of tasks, and a host to run them on.
@@ -19,7 +21,9 @@ pub(crate) struct Place {
 impl Place {
     /// Creates a suite with these files.
     pub(crate) fn new(files: &[(&str, &str)]) -> Place {
-        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let host =
+            Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
+                .unwrap();
         let place = Place { dir: tempfile::tempdir().unwrap(), host };
         files.iter().for_each(|(path, content)| place.write(path, content));
         place
@@ -58,8 +62,14 @@ impl Place {
         self.evaluate(&[recorded(approach)], None).await.attempts
     }
 
-    pub(crate) async fn evaluate(&self, contenders: &[Contender], results: Option<&Results>) -> Evaluation {
-        evaluate(&self.host, &self.suite(), contenders, &Plan::default(), results, &|_| {}).await.unwrap()
+    pub(crate) async fn evaluate(
+        &self,
+        contenders: &[Contender],
+        results: Option<&Results>,
+    ) -> Evaluation {
+        evaluate(&self.host, &self.suite(), contenders, &Plan::default(), results, &|_| {})
+            .await
+            .unwrap()
     }
 }
 

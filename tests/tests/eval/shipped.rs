@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use wattle_eval::{Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite, Verdict, evaluate};
+use wattle_eval::{
+    Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite, Verdict, evaluate,
+};
 
 use crate::place::Place;
 
@@ -23,11 +25,16 @@ fn by_hand(approach: Approach) -> Contender {
 async fn every_task_passes_both_ways_as_recorded() {
     let (place, suite) = (Place::new(&[]), suite());
     let contenders = [by_hand(Approach::Programs), by_hand(Approach::Tools)];
-    let done = evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
+    let done =
+        evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
     let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
     // Only a busy service makes a call fail.
-    let busy = |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
-    let bad = done.attempts.iter().filter(|attempt| !attempt.passed() || (attempt.failures > 0 && !busy(attempt)));
+    let busy =
+        |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
+    let bad = done
+        .attempts
+        .iter()
+        .filter(|attempt| !attempt.passed() || (attempt.failures > 0 && !busy(attempt)));
     assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Attempt>::new());
     assert_eq!(of(Approach::Programs).count(), suite.tasks.len(), "every task has its recording");
     assert!(of(Approach::Tools).count() >= 10, "the baseline has enough to do");
@@ -49,7 +56,10 @@ async fn every_task_passes_both_ways_as_recorded() {
         all.score
     );
     assert!(of(Approach::Programs).any(|attempt| attempt.steps == 0), "some tasks need no program");
-    assert!(of(Approach::Programs).any(|attempt| attempt.steps > attempt.programs), "some call the catalog");
+    assert!(
+        of(Approach::Programs).any(|attempt| attempt.steps > attempt.programs),
+        "some call the catalog"
+    );
     assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "some take several steps");
 }
 
@@ -57,7 +67,9 @@ async fn every_task_passes_both_ways_as_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());
-    for said in ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"] {
+    for said in
+        ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"]
+    {
         for task in &suite.tasks {
             let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
             let problems = task.expect.problems(&place.host, &scene, said).await.unwrap();
@@ -78,7 +90,8 @@ async fn plausible_replies_that_are_wrong_fail() {
         let id = path.strip_prefix(WRONG).unwrap().with_extension("").to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let (problem, replies) = text.split_once('\n').unwrap();
-        let replies: Vec<&str> = replies.split("\n=== reply\n").map(|r| r.trim_start_matches("=== reply\n")).collect();
+        let replies: Vec<&str> =
+            replies.split("\n=== reply\n").map(|r| r.trim_start_matches("=== reply\n")).collect();
         wrong.record(&format!("by-hand/{id}.jsonl"), &replies);
         kinds.insert(id.split('/').next().unwrap().to_owned());
         expected.push((id, problem.to_owned()));
@@ -88,11 +101,24 @@ async fn plausible_replies_that_are_wrong_fail() {
     assert_eq!(suite.tasks.len(), expected.len(), "every wrong answer has its task");
     wrong.write("x.toml", "prompt = 'p'\nexpect.answer.equals = 'x'");
     suite.recordings = wrong.suite().recordings;
-    let done =
-        evaluate(&place.host, &suite, &[by_hand(Approach::Programs)], &Plan::default(), None, &|_| {}).await.unwrap();
+    let done = evaluate(
+        &place.host,
+        &suite,
+        &[by_hand(Approach::Programs)],
+        &Plan::default(),
+        None,
+        &|_| {},
+    )
+    .await
+    .unwrap();
     for attempt in &done.attempts {
         let (_, problem) = expected.iter().find(|(id, _)| *id == attempt.task).unwrap();
         assert_eq!(attempt.verdict, Verdict::Failed, "{attempt:?}");
-        assert!(attempt.problems.iter().any(|p| p.contains(problem)), "{}: {:?}", attempt.task, attempt.problems);
+        assert!(
+            attempt.problems.iter().any(|p| p.contains(problem)),
+            "{}: {:?}",
+            attempt.task,
+            attempt.problems
+        );
     }
 }

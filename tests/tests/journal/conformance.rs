@@ -7,8 +7,12 @@ use wattle_tests::journal::conformance;
 
 #[tokio::test]
 async fn the_store_is_a_journal() {
-    conformance(&|| std::sync::Arc::new(Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default())))
-        .await;
+    conformance(&|| {
+        std::sync::Arc::new(
+            Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default()),
+        )
+    })
+    .await;
     let dir = tempfile::tempdir().unwrap();
     let count = std::sync::atomic::AtomicUsize::new(0);
     conformance(&|| {

@@ -47,12 +47,19 @@ async fn a_fork_may_have_another_message() {
     let first = script(&wat(r#"(resv "first")"#));
     place.run(&place.journal(), &first, "r").await;
     let run = place.opened("r").await;
-    fork(&place.journal(), &run, 1, Some("now read the log".to_owned()), "f".to_owned()).await.unwrap();
+    fork(&place.journal(), &run, 1, Some("now read the log".to_owned()), "f".to_owned())
+        .await
+        .unwrap();
     let (ended, files) = place.resume(&script(&done()), "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n", "what the first step wrote is there");
-    let said = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await).await.unwrap();
+    let said = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await)
+        .await
+        .unwrap();
     let last = wattle_tests::plain(&said[said.len() - 2].content);
-    assert!(last.starts_with("[Observation (step 1)]") && last.ends_with("now read the log"), "{last}");
+    assert!(
+        last.starts_with("[Observation (step 1)]") && last.ends_with("now read the log"),
+        "{last}"
+    );
     assert_eq!(place.replay("f").await.difference, None);
 }

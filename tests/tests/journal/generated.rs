@@ -33,7 +33,8 @@ const STATEMENTS: &[&str] = &[
 ];
 
 /// The last statements of programs.
-const ENDS: &[&str] = &["", "", "", "(return (i32.const 4))", "(unreachable)", "(resv (kv.get? \"absent\"))"];
+const ENDS: &[&str] =
+    &["", "", "", "(return (i32.const 4))", "(unreachable)", "(resv (kv.get? \"absent\"))"];
 
 #[tokio::test]
 async fn generated_runs_are_replayed_as_recorded() {
@@ -44,8 +45,9 @@ async fn generated_runs_are_replayed_as_recorded() {
         let place = first.another();
         let mut turns = Vec::new();
         for _ in 0..random.usize(1..5) {
-            let mut body: Vec<&str> =
-                (0..random.usize(1..6)).map(|_| STATEMENTS[random.usize(..STATEMENTS.len())]).collect();
+            let mut body: Vec<&str> = (0..random.usize(1..6))
+                .map(|_| STATEMENTS[random.usize(..STATEMENTS.len())])
+                .collect();
             body.push(ENDS[random.usize(..ENDS.len())]);
             turns.push(match random.u32(..6) {
                 0 => "ToolCall::Catalog(\"no_such_program\")".to_owned(),
@@ -54,14 +56,20 @@ async fn generated_runs_are_replayed_as_recorded() {
             });
         }
         turns.push(done());
-        let (ended, _) = place.run(&place.journal(), &ByTurn(turns.clone()), &format!("r{run}")).await;
+        let (ended, _) =
+            place.run(&place.journal(), &ByTurn(turns.clone()), &format!("r{run}")).await;
         assert_eq!(answer(&ended), "done", "{turns:#?}");
         let played = place.replay(&format!("r{run}")).await;
         assert_eq!(played.difference, None, "run {run}: {turns:#?}");
         programs += played.programs;
         // A replay needs none of the original files and state.
-        let elsewhere =
-            journal::replay(&first.host, &place.journal(), &place.opened(&format!("r{run}")).await, 1).await;
+        let elsewhere = journal::replay(
+            &first.host,
+            &place.journal(),
+            &place.opened(&format!("r{run}")).await,
+            1,
+        )
+        .await;
         assert_eq!(elsewhere.unwrap(), played);
     }
     assert!(programs > 20, "{programs}");

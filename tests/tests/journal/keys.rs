@@ -11,7 +11,8 @@ const POSTS: &str = r#"(http.post? "https://a.example/form" "x" "text/plain")
 
 async fn keys(id: &str) -> Vec<Option<String>> {
     let place = Place::new();
-    let (ended, _) = place.run(&place.journal(), &ByTurn(vec![wat(POSTS), wat(POSTS), done()]), id).await;
+    let (ended, _) =
+        place.run(&place.journal(), &ByTurn(vec![wat(POSTS), wat(POSTS), done()]), id).await;
     assert_eq!(answer(&ended), "done");
     let keys = place.network.keys();
     let replayed = place.replay(id).await;
@@ -25,10 +26,14 @@ async fn each_post_has_a_key_for_its_run_step_and_call() {
     let [post, patch, own, put, get, rest @ ..] = first.as_slice() else { panic!("{first:?}") };
     assert_eq!((own.as_deref(), put, get), (Some("my own"), &None, &None));
     assert!(
-        post.as_ref().is_some_and(|key| key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit())),
+        post.as_ref()
+            .is_some_and(|key| key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit())),
         "{post:?}"
     );
-    assert!(post != patch && rest[0] != *post && rest[0] != *patch && rest[0].is_some(), "{first:?}");
+    assert!(
+        post != patch && rest[0] != *post && rest[0] != *patch && rest[0].is_some(),
+        "{first:?}"
+    );
     assert_eq!(keys("r").await, first, "the same calls of the same run have the same keys");
     let other = keys("q").await;
     assert!(other[0].is_some() && !first.contains(&other[0]), "{other:?}");

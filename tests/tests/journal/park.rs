@@ -15,7 +15,9 @@ fn asking(rules: &[&str]) -> Place {
 fn script() -> ByTurn {
     ByTurn(vec![
         wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
-        wat("(resv (str.from_int (kv.incr? \"n\" 1)))\n(resv (http.post? \"https://a.example/form\" \"x\" \"\"))"),
+        wat(
+            "(resv (str.from_int (kv.incr? \"n\" 1)))\n(resv (http.post? \"https://a.example/form\" \"x\" \"\"))",
+        ),
         done(),
     ])
 }
@@ -27,7 +29,9 @@ async fn parked(place: &Place) -> Vec<PendingApproval> {
     let emitted: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
     let Some(Event::Parked { call, question }) = emitted.last() else { panic!("{emitted:?}") };
     assert_eq!((call, question), (&waiting[0].call, &waiting[0].question));
-    assert!(!emitted.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
+    assert!(
+        !emitted.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. }))
+    );
     assert_eq!(status(place, "r").await, Status::Parked);
     waiting
 }
@@ -38,11 +42,16 @@ async fn an_approved_run_is_resumed() {
     let waiting = parked(&place).await;
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0].call, "2.1");
-    assert!(waiting[0].question.contains("a.example") && waiting[0].question.contains("line 2"), "{waiting:?}");
+    assert!(
+        waiting[0].question.contains("a.example") && waiting[0].question.contains("line 2"),
+        "{waiting:?}"
+    );
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "nothing of the program was run");
 
-    assert!(matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Pending(open)) if open == waiting[0]));
+    assert!(
+        matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Pending(open)) if open == waiting[0])
+    );
     assert!(
         matches!(place.resume(&script(), "r", &[("1.1", true)]).await.0, Err(ResumeError::NotAsked(call)) if call == "1.1")
     );

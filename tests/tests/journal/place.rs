@@ -63,15 +63,22 @@ impl Network {
 impl http::Backend for Network {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
-        *self.made.lock().unwrap().entry(format!("{} {}", request.method, request.url)).or_default() += 1;
-        let key = request.headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());
+        *self
+            .made
+            .lock()
+            .unwrap()
+            .entry(format!("{} {}", request.method, request.url))
+            .or_default() += 1;
+        let key =
+            request.headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());
         self.keys.lock().unwrap().push(key);
         if self.hangs.load(Ordering::Relaxed) {
             self.hung.notify_one();
             return Box::pin(std::future::pending());
         }
         let number = self.all.fetch_add(1, Ordering::Relaxed);
-        let status = if request.url.ends_with("/missing") { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        let status =
+            if request.url.ends_with("/missing") { StatusCode::NOT_FOUND } else { StatusCode::OK };
         let body = format!("answer {number}").into();
         let answer = outgoing.answer(http::Response { status, headers: HeaderMap::new(), body });
         Box::pin(async { Ok(answer) })
@@ -91,7 +98,8 @@ impl Model for ByTurn {
         &'a self,
         request: ModelRequest<'a>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        let spoken = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
+        let spoken =
+            request.messages.iter().filter(|message| message.role == Role::Assistant).count();
         let text = self.0.get(spoken).unwrap_or_else(|| panic!("no answer {spoken}")).clone();
         Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
     }
@@ -117,7 +125,9 @@ pub(crate) fn done() -> String {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let host =
+            Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
+                .unwrap();
         Place::with(host)
     }
 
@@ -188,7 +198,8 @@ impl Place {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let kept = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
-        let ended = journal::run(&self.host, model, &Settings::default(), job, &sink, kept).await.unwrap();
+        let ended =
+            journal::run(&self.host, model, &Settings::default(), job, &sink, kept).await.unwrap();
         (ended, events.into_inner().unwrap())
     }
 
@@ -209,7 +220,8 @@ impl Place {
             answers: answers.iter().map(|(call, yes)| ((*call).to_owned(), *yes)).collect(),
             release: false,
         };
-        let ended = journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;
+        let ended =
+            journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;
         (ended, files)
     }
 

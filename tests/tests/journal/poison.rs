@@ -40,7 +40,11 @@ impl Model for Gone {
         request: ModelRequest<'a>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        let spoken = request.messages.iter().filter(|said| said.role == wattle_agent::machine::Role::Assistant).count();
+        let spoken = request
+            .messages
+            .iter()
+            .filter(|said| said.role == wattle_agent::machine::Role::Assistant)
+            .count();
         if spoken == self.at {
             self.gone.notify_one();
             return Box::pin(std::future::pending());
@@ -84,15 +88,27 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
     assert_eq!(place.opened("r").await.attempts, 2);
 
     let asked = model.asked.load(Ordering::SeqCst);
-    let Err(ResumeError::Parked { run, reason }) = place.resume(&model, "r", &[]).await.0 else { panic!() };
+    let Err(ResumeError::Parked { run, reason }) = place.resume(&model, "r", &[]).await.0 else {
+        panic!()
+    };
     assert_eq!(run, "r");
-    assert_eq!(reason, "this run ended its process 2 times; it is parked; last known: step 2: the model was asked");
+    assert_eq!(
+        reason,
+        "this run ended its process 2 times; it is parked; last known: step 2: the model was asked"
+    );
     let parked = place.opened("r").await;
     assert_eq!((parked.status, parked.reason.as_deref()), (Status::Parked, Some(reason.as_str())));
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Parked { .. })));
-    assert!(matches!(place.resume(&model, "r", &[("2.1", true)]).await.0, Err(ResumeError::Parked { .. })));
+    assert!(matches!(
+        place.resume(&model, "r", &[("2.1", true)]).await.0,
+        Err(ResumeError::Parked { .. })
+    ));
     assert_eq!(model.asked.load(Ordering::SeqCst), asked, "it was not driven");
-    assert_eq!(place.store.runs(Some(Status::Open)).await.unwrap(), [], "nobody resumes it by itself");
+    assert_eq!(
+        place.store.runs(Some(Status::Open)).await.unwrap(),
+        [],
+        "nobody resumes it by itself"
+    );
 
     // After its release the run has two attempts again.
     assert!(place.store.release("r").await.unwrap());
@@ -123,7 +139,8 @@ async fn a_run_that_makes_progress_is_never_parked() {
 #[tokio::test]
 async fn a_parked_run_names_its_unfinished_call() {
     let place = Place::new();
-    let script = || ByTurn(vec![wat(r#"(resv (http.post? "https://a.example/form" "x" ""))"#), done()]);
+    let script =
+        || ByTurn(vec![wat(r#"(resv (http.post? "https://a.example/form" "x" ""))"#), done()]);
     let model = script();
     let journal = place.journal();
     let hangs = Arc::clone(&place.network);
@@ -136,8 +153,13 @@ async fn a_parked_run_names_its_unfinished_call() {
     tokio::task::yield_now().await;
     // Another process ends before it makes progress.
     place.store.attempt("r").await.unwrap();
-    let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else { panic!() };
-    assert!(reason.contains("step 1: wat ran, call http.post(\"https://a.example/form\""), "{reason}");
+    let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else {
+        panic!()
+    };
+    assert!(
+        reason.contains("step 1: wat ran, call http.post(\"https://a.example/form\""),
+        "{reason}"
+    );
     assert!(reason.ends_with("(under way)"), "{reason}");
 }
 
@@ -170,11 +192,20 @@ async fn a_panic_in_a_run_ends_only_that_run() {
     let place = Place::new();
     let journal = place.journal();
     let good = ByTurn(vec![wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#), done()]);
-    let (panicked, went_on) = tokio::join!(place.run(&journal, &Panics, "r"), place.run(&journal, &good, "other"));
+    let (panicked, went_on) =
+        tokio::join!(place.run(&journal, &Panics, "r"), place.run(&journal, &good, "other"));
     let RunOutcome::Done(report) = panicked.0 else { panic!() };
     let Ending::Failed { message } = &report.ending else { panic!("{report:?}") };
-    assert!(message.contains("a bug in the host ended the run") && !message.contains("secret"), "{message}");
-    assert!(panicked.1.iter().any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. })));
+    assert!(
+        message.contains("a bug in the host ended the run") && !message.contains("secret"),
+        "{message}"
+    );
+    assert!(
+        panicked
+            .1
+            .iter()
+            .any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. }))
+    );
     end(&journal, &report).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(answer(&went_on.0), "done");
@@ -190,14 +221,19 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     let sink = |envelope: &Envelope| assert!(envelope.seq < 3, "the sink has a bug");
     let kept = (&journal, "r".to_owned(), serde_json::Value::Null);
     let settings = wattle_agent::Settings::default();
-    let ended = wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, kept).await.unwrap();
+    let ended =
+        wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, kept).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!() };
-    assert!(matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host")));
+    assert!(
+        matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host"))
+    );
     assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay is kept");
     end(&journal, &report).await.unwrap();
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
     let (_, job) = place.job();
-    let report = wattle_agent::run(&place.host, &model, &settings, job, &|_: &Envelope| panic!("a bug")).await;
+    let report =
+        wattle_agent::run(&place.host, &model, &settings, job, &|_: &Envelope| panic!("a bug"))
+            .await;
     assert!(matches!(report.ending, Ending::Failed { .. }));
     assert_eq!(answer(&place.run(&journal, &model, "next").await.0), "done");
 }
@@ -208,8 +244,12 @@ async fn two_processes_count_one_attempt_for_one_run() {
     let model = Gone::at(0);
     die(&place, &model, true).await;
     let (one, other) = (Gone::at(usize::MAX), Gone::at(usize::MAX));
-    let (first, second) = tokio::join!(place.resume(&one, "r", &[]), place.resume(&other, "r", &[]));
-    let held = [&first.0, &second.0].iter().filter(|ended| matches!(ended, Err(ResumeError::Held(_)))).count();
+    let (first, second) =
+        tokio::join!(place.resume(&one, "r", &[]), place.resume(&other, "r", &[]));
+    let held = [&first.0, &second.0]
+        .iter()
+        .filter(|ended| matches!(ended, Err(ResumeError::Held(_))))
+        .count();
     assert_eq!(held, 1, "only one of them drives it");
     assert!(place.opened("r").await.attempts <= 2);
 }

@@ -16,7 +16,8 @@ const BODY: &str = r#"(resv (http.get? "https://a.example/page"))
 
 async fn recorded() -> Place {
     let place = Place::new();
-    let turns = vec![wat(BODY), "ToolCall::Catalog(\"file_read\", \"base.txt\")".to_owned(), done()];
+    let turns =
+        vec![wat(BODY), "ToolCall::Catalog(\"file_read\", \"base.txt\")".to_owned(), done()];
     let (ended, _) = place.run(&place.journal(), &ByTurn(turns), "r").await;
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.replay("r").await.difference, None);
@@ -51,7 +52,14 @@ async fn each_kind_of_difference_is_named() {
     let same = |_: usize, _: &mut Input| {};
     let as_is = |_: &mut RecordedCall| {};
     changed(&place, "same", keep, same, as_is).await;
-    changed(&place, "version", |run| *run.start.capabilities.get_mut("kv").unwrap() += 1, same, as_is).await;
+    changed(
+        &place,
+        "version",
+        |run| *run.start.capabilities.get_mut("kv").unwrap() += 1,
+        same,
+        as_is,
+    )
+    .await;
     changed(&place, "prompt", |run| run.start.setup.system.push_str(" More."), same, as_is).await;
     let answers = |at: usize, input: &mut Input| {
         if let (1, Input::Answer(answer)) = (at, input) {
@@ -89,7 +97,10 @@ async fn each_kind_of_difference_is_named() {
         let (in_step, Difference { what: named, was: before, is: now }) =
             place.replay(id).await.difference.unwrap_or_else(|| panic!("{id} goes as recorded"));
         assert_eq!(in_step, step, "{id}");
-        assert!(named.contains(what) && before.contains(was) && now.contains(is), "{id}: {named}: {before} / {now}");
+        assert!(
+            named.contains(what) && before.contains(was) && now.contains(is),
+            "{id}: {named}: {before} / {now}"
+        );
     }
     assert_eq!(place.replay("same").await.difference, None);
 }
@@ -99,7 +110,8 @@ async fn each_kind_of_difference_is_named() {
 async fn a_changed_program_of_the_catalog_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("greet.wat");
-    let text = ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"hello\")\n(i32.const 0)\n";
+    let text = ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a \
+                greeting\"\n(resv \"hello\")\n(i32.const 0)\n";
     std::fs::write(&file, text).unwrap();
     let host = || {
         let folders = Folders::open(&[dir.path().to_owned()], &|_| Ok(()));

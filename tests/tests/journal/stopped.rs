@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
+    Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunOutcome, RunRecord, SharedJournal,
+    Status, Turn, end,
 };
 use wattle_agent::ledger::FinalSeal;
 use wattle_agent::machine::Message;
@@ -57,7 +58,12 @@ impl Journal for Stopping {
     fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         Box::pin(self.pass(self.store.release(run)))
     }
-    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<FinalSeal>) -> JournalFuture<'_, ()> {
+    fn end(
+        &self,
+        run: &str,
+        turns: Vec<Message>,
+        sealed: Option<FinalSeal>,
+    ) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.end(run, turns, sealed)))
     }
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
@@ -124,7 +130,11 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             }
             moments += 1;
             let Some(run) = place.store.run("r").await.unwrap() else {
-                assert_eq!((write, written), (1, false), "only before the first write nothing is there");
+                assert_eq!(
+                    (write, written),
+                    (1, false),
+                    "only before the first write nothing is there"
+                );
                 continue;
             };
             if run.status == Status::Ended {
@@ -137,28 +147,47 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             end(&place.journal(), &report).await.unwrap();
 
             let observations = observations(&place, "r").await;
-            let lost = observations.iter().filter(|text| text.contains("outcome unknown: ")).count();
+            let lost =
+                observations.iter().filter(|text| text.contains("outcome unknown: ")).count();
             unknown += lost;
             for what in ["n", "m"] {
-                assert_eq!(place.value(what).await.as_deref(), Some("1"), "{what} at write {write}");
+                assert_eq!(
+                    place.value(what).await.as_deref(),
+                    Some("1"),
+                    "{what} at write {write}"
+                );
             }
-            assert!(place.network.made("POST https://a.example/form") <= 1, "posted twice at write {write}");
+            assert!(
+                place.network.made("POST https://a.example/form") <= 1,
+                "posted twice at write {write}"
+            );
             let log = String::from_utf8(files.read("log.txt").unwrap().to_vec()).unwrap();
             if lost == 0 {
                 assert_eq!(log, "one\ntwo\nthree\n", "write {write}, written {written}");
                 assert_eq!(observations[2].lines().nth(1), Some("one"), "{observations:?}");
             }
-            assert!(["one", "two", "three"].iter().all(|line| log.matches(line).count() <= 1), "{log}");
-            let steps: Vec<u64> = place.steps().iter().map(|line| line["step"].as_u64().unwrap()).collect();
+            assert!(
+                ["one", "two", "three"].iter().all(|line| log.matches(line).count() <= 1),
+                "{log}"
+            );
+            let steps: Vec<u64> =
+                place.steps().iter().map(|line| line["step"].as_u64().unwrap()).collect();
             assert_eq!(steps, [1, 2, 3], "each step is in the trace once, write {write}");
             assert_eq!(place.replay("r").await.difference, None, "write {write}");
             assert_eq!(status(&place, "r").await, Status::Ended);
             assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
-            assert_eq!(place.store.history("s").await.unwrap().len(), 8, "the session has the run once");
+            assert_eq!(
+                place.store.history("s").await.unwrap().len(),
+                8,
+                "the session has the run once"
+            );
         }
     }
     assert!(moments > 20, "{moments}");
-    println!("stopped at {moments} moments; {unknown} effects were under way, and the model was informed");
+    println!(
+        "stopped at {moments} moments; {unknown} effects were under way, and the model was \
+         informed"
+    );
 }
 
 #[tokio::test]
@@ -168,7 +197,10 @@ async fn two_processes_never_work_on_one_run() {
     let hold = journal.lock("run:r").await.unwrap().unwrap();
     assert!(journal.lock("run:r").await.unwrap().is_none());
     assert!(journal.lock("run:other").await.unwrap().is_some());
-    assert!(matches!(place.resume(&ByTurn(Vec::new()), "r", &[]).await.0, Err(ResumeError::Held(_))));
+    assert!(matches!(
+        place.resume(&ByTurn(Vec::new()), "r", &[]).await.0,
+        Err(ResumeError::Held(_))
+    ));
     drop(hold);
     assert!(journal.lock("run:r").await.unwrap().is_some());
 }

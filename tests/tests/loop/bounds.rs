@@ -27,10 +27,19 @@ fn silences() -> Vec<(&'static str, Answer)> {
     vec![
         ("it accepts and never answers", Answer::hang()),
         ("it sends headers and stops", Answer::raw(head).then_hang()),
-        ("it sends half a head and stops", Answer::raw("HTTP/1.1 200 OK\r\ncontent-ty").then_hang()),
+        (
+            "it sends half a head and stops",
+            Answer::raw("HTTP/1.1 200 OK\r\ncontent-ty").then_hang(),
+        ),
         ("it drips", Answer::streamed("word ".repeat(500)).pieces(1).pause(ms(20))),
-        ("it stops within", Answer::events(["{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}"]).then_hang()),
-        ("it keeps alive for ever", Answer::body(": ping\n\n".repeat(4_000)).pieces(8).pause(ms(20))),
+        (
+            "it stops within",
+            Answer::events(["{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}"]).then_hang(),
+        ),
+        (
+            "it keeps alive for ever",
+            Answer::body(": ping\n\n".repeat(4_000)).pieces(8).pause(ms(20)),
+        ),
     ]
 }
 
@@ -88,7 +97,10 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
             "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
             "tool error: wat timed out after 300ms (killed) at line 1",
         ),
-        (format!("ToolCall::Catalog(\"http_get\", \"{url}\")"), "tool error: http_get timed out after 300ms (killed)"),
+        (
+            format!("ToolCall::Catalog(\"http_get\", \"{url}\")"),
+            "tool error: http_get timed out after 300ms (killed)",
+        ),
     ] {
         let (world, job) = short(&provider, ms(300));
         let model = Scripted::new(&[&call, "ToolCall::Response(\"on\")"]);
@@ -96,7 +108,8 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
         assert_eq!(report.ending.text(), "on");
         let observed = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(expected),
+            observed.starts_with("[Observation (step 1)] Execution FAILED:\n")
+                && observed.contains(expected),
             "{observed}"
         );
     }
@@ -122,8 +135,14 @@ async fn a_cancelled_run_ends_at_once() {
         let (report, events) = world.run(model, &Settings::default(), job).await;
         let took = at.await.unwrap().elapsed();
         assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
-        let closed = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolResult { .. })).count();
-        let begun = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolStart { .. })).count();
+        let closed = events
+            .iter()
+            .filter(|envelope| matches!(envelope.event, Event::ToolResult { .. }))
+            .count();
+        let begun = events
+            .iter()
+            .filter(|envelope| matches!(envelope.event, Event::ToolStart { .. }))
+            .count();
         assert_eq!(begun, closed);
         // The limit allows for a loaded machine. The operation itself would take a minute.
         assert!(took < Duration::from_secs(3), "{took:?}");
@@ -155,8 +174,8 @@ async fn the_limit_on_steps_ends_a_run_as_configured() {
 #[tokio::test]
 async fn missing_memory_is_an_error_code() {
     let world = World::new();
-    let program =
-        "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s (str.repeat? \"y\" 1000000))))\n```)";
+    let program = "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s \
+                   (str.repeat? \"y\" 1000000))))\n```)";
     let model = Scripted::new(&[program, "ToolCall::Response(\"on\")"]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "on");

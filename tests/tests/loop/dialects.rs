@@ -22,7 +22,10 @@ impl Wish<'_> {
         let quoted = |text: &&str| format!(", {}", json!(text));
         let text = match self {
             Wish::Wat(body, args) => {
-                format!("ToolCall::Wat(```wat\n{body}\n```{})", args.iter().map(quoted).collect::<String>())
+                format!(
+                    "ToolCall::Wat(```wat\n{body}\n```{})",
+                    args.iter().map(quoted).collect::<String>()
+                )
             }
             Wish::Program(name, args) => {
                 format!(
@@ -37,7 +40,9 @@ impl Wish<'_> {
 
     fn native(&self) -> ModelReply {
         match self {
-            Wish::Wat(body, args) => calls(&[("wat", &json!({"body": body, "args": args}).to_string())]),
+            Wish::Wat(body, args) => {
+                calls(&[("wat", &json!({"body": body, "args": args}).to_string())])
+            }
             Wish::Program(name, args) => {
                 let fields: Map<String, Json> =
                     args.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
@@ -60,8 +65,14 @@ fn observed(asked: &[Vec<Message>]) -> Vec<String> {
 async fn runs_are_the_same_in_both_dialects() {
     use Wish::{Done, Program, Wat};
     let tasks: &[(&str, &[Wish<'_>])] = &[
-        ("a program of the catalog", &[Program("file_read", &[("path", "notes.txt")]), Done("read")]),
-        ("a program with arguments", &[Wat("(ret (str.cat? (arg 0) (arg 1)))", &["a\n\"b\"", "c"]), Done("joined")]),
+        (
+            "a program of the catalog",
+            &[Program("file_read", &[("path", "notes.txt")]), Done("read")],
+        ),
+        (
+            "a program with arguments",
+            &[Wat("(ret (str.cat? (arg 0) (arg 1)))", &["a\n\"b\"", "c"]), Done("joined")],
+        ),
         (
             "state",
             &[
@@ -100,7 +111,11 @@ async fn runs_are_the_same_in_both_dialects() {
             let roles = asked.last().unwrap().iter().map(|message| message.role);
             let tools = roles.filter(|role| *role == Role::Tool).count();
             assert_eq!(tools > 0, dialect == DialectSetting::Native && asked.len() > 1, "{name}");
-            assert_eq!(model.offered().iter().all(Vec::is_empty), dialect == DialectSetting::Text, "{name}");
+            assert_eq!(
+                model.offered().iter().all(Vec::is_empty),
+                dialect == DialectSetting::Text,
+                "{name}"
+            );
             let results: Vec<(bool, String)> = events
                 .iter()
                 .filter_map(|envelope| match &envelope.event {
@@ -126,7 +141,8 @@ fn arguments(entry: &Entry, example: &Example) -> String {
         };
         (arg.name.clone(), value)
     };
-    let fields: Map<String, Json> = entry.meta().args.iter().zip(&example.args).map(field).collect();
+    let fields: Map<String, Json> =
+        entry.meta().args.iter().zip(&example.args).map(field).collect();
     Json::Object(fields).to_string()
 }
 
@@ -137,7 +153,11 @@ async fn every_program_is_a_function() {
     let (mut wrong, mut count) = (Vec::new(), 0);
     let settings = Settings { dialect: DialectSetting::Native, ..Settings::default() };
     for entry in world.host.catalog().iter().filter(|entry| entry.name().as_str() != "done") {
-        let Some(example) = entry.meta().examples.iter().find(|example| example.args.len() <= entry.meta().args.len())
+        let Some(example) = entry
+            .meta()
+            .examples
+            .iter()
+            .find(|example| example.args.len() <= entry.meta().args.len())
         else {
             wrong.push(format!("{} has no example", entry.name()));
             continue;
@@ -171,7 +191,10 @@ async fn every_program_is_a_function() {
         };
         // A value that the example itself lacks is not an error of the function.
         let is_sound = wattle_agent::check_example(&world.host, entry, example).await.is_ok();
-        if is_sound && (code != Some(expected.code.number()) || (!is_same && output.chars().count() < 4_000)) {
+        if is_sound
+            && (code != Some(expected.code.number())
+                || (!is_same && output.chars().count() < 4_000))
+        {
             wrong.push(format!("{name}({}): {code:?} {output}", arguments(entry, example)));
         }
     }
@@ -184,14 +207,20 @@ async fn calls_of_one_turn_run_side_by_side() {
     let world = World::new();
     let set = |n: u32| ("kv_set", format!("{{\"key\":\"k{n}\",\"value\":\"{n}\"}}"));
     let turn: Vec<(&str, String)> = (1..=5).map(set).collect();
-    let turn: Vec<(&str, &str)> = turn.iter().map(|(name, arguments)| (*name, arguments.as_str())).collect();
+    let turn: Vec<(&str, &str)> =
+        turn.iter().map(|(name, arguments)| (*name, arguments.as_str())).collect();
     let gets: Vec<(&str, &str)> =
         vec![("kv_get", "{\"key\":\"k2\"}"), ("no_such", "{}"), ("kv_get", "{\"key\":\"k5\"}")];
-    let model = Scripted::calling([calls(&turn), calls(&gets), calls(&[("done", "{\"result\":\"well\"}")])]);
+    let model = Scripted::calling([
+        calls(&turn),
+        calls(&gets),
+        calls(&[("done", "{\"result\":\"well\"}")]),
+    ]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!((report.ending.text(), report.steps), ("well", 2));
     let asked = model.asked();
-    let results: Vec<&str> = asked[2].iter().rev().take(3).map(|message| message.content.as_str()).collect();
+    let results: Vec<&str> =
+        asked[2].iter().rev().take(3).map(|message| message.content.as_str()).collect();
     assert!(results[2].ends_with("\n2") && results[0].ends_with("\n5"), "{results:?}");
     assert!(results[1].contains("there is no program `no_such`"), "{results:?}");
     assert_eq!(world.steps().len(), 8, "each call has a line in the trace");
@@ -207,9 +236,13 @@ async fn the_prompt_does_not_repeat_the_schemas() {
     assert!(!system.contains("ToolCall::") && !system.contains("# Catalog programs"), "{system}");
     assert!(system.contains("`wat`") && system.contains("# Host functions"), "{system}");
     let offered = model.offered();
-    for (name, is_offered) in
-        [("file_read", true), ("wat", true), ("done", true), ("ai_summarize", false), ("catalog", false)]
-    {
+    for (name, is_offered) in [
+        ("file_read", true),
+        ("wat", true),
+        ("done", true),
+        ("ai_summarize", false),
+        ("catalog", false),
+    ] {
         assert_eq!(offered[0].iter().any(|offered| offered == name), is_offered, "{name}");
     }
 }
@@ -219,8 +252,14 @@ async fn the_prompt_does_not_repeat_the_schemas() {
 #[tokio::test]
 async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
     let refusals = [
-        (400, "{\"error\":{\"message\":\"registry.ollama.ai/library/gemma does not support tools\"}}"),
-        (404, "{\"error\":{\"message\":\"No endpoints found that support tool use\",\"code\":404}}"),
+        (
+            400,
+            "{\"error\":{\"message\":\"registry.ollama.ai/library/gemma does not support tools\"}}",
+        ),
+        (
+            404,
+            "{\"error\":{\"message\":\"No endpoints found that support tool use\",\"code\":404}}",
+        ),
         (422, "{\"detail\":\"Extra inputs are not permitted: tools\"}"),
         (400, "{\"error\":\"\\\"auto\\\" tool choice requires --enable-auto-tool-choice\"}"),
         (501, "{\"error\":{\"message\":\"tools param requires --jinja flag\"}}"),
@@ -228,7 +267,11 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
     for (status, body) in refusals {
         let world = World::new();
         let refused = Answer::status(status).with_body(body);
-        let provider = Provider::start([refused, Answer::text("ToolCall::Response(\"one\")"), Answer::text("two")]);
+        let provider = Provider::start([
+            refused,
+            Answer::text("ToolCall::Response(\"one\")"),
+            Answer::text("two"),
+        ]);
         let model = remote(&provider, "openai", "m", quick());
         for answer in ["one", "two"] {
             let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
@@ -236,15 +279,23 @@ async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
         }
         let requests = provider.requests();
         assert_eq!(requests.len(), 3, "{body}");
-        let offers: Vec<bool> = requests.iter().map(|request| request.json().get("tools").is_some()).collect();
+        let offers: Vec<bool> =
+            requests.iter().map(|request| request.json().get("tools").is_some()).collect();
         assert_eq!(offers, [true, false, false], "{body}");
-        assert!(requests[1].messages()[0].contains("ToolCall::Wat"), "the prompt is that of the text dialect");
+        assert!(
+            requests[1].messages()[0].contains("ToolCall::Wat"),
+            "the prompt is that of the text dialect"
+        );
 
         let provider = Provider::start([Answer::status(status).with_body(body)]);
         let model = remote(&provider, "openai", "m", quick());
         let settings = Settings { dialect: DialectSetting::Native, ..Settings::default() };
         let (report, _) = world.run(&model, &settings, world.job("go")).await;
-        assert!(report.ending.text().ends_with("set `dialect = \"text\"`"), "{}", report.ending.text());
+        assert!(
+            report.ending.text().ends_with("set `dialect = \"text\"`"),
+            "{}",
+            report.ending.text()
+        );
     }
 }
 
@@ -266,7 +317,10 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();
     let model = Scripted::calling([
-        calls(&[("kv_set", "{\"key\":\"colour\",\"value\":\"green\"}"), ("kv_get", "{\"key\":\"shape\"}")]),
+        calls(&[
+            ("kv_set", "{\"key\":\"colour\",\"value\":\"green\"}"),
+            ("kv_get", "{\"key\":\"shape\"}"),
+        ]),
         calls(&[("done", "{\"result\":\"kept\"}")]),
     ]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("remember green")).await;
@@ -282,16 +336,22 @@ async fn a_session_keeps_calls_and_their_results() {
     let job = Job { history: history.clone(), ..world.job("which?") };
     world.run(&native, &Settings::default(), job).await;
     // Observations of earlier runs are data in a later run.
-    let earlier =
-        |said: &Message| Message { content: said.content.replace("[Observation", "[\\Observation"), ..said.clone() };
+    let earlier = |said: &Message| Message {
+        content: said.content.replace("[Observation", "[\\Observation"),
+        ..said.clone()
+    };
     assert_eq!(native.asked()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());
 
     let text = Scripted::new(&["green"]);
     world.run(&text, &Settings::default(), Job { history, ..world.job("which?") }).await;
     let asked = &text.asked()[0];
-    assert!(asked.iter().all(|message| message.calls.is_empty() && message.role != Role::Tool), "{asked:?}");
     assert!(
-        asked[2].content.contains("ToolCall::Catalog(\"catalog\"") || asked[2].content.contains("kv_set"),
+        asked.iter().all(|message| message.calls.is_empty() && message.role != Role::Tool),
+        "{asked:?}"
+    );
+    assert!(
+        asked[2].content.contains("ToolCall::Catalog(\"catalog\"")
+            || asked[2].content.contains("kv_set"),
         "{}",
         asked[2].content
     );

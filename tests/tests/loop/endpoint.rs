@@ -13,11 +13,22 @@ pub(crate) fn quick() -> Timeouts {
 }
 
 /// Returns a model of this preset behind the scripted endpoint.
-pub(crate) fn remote(provider: &Provider, preset: &str, model: &str, timeouts: Timeouts) -> RemoteModel {
+pub(crate) fn remote(
+    provider: &Provider,
+    preset: &str,
+    model: &str,
+    timeouts: Timeouts,
+) -> RemoteModel {
     let base = provider.base_url();
-    let settings =
-        EndpointSettings { provider: Some(preset), base_url: Some(&base), model: Some(model), ..Default::default() };
-    let endpoint = resolve(&settings, |name| (name == "WATTLE_API_KEY").then(|| "sk-secret".to_owned())).unwrap();
+    let settings = EndpointSettings {
+        provider: Some(preset),
+        base_url: Some(&base),
+        model: Some(model),
+        ..Default::default()
+    };
+    let endpoint =
+        resolve(&settings, |name| (name == "WATTLE_API_KEY").then(|| "sk-secret".to_owned()))
+            .unwrap();
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
 }
 

@@ -1,6 +1,12 @@
 //! Complete runs: in both dialects, up to each limit, with models that misbehave, and their cost.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 
 mod bounds;
 mod dialects;

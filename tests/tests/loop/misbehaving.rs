@@ -26,9 +26,11 @@ use Expected::{Error, Well};
 
 /// Returns a streamed call. Each piece is the JSON of one item of `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
-    let piece =
-        |piece: &serde_json::Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
-    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}).to_string();
+    let piece = |piece: &serde_json::Value| {
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string()
+    };
+    let end =
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}).to_string();
     Answer::events(pieces.iter().map(piece).chain([end, "[DONE]".to_owned()]))
 }
 
@@ -174,7 +176,9 @@ async fn every_run_ends() {
     // One server supports functions, and the other is unknown.
     let runs = ["openai", "vllm"].iter().flat_map(|preset| {
         let world = &world;
-        faults.iter().map(move |(what, answers, expected)| unexpected_outcome(world, preset, what, answers, expected))
+        faults.iter().map(move |(what, answers, expected)| {
+            unexpected_outcome(world, preset, what, answers, expected)
+        })
     });
     let wrong: Vec<Option<String>> = stream::iter(runs).buffer_unordered(12).collect().await;
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();

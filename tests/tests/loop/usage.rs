@@ -21,7 +21,8 @@ fn prices() -> Prices {
 /// Returns a job whose programs may use the model, which counts as the run's own use.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
     let meter = Meter::default();
-    let inference = ModelInference::new(Arc::clone(model) as Arc<dyn Model>, settings).metered(meter.clone());
+    let inference =
+        ModelInference::new(Arc::clone(model) as Arc<dyn Model>, settings).metered(meter.clone());
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let access = Access { inference: Some(Arc::new(inference)), ..Access::new(&world.host, files) };
     Job { meter, ..Job::new("go", access.grants()) }
@@ -33,16 +34,25 @@ const ASK: &str = "ToolCall::Wat(```wat\n(ret (ai.assist? \"be brief\" \"hello\"
 async fn model_requests_of_programs_count_with_their_cost() {
     let world = World::new();
     let settings = Settings { prices: prices(), ..Settings::default() };
-    let replies = [reply(ASK, 1_000, 100), reply("hi", 200, 20), reply("ToolCall::Response(\"hi\")", 1_100, 10)];
+    let replies = [
+        reply(ASK, 1_000, 100),
+        reply("hi", 200, 20),
+        reply("ToolCall::Response(\"hi\")", 1_100, 10),
+    ];
     let model = Arc::new(Scripted::calling(replies));
     let job = job(&world, &model, &settings);
     let (report, events) = world.run(model.as_ref(), &settings, job).await;
     assert_eq!(report.ending.text(), "hi");
     let expected = Usage { prompt: 2_300, completion: 130, cached: 0, cost: Dollars::new(0.0036) };
     assert_eq!(report.usage, expected);
-    assert!(matches!(&events.last().unwrap().event, Event::Response { usage, .. } if *usage == expected));
+    assert!(
+        matches!(&events.last().unwrap().event, Event::Response { usage, .. } if *usage == expected)
+    );
     let json = serde_json::to_value(&events.last().unwrap().event).unwrap();
-    assert_eq!(json["usage"], serde_json::json!({"prompt": 2300, "completion": 130, "cached": 0, "cost": 0.0036}));
+    assert_eq!(
+        json["usage"],
+        serde_json::json!({"prompt": 2300, "completion": 130, "cached": 0, "cost": 0.0036})
+    );
 }
 
 #[tokio::test]
@@ -64,8 +74,18 @@ async fn budgets_end_a_run_before_the_next_call() {
         settings
     };
     for (settings, text, bound, stop) in [
-        (with(Some(1_150), None), "stopped: reached max_tokens_total (1150)", Bound::Tokens, Stop::MaxTokens),
-        (with(None, Some(0.0021)), "stopped: reached max_cost ($0.0021)", Bound::Cost, Stop::MaxCost),
+        (
+            with(Some(1_150), None),
+            "stopped: reached max_tokens_total (1150)",
+            Bound::Tokens,
+            Stop::MaxTokens,
+        ),
+        (
+            with(None, Some(0.0021)),
+            "stopped: reached max_cost ($0.0021)",
+            Bound::Cost,
+            Stop::MaxCost,
+        ),
     ] {
         // The program's own request exceeds the limit.
         let model = Arc::new(Scripted::calling([reply(ASK, 1_000, 100), reply("hi", 60, 20)]));
@@ -73,7 +93,9 @@ async fn budgets_end_a_run_before_the_next_call() {
         let (report, events) = world.run(model.as_ref(), &settings, job).await;
         assert_eq!(report.ending, Ending::Exhausted { text: text.to_owned(), bound });
         assert_eq!((report.steps, model.asked().len()), (1, 2));
-        assert!(matches!(&events.last().unwrap().event, Event::Response { stop: found, .. } if *found == stop));
+        assert!(
+            matches!(&events.last().unwrap().event, Event::Response { stop: found, .. } if *found == stop)
+        );
     }
 }
 
@@ -85,12 +107,18 @@ async fn a_run_that_repeats_itself_ends() {
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: the same call was repeated 5 times");
     let asked = model.asked();
-    let is_warned = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
-    assert_eq!([is_warned(1), is_warned(2), is_warned(3), is_warned(4)], [false, false, true, true]);
+    let is_warned =
+        |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
+    assert_eq!(
+        [is_warned(1), is_warned(2), is_warned(3), is_warned(4)],
+        [false, false, true, true]
+    );
 
     // A changing result is not a repetition, and neither is an interrupted one.
-    let poll = |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
-    let answers: Vec<String> = [1, 1, 2, 1, 1, 2, 1, 1].iter().map(poll).chain(["done".to_owned()]).collect();
+    let poll =
+        |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
+    let answers: Vec<String> =
+        [1, 1, 2, 1, 1, 2, 1, 1].iter().map(poll).chain(["done".to_owned()]).collect();
     let model = Scripted::new(&answers.iter().map(String::as_str).collect::<Vec<_>>());
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "done");

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use wattle_agent::model::{
-    Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, RemoteModel, Timeouts, resolve,
+    Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, RemoteModel, Timeouts,
+    resolve,
 };
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Message;
@@ -16,10 +17,17 @@ pub(crate) fn quick() -> Timeouts {
     Timeouts { request: ms(10_000), retries: 2, slack: ms(100), backoff: ms(1), max_delay: ms(20) }
 }
 
-pub(crate) fn client_with(provider: &Provider, timeouts: Timeouts, key: Option<&str>) -> RemoteModel {
+pub(crate) fn client_with(
+    provider: &Provider,
+    timeouts: Timeouts,
+    key: Option<&str>,
+) -> RemoteModel {
     let base = provider.base_url();
-    let settings = EndpointSettings { base_url: Some(&base), model: Some("test-model"), ..Default::default() };
-    let endpoint = resolve(&settings, |name| key.filter(|_| name == "WATTLE_API_KEY").map(str::to_owned)).unwrap();
+    let settings =
+        EndpointSettings { base_url: Some(&base), model: Some("test-model"), ..Default::default() };
+    let endpoint =
+        resolve(&settings, |name| key.filter(|_| name == "WATTLE_API_KEY").map(str::to_owned))
+            .unwrap();
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
 }
 

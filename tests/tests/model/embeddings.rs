@@ -26,7 +26,10 @@ async fn a_text_is_embedded_by_the_embedding_model() {
     let endpoint = resolve(&settings, |_| None).unwrap();
     let model = RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
     let embedded = model.embed("a text").await.unwrap();
-    assert_eq!((embedded.vector, embedded.usage), (vec![0.25, -1.5, 3e-9], Usage { prompt: 7, ..Usage::default() }));
+    assert_eq!(
+        (embedded.vector, embedded.usage),
+        (vec![0.25, -1.5, 3e-9], Usage { prompt: 7, ..Usage::default() })
+    );
     let request = &provider.requests()[0];
     assert!(request.path.ends_with("/embeddings"), "{}", request.path);
     assert_eq!(request.json(), json!({"model": "small-embedder", "input": "a text"}));
@@ -38,7 +41,11 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
     assert_eq!(client(&provider).embed("x").await.unwrap().vector, [1.0]);
     assert_eq!(provider.requests().len(), 2);
     for (answers, kind, words) in [
-        (vec![Answer::status(404)], ModelErrorKind::NotFound, "/embeddings for model `test-model` (404)"),
+        (
+            vec![Answer::status(404)],
+            ModelErrorKind::NotFound,
+            "/embeddings for model `test-model` (404)",
+        ),
         (
             vec![Answer::body(json!({"error": {"message": "no such input"}}).to_string())],
             ModelErrorKind::Request,
@@ -54,7 +61,11 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
             ModelErrorKind::Malformed,
             "returned no embedding",
         ),
-        (vec![Answer::status(401).with_body(format!("bad key {KEY}"))], ModelErrorKind::Key, "rejected the key"),
+        (
+            vec![Answer::status(401).with_body(format!("bad key {KEY}"))],
+            ModelErrorKind::Key,
+            "rejected the key",
+        ),
     ] {
         let provider = Provider::start(answers);
         let why = client(&provider).embed("x").await.unwrap_err();

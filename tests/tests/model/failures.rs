@@ -46,12 +46,21 @@ fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
         ),
         (
             "an end that is an error",
-            Answer::events([&delta("half"), r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, "[DONE]"]),
+            Answer::events([
+                &delta("half"),
+                r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#,
+                "[DONE]",
+            ]),
             Kind::Unavailable,
             "ended the answer with an error",
         ),
         ("silent", Answer::hang(), Kind::Timeout, "within 300 ms"),
-        ("silent within", Answer::events([delta("half")]).then_hang(), Kind::Timeout, "within 300 ms"),
+        (
+            "silent within",
+            Answer::events([delta("half")]).then_hang(),
+            Kind::Timeout,
+            "within 300 ms",
+        ),
         (
             "dripping",
             Answer::plain("x".repeat(4000)).pieces(1).pause(Duration::from_millis(5)),
@@ -60,10 +69,25 @@ fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
         ),
         ("empty", Answer::body(""), Kind::Malformed, "the response is empty"),
         ("no choices", Answer::body(r#"{"choices":[]}"#), Kind::Malformed, "no message"),
-        ("another object", Answer::body(r#"{"object":"list","data":[]}"#), Kind::Malformed, "no message"),
+        (
+            "another object",
+            Answer::body(r#"{"object":"list","data":[]}"#),
+            Kind::Malformed,
+            "no message",
+        ),
         ("a page", Answer::body("<html><body>Sign in</body></html>"), Kind::Malformed, "Sign in"),
-        ("broken JSON", Answer::body(r#"{"choices":[{"message":{"content":"x"}]}"#), Kind::Malformed, "expected"),
-        ("a broken event", Answer::events([r#"{"choices":[{"delta":{"content":"x"#]), Kind::Malformed, "EOF"),
+        (
+            "broken JSON",
+            Answer::body(r#"{"choices":[{"message":{"content":"x"}]}"#),
+            Kind::Malformed,
+            "expected",
+        ),
+        (
+            "a broken event",
+            Answer::events([r#"{"choices":[{"delta":{"content":"x"#]),
+            Kind::Malformed,
+            "EOF",
+        ),
         ("deep JSON", Answer::body("[".repeat(100_000)), Kind::Malformed, "recursion"),
         (
             "a passing error in status 200",
@@ -73,13 +97,18 @@ fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
         ),
         (
             "a passing error in a stream",
-            Answer::events([&delta("half"), r#"{"error":{"type":"server_error","message":"oops"}}"#]),
+            Answer::events([
+                &delta("half"),
+                r#"{"error":{"type":"server_error","message":"oops"}}"#,
+            ]),
             Kind::Unavailable,
             "oops",
         ),
         (
             "an error in a choice",
-            Answer::events([r#"{"choices":[{"error":{"code":"429","message":"slow"},"finish_reason":"error"}]}"#]),
+            Answer::events([
+                r#"{"choices":[{"error":{"code":"429","message":"slow"},"finish_reason":"error"}]}"#,
+            ]),
             Kind::Unavailable,
             "slow",
         ),
@@ -113,7 +142,11 @@ async fn temporary_failures_are_retried() {
 async fn a_recovered_endpoint_answers_and_the_streamed_text_is_discarded() {
     let half = [delta("hal"), delta("f")];
     for (what, answers, shown) in [
-        ("429, 500", vec![Answer::status(429).header("retry-after", "0"), Answer::status(500)], "whole"),
+        (
+            "429, 500",
+            vec![Answer::status(429).header("retry-after", "0"), Answer::status(500)],
+            "whole",
+        ),
         ("broken off", vec![Answer::events(&half).then_break_off()], "half⟲whole"),
         (
             "broken twice",
@@ -122,7 +155,11 @@ async fn a_recovered_endpoint_answers_and_the_streamed_text_is_discarded() {
         ),
         ("silent within", vec![Answer::events(&half).then_hang()], "half⟲whole"),
         ("without its end", vec![Answer::events(&half)], "half⟲whole"),
-        ("an error within", vec![Answer::events([&half[0], r#"{"error":{"message":"Overloaded"}}"#])], "hal⟲whole"),
+        (
+            "an error within",
+            vec![Answer::events([&half[0], r#"{"error":{"message":"Overloaded"}}"#])],
+            "hal⟲whole",
+        ),
         ("never connected", vec![Answer::close()], "whole"),
     ] {
         let provider = Provider::start(answers);
@@ -143,7 +180,9 @@ async fn the_servers_retry_delay_is_limited() {
         Answer::text("hello"),
     ]);
     let model = client(&provider);
-    let reply = tokio::time::timeout(Duration::from_secs(20), complete(&model)).await.expect("no wait of a day");
+    let reply = tokio::time::timeout(Duration::from_secs(20), complete(&model))
+        .await
+        .expect("no wait of a day");
     assert_eq!(reply.unwrap().text, "hello");
 }
 
@@ -155,7 +194,8 @@ async fn a_turn_ends_at_its_hard_deadline_whatever_the_requests_do() {
     let model = client_with(&provider, patient, Some(KEY));
     let turn = Timeouts { request: Duration::from_millis(20), retries: 1, ..quick() };
     let messages = question();
-    let why = ask_within(&model, &turn, ModelRequest::new(&messages), &mut |_| {}).await.unwrap_err();
+    let why =
+        ask_within(&model, &turn, ModelRequest::new(&messages), &mut |_| {}).await.unwrap_err();
     assert_eq!(why.to_string(), "llm hard timeout");
 }
 
@@ -170,15 +210,26 @@ async fn permanent_failures_are_reported_at_once() {
             "rejected the key (401): check `WATTLE_API_KEY`: bad key",
         ),
         ("403", json(403, r#"{"error":"not yours"}"#), Kind::Key, "`WATTLE_API_KEY`: not yours"),
-        ("402", json(402, r#"{"error":{"message":"top up"}}"#), Kind::Credit, "no credit left: top up"),
+        (
+            "402",
+            json(402, r#"{"error":{"message":"top up"}}"#),
+            Kind::Credit,
+            "no credit left: top up",
+        ),
         (
             "404",
             json(404, r#"{"detail":"Not Found"}"#),
             Kind::NotFound,
-            "/v1/chat/completions for model `test-model` (404): check the base URL and the model: Not Found",
+            "/v1/chat/completions for model `test-model` (404): check the base URL and the model: \
+             Not Found",
         ),
         ("400", json(400, r#"{"message":"bad role"}"#), Kind::Request, "(400): bad role"),
-        ("422", json(422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#), Kind::Request, "field required"),
+        (
+            "422",
+            json(422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#),
+            Kind::Request,
+            "field required",
+        ),
         (
             "400 of length",
             json(
@@ -191,7 +242,10 @@ async fn permanent_failures_are_reported_at_once() {
         ("413", json(413, ""), Kind::TooLong, "longer than model"),
         (
             "a relayed error",
-            json(400, r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{no tools}"}}}"#),
+            json(
+                400,
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{no tools}"}}}"#,
+            ),
             Kind::Request,
             "Provider returned error: {no tools}",
         ),
@@ -214,14 +268,24 @@ async fn permanent_failures_are_reported_at_once() {
             Kind::Request,
             "model is not loaded",
         ),
-        ("an error object", Answer::body(r#"{"object":"error","message":"bad","code":400}"#), Kind::Request, "bad"),
+        (
+            "an error object",
+            Answer::body(r#"{"object":"error","message":"bad","code":400}"#),
+            Kind::Request,
+            "bad",
+        ),
         (
             "an error in a stream",
             Answer::events([&delta("x"), r#"{"error":{"message":"content filtered"}}"#]),
             Kind::Request,
             "content filtered",
         ),
-        ("too large", Answer::plain("x".repeat(17 << 20)), Kind::Malformed, "larger than the limit"),
+        (
+            "too large",
+            Answer::plain("x".repeat(17 << 20)),
+            Kind::Malformed,
+            "larger than the limit",
+        ),
     ] {
         let provider = Provider::start([answer]);
         let why = complete(&client(&provider)).await.expect_err(what);
@@ -262,7 +326,8 @@ async fn quoted_bodies_are_truncated_to_one_line() {
 
 #[tokio::test]
 async fn an_endless_error_body_ends() {
-    let provider = Provider::start([Answer::status(400).with_body("x".repeat(1 << 20)).then_hang()]);
+    let provider =
+        Provider::start([Answer::status(400).with_body("x".repeat(1 << 20)).then_hang()]);
     assert_eq!(complete(&client(&provider)).await.unwrap_err().kind(), Kind::Request);
 }
 
@@ -297,7 +362,9 @@ async fn the_models_own_words_are_never_masked() {
         let provider = Provider::start([
             Answer::text(said.clone()),
             Answer::streamed(said.clone()).pieces(3),
-            Answer::events(said.chars().map(|c| delta(&c.to_string())).chain(["[DONE]".to_owned()])),
+            Answer::events(
+                said.chars().map(|c| delta(&c.to_string())).chain(["[DONE]".to_owned()]),
+            ),
         ]);
         let model = client_with(&provider, quick(), Some(key));
         assert_eq!(complete(&model).await.unwrap().text, said);
@@ -311,7 +378,8 @@ async fn the_models_own_words_are_never_masked() {
 /// A very short key occurs in other words, so it is not masked.
 #[tokio::test]
 async fn a_short_key_is_masked_nowhere() {
-    let provider = Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);
+    let provider =
+        Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);
     let why = complete(&client_with(&provider, quick(), Some("k"))).await.unwrap_err();
     assert!(why.to_string().ends_with("bad token kk"), "{why}");
 }

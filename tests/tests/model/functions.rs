@@ -24,7 +24,8 @@ async fn functions_calls_and_results_are_sent_as_endpoints_expect_them() {
         Message::calling("", vec![call("c1", "kv_get", "{\"k\":\"name\"}")]),
         Message::tool("c1", "Ada"),
     ];
-    let request = ModelRequest { functions: std::slice::from_ref(&function), ..ModelRequest::new(&messages) };
+    let request =
+        ModelRequest { functions: std::slice::from_ref(&function), ..ModelRequest::new(&messages) };
     assert_eq!(client(&provider).complete(request).await.unwrap().text, "fine");
     let body = provider.requests()[0].json();
     assert_eq!(
@@ -53,9 +54,12 @@ async fn a_request_without_functions_does_not_mention_them() {
 
 /// Returns the replies with a complete message and with a stream.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
-    let message =
-        |message: &&str| format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#);
-    let piece = |piece: &&str| format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{piece}]}}}}]}}"#);
+    let message = |message: &&str| {
+        format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)
+    };
+    let piece = |piece: &&str| {
+        format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{piece}]}}}}]}}"#)
+    };
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#.to_owned();
     let events = Answer::events(pieces.iter().map(piece).chain([end, "[DONE]".to_owned()]));
     let provider = Provider::start(whole.iter().map(|m| Answer::body(message(m))).chain([events]));
@@ -99,7 +103,9 @@ async fn calls_are_distinguished_even_without_proper_ids() {
 /// Function calls are not masked, even if they contain the API key.
 #[tokio::test]
 async fn a_call_is_not_masked() {
-    let said = format!(r#"{{"index":0,"id":"a","function":{{"name":"f","arguments":"{{\"k\":\"{KEY}\"}}"}}}}"#);
+    let said = format!(
+        r#"{{"index":0,"id":"a","function":{{"name":"f","arguments":"{{\"k\":\"{KEY}\"}}"}}}}"#
+    );
     let reply = both(None, &[&said]).await.remove(0);
     assert_eq!(reply.calls, [call("a", "f", &format!("{{\"k\":\"{KEY}\"}}"))]);
 }

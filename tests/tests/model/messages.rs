@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{
-    EndpointSettings, FunctionTool, Model, ModelErrorKind as Kind, ModelRequest, RemoteModel, resolve,
+    EndpointSettings, FunctionTool, Model, ModelErrorKind as Kind, ModelRequest, RemoteModel,
+    resolve,
 };
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::{FunctionCall, Message, Usage};
@@ -18,14 +19,17 @@ fn client(provider: &Provider) -> RemoteModel {
         model: Some("claude-test"),
         ..Default::default()
     };
-    let endpoint = resolve(&settings, |name| (name == "ANTHROPIC_API_KEY").then(|| KEY.to_owned())).unwrap();
+    let endpoint =
+        resolve(&settings, |name| (name == "ANTHROPIC_API_KEY").then(|| KEY.to_owned())).unwrap();
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap()
 }
 
 /// Returns a stream of events. Each has its type as its name.
 fn events(events: &[Json]) -> Answer {
-    let event = |event: &Json| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
-    Answer::body(events.iter().map(event).collect::<String>()).header("content-type", "text/event-stream")
+    let event =
+        |event: &Json| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    Answer::body(events.iter().map(event).collect::<String>())
+        .header("content-type", "text/event-stream")
 }
 
 fn start() -> Json {
@@ -50,8 +54,9 @@ fn text(text: &str) -> [Json; 3] {
 
 #[tokio::test]
 async fn a_conversation_is_sent_in_turns_and_blocks() {
-    let provider =
-        Provider::start([events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat())]);
+    let provider = Provider::start([events(
+        &[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat(),
+    )]);
     let parameters = json!({"type": "object", "properties": {"key": {"type": "string"}}});
     let function = FunctionTool {
         name: "kv_get".to_owned(),
@@ -66,15 +71,21 @@ async fn a_conversation_is_sent_in_turns_and_blocks() {
     let messages = [
         Message::system("be brief"),
         Message::user("who?"),
-        Message::calling("I look.", vec![call("call.1", "{\"key\":\"name\"}"), call("b", "not json")]),
+        Message::calling(
+            "I look.",
+            vec![call("call.1", "{\"key\":\"name\"}"), call("b", "not json")],
+        ),
         Message::tool("call.1", "Ada"),
         Message::tool("b", "nothing"),
         Message::user("and now?"),
         Message::assistant(""),
         Message::user("well?"),
     ];
-    let request =
-        ModelRequest { functions: std::slice::from_ref(&function), temperature: 1.5, ..ModelRequest::new(&messages) };
+    let request = ModelRequest {
+        functions: std::slice::from_ref(&function),
+        temperature: 1.5,
+        ..ModelRequest::new(&messages)
+    };
     let reply = client(&provider).complete(request).await.unwrap();
     assert_eq!(reply.text, "fine");
     let sent = &provider.requests()[0];
@@ -83,9 +94,18 @@ async fn a_conversation_is_sent_in_turns_and_blocks() {
     assert_eq!(sent.header("anthropic-version"), Some("2023-06-01"));
     assert_eq!(sent.header("authorization"), None);
     let body = sent.json();
-    assert_eq!(body["system"], json!([{"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral"}}]));
-    assert_eq!(body["tools"], json!([{"name": "kv_get", "description": "Gives a value", "input_schema": parameters}]));
-    assert_eq!((body["max_tokens"].as_u64(), body["temperature"].as_f64()), (Some(4096), Some(1.0)));
+    assert_eq!(
+        body["system"],
+        json!([{"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral"}}])
+    );
+    assert_eq!(
+        body["tools"],
+        json!([{"name": "kv_get", "description": "Gives a value", "input_schema": parameters}])
+    );
+    assert_eq!(
+        (body["max_tokens"].as_u64(), body["temperature"].as_f64()),
+        (Some(4096), Some(1.0))
+    );
     assert_eq!(
         body["messages"],
         json!([
@@ -119,9 +139,14 @@ async fn a_message_is_read_from_events_and_from_json() {
         json!({"type": "content_block_delta", "index": 2, "delta": {"type": "signature_delta", "signature": "x"}}),
     ];
     let ping = json!({"type": "ping"});
-    let streamed =
-        [vec![start(), ping], text("I look.").to_vec(), call.to_vec(), thought.to_vec(), end("tool_use").to_vec()]
-            .concat();
+    let streamed = [
+        vec![start(), ping],
+        text("I look.").to_vec(),
+        call.to_vec(),
+        thought.to_vec(),
+        end("tool_use").to_vec(),
+    ]
+    .concat();
     let whole = json!({
         "type": "message",
         "role": "assistant",
@@ -133,7 +158,11 @@ async fn a_message_is_read_from_events_and_from_json() {
         "stop_reason": "tool_use",
         "usage": {"input_tokens": 5, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 9},
     });
-    let provider = Provider::start([events(&streamed), events(&streamed).pieces(1), Answer::body(whole.to_string())]);
+    let provider = Provider::start([
+        events(&streamed),
+        events(&streamed).pieces(1),
+        Answer::body(whole.to_string()),
+    ]);
     let model = client(&provider);
     for at in 0..3 {
         let (reply, shown) = stream(&model).await;
@@ -154,18 +183,30 @@ async fn a_message_is_read_from_events_and_from_json() {
 #[tokio::test]
 async fn errors_are_reported_and_temporary_ones_are_retried() {
     let error = |kind: &str, words: &str| json!({"type": "error", "error": {"type": kind, "message": words}});
-    let failed =
-        |status: u16, kind: &str, words: &str| Answer::status(status).with_body(error(kind, words).to_string());
-    let well = || events(&[vec![start()], text("fine").to_vec(), end("max_tokens").to_vec()].concat());
+    let failed = |status: u16, kind: &str, words: &str| {
+        Answer::status(status).with_body(error(kind, words).to_string())
+    };
+    let well =
+        || events(&[vec![start()], text("fine").to_vec(), end("max_tokens").to_vec()].concat());
     for (what, answer) in [
         ("529", failed(529, "overloaded_error", "Overloaded")),
         ("429", failed(429, "rate_limit_error", "slow").header("retry-after", "0")),
         ("500", failed(500, "api_error", "oops")),
         (
             "an error in the stream",
-            events(&[vec![start()], text("ha").to_vec(), vec![error("overloaded_error", "Overloaded")]].concat()),
+            events(
+                &[
+                    vec![start()],
+                    text("ha").to_vec(),
+                    vec![error("overloaded_error", "Overloaded")],
+                ]
+                .concat(),
+            ),
         ),
-        ("without its end", events(&[vec![start()], text("ha").to_vec(), end("end_turn")[..1].to_vec()].concat())),
+        (
+            "without its end",
+            events(&[vec![start()], text("ha").to_vec(), end("end_turn")[..1].to_vec()].concat()),
+        ),
         ("broken off", events(&[vec![start()], text("ha").to_vec()].concat()).then_break_off()),
         ("nothing", Answer::body("")),
     ] {

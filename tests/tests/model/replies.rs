@@ -22,11 +22,18 @@ async fn a_request_is_sent_and_its_reply_is_read() {
 
     let requests = provider.requests();
     for request in &requests {
-        assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/chat/completions"));
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str()),
+            ("POST", "/v1/chat/completions")
+        );
         assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
         assert_eq!(request.header("content-type"), Some("application/json"));
         assert_eq!(request.messages(), ["be brief", "say hello"]);
-        assert!(request.body.contains(r#""temperature":0.3,"max_tokens":4096"#), "{}", request.body);
+        assert!(
+            request.body.contains(r#""temperature":0.3,"max_tokens":4096"#),
+            "{}",
+            request.body
+        );
         assert!(!request.body.contains(KEY));
     }
     assert_eq!(requests[0].json()["stream"], false);
@@ -46,7 +53,8 @@ async fn the_path_is_appended_once() {
     ] {
         let provider = Provider::start([Answer::text("x")]);
         let base = provider.base_url().replace("/v1", base);
-        let settings = EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
+        let settings =
+            EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
         let endpoint = resolve(&settings, |_| None).unwrap();
         let model = RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
         complete(&model).await.unwrap();
@@ -57,11 +65,13 @@ async fn the_path_is_appended_once() {
 
 #[tokio::test]
 async fn fields_that_an_endpoint_does_not_know_are_left_out() {
-    let refuses =
-        |words: &str| Answer::status(400).with_body(serde_json::json!({"error": {"message": words}}).to_string());
+    let refuses = |words: &str| {
+        Answer::status(400).with_body(serde_json::json!({"error": {"message": words}}).to_string())
+    };
     let provider = Provider::start([
         refuses(
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+             'max_completion_tokens' instead.",
         ),
         refuses("Unsupported value: 'temperature' does not support 0.3 with this model."),
         refuses("Unknown field: stream_options"),
@@ -82,8 +92,10 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
         }
     }
     // Contradictory errors end the retries.
-    let flip =
-        [refuses("unsupported max_tokens, use max_completion_tokens"), refuses("unknown field max_completion_tokens")];
+    let flip = [
+        refuses("unsupported max_tokens, use max_completion_tokens"),
+        refuses("unknown field max_completion_tokens"),
+    ];
     let provider = Provider::start(flip.iter().cycle().take(20).cloned());
     assert_eq!(complete(&client(&provider)).await.unwrap_err().kind(), Kind::Request);
     assert!(provider.requests().len() < 10);
@@ -94,7 +106,8 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
 async fn sloppy_answers_are_understood() {
     let (he, llo) = (delta("he"), delta("llö"));
     let end = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#.to_owned();
-    let message = |content: &str| format!(r#"{{"choices":[{{"message":{{"content":{content}}}}}]}}"#);
+    let message =
+        |content: &str| format!(r#"{{"choices":[{{"message":{{"content":{content}}}}}]}}"#);
     let plain = |content: &str| Answer::body(message(content));
     let stream = |text: String| Answer::body(text);
     let cases: Vec<(&str, Answer)> = vec![
@@ -104,37 +117,55 @@ async fn sloppy_answers_are_understood() {
         ("JSON a byte at a time", Answer::plain("hellö").pieces(1)),
         (
             "wrong content type",
-            Answer::events([&he, &llo, "[DONE]"]).header("content-type", "text/html; charset=latin1"),
+            Answer::events([&he, &llo, "[DONE]"])
+                .header("content-type", "text/html; charset=latin1"),
         ),
-        ("JSON of a wrong content type", plain(r#""hellö""#).header("content-type", "text/event-stream")),
+        (
+            "JSON of a wrong content type",
+            plain(r#""hellö""#).header("content-type", "text/event-stream"),
+        ),
         ("CRLF", stream(format!("data: {he}\r\n\r\ndata: {llo}\r\n\r\ndata: [DONE]\r\n\r\n"))),
         ("CR", stream(format!("data: {he}\r\rdata: {llo}\r\rdata: [DONE]\r\r"))),
         ("no blank after the colon", stream(format!("data:{he}\n\ndata:{llo}\n\ndata:[DONE]\n\n"))),
         (
             "comments and other fields",
-            stream(format!(": ping\n\nid: 1\nevent: message\nretry: 3\ndata: {he}\n\n:\n\ndata: {llo}\n\ndata: {end}\n\n")),
+            stream(format!(
+                ": ping\n\nid: 1\nevent: message\nretry: 3\ndata: {he}\n\n:\n\ndata: \
+                 {llo}\n\ndata: {end}\n\n"
+            )),
         ),
         ("words between the events", Answer::events(["ping", &he, "", "null", &llo, "[DONE]"])),
         ("no [DONE]", Answer::events([&he, &llo, &end])),
         ("no empty line at the end", stream(format!("data: {he}\n\ndata: {llo}\n\ndata: {end}"))),
-        ("no empty line between the events", stream(format!("data: {he}\ndata: {llo}\ndata: [DONE]\n\n"))),
+        (
+            "no empty line between the events",
+            stream(format!("data: {he}\ndata: {llo}\ndata: [DONE]\n\n")),
+        ),
         (
             "data over several lines",
             stream(
-                "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\n data: x\ndata: \"hellö\"}}]}\n\ndata: [DONE]\n\n".to_owned(),
+                "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\n data: x\ndata: \
+                 \"hellö\"}}]}\n\ndata: [DONE]\n\n"
+                    .to_owned(),
             ),
         ),
-        ("a byte order mark", stream(format!("\u{feff}data: {he}\n\ndata: {llo}\n\ndata: {end}\n\n"))),
-        ("JSON with a byte order mark", Answer::body(format!("\u{feff}\r\n {}", message(r#""hellö""#)))),
-        ("blanks before", stream(format!("\n\n  \n\ndata: {he}\n\ndata: {llo}\n\ndata: {end}\n\n"))),
+        (
+            "a byte order mark",
+            stream(format!("\u{feff}data: {he}\n\ndata: {llo}\n\ndata: {end}\n\n")),
+        ),
+        (
+            "JSON with a byte order mark",
+            Answer::body(format!("\u{feff}\r\n {}", message(r#""hellö""#))),
+        ),
+        (
+            "blanks before",
+            stream(format!("\n\n  \n\ndata: {he}\n\ndata: {llo}\n\ndata: {end}\n\n")),
+        ),
         ("blanks after the JSON", Answer::body(format!("{}\n\n \n", message(r#""hellö""#)))),
         ("more after [DONE]", Answer::events([&he, &llo, "[DONE]", &delta("!"), "{broken"])),
         ("silence after [DONE]", Answer::events([&he, &llo, "[DONE]"]).then_hang()),
         ("a break after [DONE]", Answer::events([&he, &llo, "[DONE]"]).then_break_off()),
-        (
-            "a break after the finish reason",
-            Answer::events([&he, &llo, &end]).then_break_off(),
-        ),
+        ("a break after the finish reason", Answer::events([&he, &llo, &end]).then_break_off()),
         (
             "null and empty deltas",
             Answer::events([
@@ -147,15 +178,34 @@ async fn sloppy_answers_are_understood() {
             ]),
         ),
         ("a whole message in an event", Answer::events([&message(r#""hellö""#), &end])),
-        ("the whole message repeated at the end", Answer::events([&he, &llo, &message(r#""hellö""#), &end])),
-        ("several choices", Answer::events([&he, r#"{"choices":[{"index":1,"delta":{"content":"no"}}]}"#, &llo, &end])),
-        ("an array of parts", plain(r#"[{"type":"text","text":"he"},{"type":"image_url"},"l",{"text":"lö"}]"#)),
+        (
+            "the whole message repeated at the end",
+            Answer::events([&he, &llo, &message(r#""hellö""#), &end]),
+        ),
+        (
+            "several choices",
+            Answer::events([
+                &he,
+                r#"{"choices":[{"index":1,"delta":{"content":"no"}}]}"#,
+                &llo,
+                &end,
+            ]),
+        ),
+        (
+            "an array of parts",
+            plain(r#"[{"type":"text","text":"he"},{"type":"image_url"},"l",{"text":"lö"}]"#),
+        ),
         ("the legacy field", Answer::body(r#"{"choices":[{"text":"hellö"}]}"#)),
         (
             "a refusal in place of the content",
             Answer::body(r#"{"choices":[{"message":{"content":null,"refusal":"hellö"}}]}"#),
         ),
-        ("an error of null", Answer::body(r#"{"error":null,"choices":[{"error":{},"message":{"content":"hellö"}}]}"#)),
+        (
+            "an error of null",
+            Answer::body(
+                r#"{"error":null,"choices":[{"error":{},"message":{"content":"hellö"}}]}"#,
+            ),
+        ),
         ("an escaped character", plain(r#""hell\u00f6""#)),
         ("in an array", Answer::body(format!("[{}]", message(r#""hellö""#)))),
         ("status 201", Answer::plain("hellö").with_status(201)),
@@ -166,7 +216,11 @@ async fn sloppy_answers_are_understood() {
         let reply = complete(&model).await.unwrap_or_else(|why| panic!("{what}: {why}"));
         assert_eq!(reply.text, "hellö", "{what}");
         let (reply, shown) = self::stream(&model).await;
-        assert_eq!(reply.unwrap_or_else(|why| panic!("{what}, streamed: {why}")).text, "hellö", "{what}, streamed");
+        assert_eq!(
+            reply.unwrap_or_else(|why| panic!("{what}, streamed: {why}")).text,
+            "hellö",
+            "{what}, streamed"
+        );
         assert_eq!(shown, "hellö", "{what}, as shown");
         assert_eq!(provider.requests().len(), 2, "{what}");
     }
@@ -216,8 +270,9 @@ async fn reasoning_finish_reason_and_usage_are_separate_from_the_text() {
 
 #[tokio::test]
 async fn an_empty_message_is_a_reply_if_it_is_complete() {
-    let provider =
-        Provider::start([Answer::body(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#)]);
+    let provider = Provider::start([Answer::body(
+        r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#,
+    )]);
     assert_eq!(complete(&client(&provider)).await.unwrap().text, "");
 }
 

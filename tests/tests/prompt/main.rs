@@ -18,8 +18,20 @@ const MAX_TOKENS: usize = 3_500;
 #[tokio::test]
 async fn the_prompt_with_every_capability() {
     let world = World::new();
-    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
-    let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""), Dialect::Text);
+    let everything = world
+        .host
+        .runtime()
+        .capabilities()
+        .iter()
+        .fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let prompt = || {
+        world.host.prompt(
+            &Settings::default(),
+            &everything,
+            &world.host.listing(None, ""),
+            Dialect::Text,
+        )
+    };
     let system = prompt();
     assert_eq!(system, prompt(), "the prompt changes from one request to the next");
     let encoding = tiktoken_rs::o200k_base().unwrap();
@@ -27,7 +39,8 @@ async fn the_prompt_with_every_capability() {
     let mut cost = String::from("| part of the prompt | tokens (o200k) |\n|---|---:|\n");
     for section in sections(&system) {
         let title = section.lines().next().unwrap_or_default().trim_start_matches("# ");
-        writeln!(cost, "| {} | {} |", title.chars().take(60).collect::<String>(), count(section)).unwrap();
+        writeln!(cost, "| {} | {} |", title.chars().take(60).collect::<String>(), count(section))
+            .unwrap();
         for part in section.split("\n## ").skip(1) {
             let name = part.split_whitespace().next().unwrap_or_default();
             writeln!(cost, "| – `{name}` | {} |", count(part)).unwrap();
@@ -44,7 +57,12 @@ async fn the_prompt_with_every_capability() {
 #[tokio::test]
 async fn the_prompt_of_the_native_dialect() {
     let world = World::new();
-    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let everything = world
+        .host
+        .runtime()
+        .capabilities()
+        .iter()
+        .fold(Grants::new(), |grants, c| grants.allow(c.name));
     let listing = world.host.listing(None, "");
     let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
     compare("native.md", &system);
@@ -57,7 +75,11 @@ async fn the_prompt_of_the_native_dialect() {
     );
     for function in &functions {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        assert!((1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain), "{}", function.name);
+        assert!(
+            (1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain),
+            "{}",
+            function.name
+        );
         assert_eq!(function.parameters["type"], "object", "{}", function.name);
     }
 }
@@ -66,7 +88,12 @@ async fn the_prompt_of_the_native_dialect() {
 async fn the_prompt_names_what_is_not_granted() {
     let world = World::new();
     let job = world.job("x");
-    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""), Dialect::Text);
+    let prompt = world.host.prompt(
+        &Settings::default(),
+        &job.grants,
+        &world.host.listing(None, ""),
+        Dialect::Text,
+    );
     for part in ["(http.get? url)", "read", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }

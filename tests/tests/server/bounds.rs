@@ -14,7 +14,8 @@ async fn bodies_are_limited() {
     assert_eq!(client.head().await.status, 200);
     drop(world.question().await);
 
-    let words = world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
+    let words =
+        world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
     assert!(words.contains("1048576 bytes"), "{words}");
     // A body with an excessive `Content-Length` is refused by its header.
     let announced = post("").replace("Content-Length: 0", "Content-Length: 99999999999");
@@ -29,7 +30,10 @@ async fn bodies_are_limited() {
 async fn heads_are_limited() {
     let world = World::new().await;
     let long = format!("X-Long: {}", "x".repeat(40 << 10));
-    world.ask(bare("GET /healthz", &["Host: localhost", &long])).await.refused(431, "headers_too_large");
+    world
+        .ask(bare("GET /healthz", &["Host: localhost", &long]))
+        .await
+        .refused(431, "headers_too_large");
     let many = vec!["X-Many: x"; 200];
     world.ask(bare("GET /healthz", &many)).await.refused(431, "headers_too_large");
     let path = format!("GET /{}", "x".repeat(70 << 10));
@@ -39,9 +43,11 @@ async fn heads_are_limited() {
 #[tokio::test]
 async fn a_request_that_is_not_http_gets_an_error() {
     let world = World::new().await;
-    for bytes in
-        [&b"hello\r\n\r\n"[..], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\nno colon\r\n\r\n"]
-    {
+    for bytes in [
+        &b"hello\r\n\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+    ] {
         world.ask(bytes).await.refused(400, "bad_request");
     }
 }
@@ -127,8 +133,8 @@ async fn connections_are_limited() {
 async fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let world = World::new().await;
     let head = format!(
-        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\n\
-         Content-Length: 2000000\r\n\r\n"
+        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nExpect: \
+         100-continue\r\nContent-Length: 2000000\r\n\r\n"
     );
     world.ask(head).await.refused(413, "body_too_large");
 }

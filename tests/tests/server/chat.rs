@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::client::Frame;
 use crate::world::{World, bare, message, post};
 
-const SAVE: &str = "<reasoning>keep it</reasoning>\nToolCall::Wat(```wat\n(call $kv.set \"city\" \"Oslo\")\n```)";
-const LOAD: &str = "<reasoning>look it up</reasoning>\nToolCall::Wat(```wat\n(local $e i32) (local $v i32)\n\
-    (call $kv.get \"city\") (local.set $e) (local.set $v)\n(call $sys.resv (local.get $v))\n(local.get $e)\n```)";
+const SAVE: &str =
+    "<reasoning>keep it</reasoning>\nToolCall::Wat(```wat\n(call $kv.set \"city\" \"Oslo\")\n```)";
+const LOAD: &str = "<reasoning>look it up</reasoning>\nToolCall::Wat(```wat\n(local $e i32) \
+                    (local $v i32)\n(call $kv.get \"city\") (local.set $e) (local.set $v)\n(call \
+                    $sys.resv (local.get $v))\n(local.get $e)\n```)";
 
 #[tokio::test]
 async fn events_are_streamed_during_the_run() {
@@ -29,12 +31,19 @@ async fn events_are_streamed_during_the_run() {
     assert_eq!((&thought["type"], &thought["content"]), (&"thinking".into(), &"keep it".into()));
     assert_eq!(client.event().await.unwrap()["type"], "tool_start");
     let result = client.event().await.unwrap();
-    assert_eq!((&result["type"], &result["success"]), (&"tool_result".into(), &true.into()), "{result}");
+    assert_eq!(
+        (&result["type"], &result["success"]),
+        (&"tool_result".into(), &true.into()),
+        "{result}"
+    );
 
     question.respond("done");
     let rest = client.events().await;
     let last = rest.last().unwrap();
-    assert_eq!((&last["type"], &last["text"], &last["stop"]), (&"response".into(), &"done".into(), &"answered".into()));
+    assert_eq!(
+        (&last["type"], &last["text"], &last["stop"]),
+        (&"response".into(), &"done".into(), &"answered".into())
+    );
     assert_eq!((&last["session_id"], &last["steps"]), (&session.into(), &1.into()));
     assert!(rest.iter().all(|event| event["run_id"] == thought["run_id"]));
     assert!(rest.iter().map(|event| event["seq"].as_u64().unwrap()).is_sorted());
@@ -62,7 +71,8 @@ async fn a_run_ends_when_its_client_disconnects() {
     // The session is free for the next message and contains the run's steps so far.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
-    let said: Vec<&str> = question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
+    let said: Vec<&str> =
+        question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
     assert_eq!(said, ["hello", "stopped: cancelled", "again"]);
     question.respond("yes");
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
@@ -156,8 +166,8 @@ async fn sessions_do_not_share_state() {
 async fn a_run_over_http_sees_no_files_of_the_host() {
     let mut world = World::new().await;
     let mut client = world.chat(&message("read it", "s")).await;
-    let program =
-        "(local $e i32) (local $v i32)\n(call $fs.read \"Cargo.toml\") (local.set $e) (local.set $v)\n(local.get $e)";
+    let program = "(local $e i32) (local $v i32)\n(call $fs.read \"Cargo.toml\") (local.set $e) \
+                   (local.set $v)\n(local.get $e)";
     world.question().await.say(&format!("ToolCall::Wat(```wat\n{program}\n```)"));
     let observation = world.question().await;
     assert!(observation.last().contains("ENOENT"), "{}", observation.last());
@@ -167,7 +177,8 @@ async fn a_run_over_http_sees_no_files_of_the_host() {
 
 #[tokio::test]
 async fn an_idle_stream_sends_heartbeats() {
-    let mut world = World::with(|settings| settings.limits.heartbeat = Duration::from_millis(20)).await;
+    let mut world =
+        World::with(|settings| settings.limits.heartbeat = Duration::from_millis(20)).await;
     let mut client = world.chat(&message("hello", "s")).await;
     let question = world.question().await;
     for _ in 0..2 {

@@ -80,7 +80,10 @@ impl Client {
     /// Reads more data. Returns false at the end of the connection.
     async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
-        let read = timeout(NEVER, self.stream.read(&mut piece)).await.expect("the server says nothing").unwrap_or(0);
+        let read = timeout(NEVER, self.stream.read(&mut piece))
+            .await
+            .expect("the server says nothing")
+            .unwrap_or(0);
         self.buffer.extend_from_slice(&piece[..read]);
         read > 0
     }
@@ -88,7 +91,9 @@ impl Client {
     /// Reads up to a mark. Returns the text before it.
     async fn until(&mut self, mark: &str) -> Option<String> {
         loop {
-            if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark.as_bytes()) {
+            if let Some(at) =
+                self.buffer.windows(mark.len()).position(|window| window == mark.as_bytes())
+            {
                 let rest = self.buffer.split_off(at + mark.len());
                 let mut text = std::mem::replace(&mut self.buffer, rest);
                 text.truncate(at);
@@ -112,7 +117,9 @@ impl Client {
         let head = self.until("\r\n\r\n").await.expect("the connection ended without an answer");
         let mut lines = head.split("\r\n");
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let headers = lines.map(|line| line.split_once(": ").unwrap()).map(|(n, v)| (n.to_lowercase(), v.to_owned()));
+        let headers = lines
+            .map(|line| line.split_once(": ").unwrap())
+            .map(|(n, v)| (n.to_lowercase(), v.to_owned()));
         Head { status, headers: headers.collect() }
     }
 
@@ -135,13 +142,16 @@ impl Client {
     /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
-        let text = text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is not a complete frame"));
+        let text =
+            text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is not a complete frame"));
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
             return Some(Frame::Comment(comment.to_owned()));
         }
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
         assert_eq!(text.lines().count(), 2, "{text}");
-        let (id, data) = (field("id: ").parse().unwrap(), serde_json::from_str(&field("data: ")).unwrap());
+        let (id, data) =
+            (field("id: ").parse().unwrap(), serde_json::from_str(&field("data: ")).unwrap());
         Some(Frame::Event { id, data })
     }
 

@@ -18,7 +18,8 @@ impl Repository for Messages {
     }
 }
 
-const PUSH: &str = "ToolCall::Wat(```wat\n(fs.write? \"a.txt\" \"x\")\n(ret (git.commit_push? \"hello\"))\n```)";
+const PUSH: &str =
+    "ToolCall::Wat(```wat\n(fs.write? \"a.txt\" \"x\")\n(ret (git.commit_push? \"hello\"))\n```)";
 
 /// Sends a message whose run commits. Returns the trust header of the response and the observation.
 async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
@@ -38,7 +39,11 @@ async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
 async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
     let dir = tempfile::tempdir().unwrap();
     let messages = Arc::new(Messages::default());
-    let trusted = Trusted { repository: Arc::<Messages>::clone(&messages) as _, public: None, image_generator: None };
+    let trusted = Trusted {
+        repository: Arc::<Messages>::clone(&messages) as _,
+        public: None,
+        image_generator: None,
+    };
     for (is_allowed, body, expected, runs) in [
         (false, r#"{"message":"m"}"#, None, false),
         (false, r#"{"message":"m","exec":true}"#, Some("not permitted"), false),
@@ -54,8 +59,16 @@ async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
         let (head, observed) = push(&mut world, body).await;
         assert_eq!(head.as_deref(), expected, "{body}");
         assert_eq!(observed.contains("committed and pushed"), runs, "{body}: {observed}");
-        assert_eq!(observed.ends_with("\ngit not permitted (no exec capability)"), !runs, "{body}: {observed}");
-        assert_eq!(dir.path().join("a.txt").exists(), runs, "only a trusted run writes to the workdir");
+        assert_eq!(
+            observed.ends_with("\ngit not permitted (no exec capability)"),
+            !runs,
+            "{body}: {observed}"
+        );
+        assert_eq!(
+            dir.path().join("a.txt").exists(),
+            runs,
+            "only a trusted run writes to the workdir"
+        );
     }
     assert_eq!(*messages.0.lock().unwrap(), ["hello"]);
 }

@@ -15,20 +15,31 @@ async fn only_the_token_opens_the_server() {
         (Some("Bearer T0ken-of-the-tests"), "is wrong"),
     ] {
         let request = post(&message("hello", "s"));
-        let with = authorization.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
-        let answer = world.ask(request.replace(&format!("Authorization: Bearer {TOKEN}\r\n"), &with)).await;
-        assert!(answer.refused(401, "unauthorized").contains(words), "{authorization:?}: {answer:?}");
+        let with =
+            authorization.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
+        let answer =
+            world.ask(request.replace(&format!("Authorization: Bearer {TOKEN}\r\n"), &with)).await;
+        assert!(
+            answer.refused(401, "unauthorized").contains(words),
+            "{authorization:?}: {answer:?}"
+        );
         assert_eq!(answer.head.get("www-authenticate"), Some("Bearer"));
     }
     world.no_question();
     let mut client = world.client().await;
-    client.send(post(&message("hello", "s")).replace("Authorization: Bearer", "authorization: bearer")).await;
+    client
+        .send(
+            post(&message("hello", "s")).replace("Authorization: Bearer", "authorization: bearer"),
+        )
+        .await;
     assert_eq!(client.head().await.status, 200);
 }
 
 #[tokio::test]
 async fn a_loopback_server_answers_to_its_own_names_only() {
-    let world = World::with(|settings| settings.allowed_hosts = vec!["wattle.internal".parse().unwrap()]).await;
+    let world =
+        World::with(|settings| settings.allowed_hosts = vec!["wattle.internal".parse().unwrap()])
+            .await;
     for host in [
         "localhost",
         "LOCALHOST:8787",
@@ -41,7 +52,14 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
         let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
         assert_eq!(answer.head.status, 200, "{host}");
     }
-    for host in ["evil.example", "evil.example:8787", "localhost.evil.example", "10.0.0.1", "127.0.0.2", "[::2]"] {
+    for host in [
+        "evil.example",
+        "evil.example:8787",
+        "localhost.evil.example",
+        "10.0.0.1",
+        "127.0.0.2",
+        "[::2]",
+    ] {
         let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
         let message = answer.refused(403, "host_not_allowed");
         assert!(message.contains(host.split(":8787").next().unwrap()), "{message}");
@@ -63,11 +81,21 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
 
 #[tokio::test]
 async fn pages_of_other_sites_are_refused() {
-    let world = World::with(|settings| settings.allowed_origins = vec!["https://app.example".parse().unwrap()]).await;
-    let health = |origin: &str| bare("GET /healthz", &["Host: localhost:8787", &format!("Origin: {origin}")]);
-    for origin in
-        ["http://evil.example", "http://localhost:3000", "https://app.example:444", "http://app.example", "null", "x"]
-    {
+    let world = World::with(|settings| {
+        settings.allowed_origins = vec!["https://app.example".parse().unwrap()]
+    })
+    .await;
+    let health = |origin: &str| {
+        bare("GET /healthz", &["Host: localhost:8787", &format!("Origin: {origin}")])
+    };
+    for origin in [
+        "http://evil.example",
+        "http://localhost:3000",
+        "https://app.example:444",
+        "http://app.example",
+        "null",
+        "x",
+    ] {
         let answer = world.ask(health(origin)).await;
         assert!(answer.refused(403, "origin_not_allowed").contains(origin));
         assert_eq!(answer.head.get("access-control-allow-origin"), None);
@@ -87,7 +115,10 @@ async fn pages_of_other_sites_are_refused() {
 
 #[tokio::test]
 async fn a_listed_page_may_ask_first() {
-    let world = World::with(|settings| settings.allowed_origins = vec!["https://app.example".parse().unwrap()]).await;
+    let world = World::with(|settings| {
+        settings.allowed_origins = vec!["https://app.example".parse().unwrap()]
+    })
+    .await;
     let ask = |origin: &str| {
         let origin = format!("Origin: {origin}");
         bare("OPTIONS /chat", &["Host: localhost", &origin, "Access-Control-Request-Method: POST"])
@@ -107,9 +138,12 @@ async fn unknown_paths_and_methods_are_errors() {
         let answer = world.ask(bare(&format!("GET {path}"), &["Host: localhost", &auth])).await;
         assert!(answer.refused(404, "not_found").contains(path), "{answer:?}");
     }
-    for (line, allow) in
-        [("GET /chat", "POST"), ("DELETE /chat", "POST"), ("OPTIONS /chat", "POST"), ("POST /healthz", "GET,HEAD")]
-    {
+    for (line, allow) in [
+        ("GET /chat", "POST"),
+        ("DELETE /chat", "POST"),
+        ("OPTIONS /chat", "POST"),
+        ("POST /healthz", "GET,HEAD"),
+    ] {
         let answer = world.ask(bare(line, &["Host: localhost", &auth])).await;
         answer.refused(405, "method_not_allowed");
         assert_eq!(answer.head.get("allow"), Some(allow), "{line}");
@@ -140,7 +174,8 @@ async fn an_invalid_body_is_an_error() {
 
 #[tokio::test]
 async fn a_server_on_another_address_answers_to_every_name_by_default() {
-    let everywhere = |settings: &mut wattle_server::ServerSettings| settings.listen = ([0, 0, 0, 0], 0).into();
+    let everywhere =
+        |settings: &mut wattle_server::ServerSettings| settings.listen = ([0, 0, 0, 0], 0).into();
     let mut world = World::with(everywhere).await;
     world.address.set_ip([127, 0, 0, 1].into());
     let health = bare("GET /healthz", &["Host: wattle.example"]);
@@ -163,7 +198,10 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
         (auth.as_str(), "more than one `Authorization` header"),
         ("Authorization: Bearer wrong", "more than one `Authorization` header"),
         ("authorization: Basic eDp5", "more than one `Authorization` header"),
-        ("Origin: http://localhost\r\nOrigin: http://evil.example", "more than one `Origin` header"),
+        (
+            "Origin: http://localhost\r\nOrigin: http://evil.example",
+            "more than one `Origin` header",
+        ),
         ("Host: localhost", "no valid `Host` header"),
     ] {
         let request = post(&message("hello", "s")).replace(&auth, &format!("{auth}\r\n{more}"));
@@ -173,7 +211,8 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
     let body = message("hello", "s");
     let framed = |framing: &str| {
         format!(
-            "POST /chat HTTP/1.1\r\nHost: localhost\r\n{auth}\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{body}"
+            "POST /chat HTTP/1.1\r\nHost: localhost\r\n{auth}\r\nContent-Type: \
+             application/json\r\n{framing}\r\n\r\n{body}"
         )
     };
     let length = body.len();
@@ -194,9 +233,10 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
     }
     world.no_question();
     // With both framings the chunks count, and data after them is not read as a request.
-    for framing in
-        ["Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 4"]
-    {
+    for framing in [
+        "Content-Length: 4\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 4",
+    ] {
         let smuggled = bare("GET /healthz", &["Host: localhost"]);
         let head = framed(framing).replace(&body, "");
         let mut client = world.client().await;

@@ -10,7 +10,11 @@ use crate::world::World;
 
 /// Stores a run as a server leaves it that is killed while it asks the model.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
-    let setup = Setup { system: "prompt".to_owned(), session_id: Some(session.to_owned()), ..Setup::default() };
+    let setup = Setup {
+        system: "prompt".to_owned(),
+        session_id: Some(session.to_owned()),
+        ..Setup::default()
+    };
     let start = RunStart {
         setup: setup.clone(),
         message: "hello".to_owned(),
@@ -41,7 +45,17 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     let (_, effects) = step(State::new(setup), input.clone());
     assert!(matches!(effects.as_slice(), [Effect::Ask(_)]));
     store
-        .turn(id, Turn { spent: Usage::default(), input, effects: Vec::new(), seq: 1, elapsed_ms: 0, files: None })
+        .turn(
+            id,
+            Turn {
+                spent: Usage::default(),
+                input,
+                effects: Vec::new(),
+                seq: 1,
+                elapsed_ms: 0,
+                files: None,
+            },
+        )
         .await
         .unwrap();
 }
@@ -49,7 +63,9 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
 #[tokio::test]
 async fn open_runs_are_resumed_once() {
     let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
-    for (id, session, by) in [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")] {
+    for (id, session, by) in
+        [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")]
+    {
         left_open(&store, id, session, by).await;
     }
     let held = store.lock("run:r3").await.unwrap().unwrap();
@@ -64,7 +80,8 @@ async fn open_runs_are_resumed_once() {
     })
     .await
     .unwrap();
-    let said: Vec<String> = store.history("a").await.unwrap().into_iter().map(|message| message.content).collect();
+    let said: Vec<String> =
+        store.history("a").await.unwrap().into_iter().map(|message| message.content).collect();
     assert_eq!(said.len(), 4, "{said:?}");
     world.no_question();
     assert!(!done("r3").await, "another process works on it");
@@ -90,7 +107,9 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
                     question.respond("fine");
                 }
             }
-            if run("good").await.status == Status::Ended && run("poison").await.status == Status::Parked {
+            if run("good").await.status == Status::Ended
+                && run("poison").await.status == Status::Parked
+            {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -98,7 +117,13 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     })
     .await
     .unwrap();
-    assert!(run("poison").await.reason.unwrap().starts_with("this run ended its process 2 times; it is parked"));
+    assert!(
+        run("poison")
+            .await
+            .reason
+            .unwrap()
+            .starts_with("this run ended its process 2 times; it is parked")
+    );
     assert_eq!(store.history("b").await.unwrap().len(), 2);
     one.no_question();
     other.no_question();
@@ -109,13 +134,15 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
 #[tokio::test]
 async fn a_request_gets_nothing_of_another_tenants_session() {
     let file = Store::in_memory(Duration::from_secs(3600)).unwrap();
-    let (alice, bob) = (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
+    let (alice, bob) =
+        (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
     let said = vec![Message::user("alice's question"), Message::assistant("alice's answer")];
     alice.extend("main", said).await.unwrap();
     left_open(&alice, "r", "main", "serve").await;
     // Every route that names a session.
     let routes = include_str!("../../../server/src/routes.rs");
-    let routes: Vec<&str> = routes.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let routes: Vec<&str> =
+        routes.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert_eq!(routes, ["/chat", "/healthz"], "a new route needs a line here");
     let mut world = World::on(bob.clone(), |_| {}).await;
     let _chat = world.chat(&crate::world::message("hello", "main")).await;
@@ -127,5 +154,9 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
     let health = world.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
     assert!(!health.body.contains("alice"));
     assert_eq!(alice.history("main").await.unwrap().len(), 2);
-    assert_eq!(alice.run("r").await.unwrap().unwrap().status, Status::Open, "its run is not resumed for another");
+    assert_eq!(
+        alice.run("r").await.unwrap().unwrap().status,
+        Status::Open,
+        "its run is not resumed for another"
+    );
 }

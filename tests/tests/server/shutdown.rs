@@ -23,7 +23,8 @@ async fn a_server_without_work_stops_at_once() {
 
 #[tokio::test]
 async fn runs_have_their_grace_time() {
-    let mut world = World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
+    let mut world =
+        World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
     let mut busy = world.client().await;
     // A request that is still being sent when the server begins to stop.
     let late = post(&message("late", "t"));

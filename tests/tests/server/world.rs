@@ -53,7 +53,9 @@ impl Question {
     }
 
     pub(crate) fn respond(self, text: &str) {
-        self.say(&format!("<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\n{text}\n\"\"\")"));
+        self.say(&format!(
+            "<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\n{text}\n\"\"\")"
+        ));
     }
 
     /// Waits until the run no longer waits for the answer.
@@ -65,12 +67,22 @@ impl Question {
 impl Puppet {
     async fn ask(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (reply, answer) = oneshot::channel();
-        let plain = |said: &Message| Message { content: wattle_tests::plain(&said.content), ..said.clone() };
-        self.0.send(Question { messages: request.messages.iter().map(plain).collect(), reply }).ok();
+        let plain = |said: &Message| Message {
+            content: wattle_tests::plain(&said.content),
+            ..said.clone()
+        };
+        self.0
+            .send(Question { messages: request.messages.iter().map(plain).collect(), reply })
+            .ok();
         match answer.await {
             Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
             // An empty recording fails like a model.
-            Ok(None) => Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#).unwrap().complete(request).await,
+            Ok(None) => {
+                Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#)
+                    .unwrap()
+                    .complete(request)
+                    .await
+            }
             Err(_) => std::future::pending().await,
         }
     }
@@ -81,7 +93,10 @@ impl Model for Puppet {
         "puppet"
     }
 
-    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         self.ask(request).boxed()
     }
 
@@ -90,15 +105,17 @@ impl Model for Puppet {
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        let in_pieces =
-            |reply: &ModelReply| reply.text.split_inclusive('|').for_each(|piece| on_delta(Delta::Text(piece)));
+        let in_pieces = |reply: &ModelReply| {
+            reply.text.split_inclusive('|').for_each(|piece| on_delta(Delta::Text(piece)))
+        };
         self.ask(request).inspect_ok(in_pieces).boxed()
     }
 }
 
 /// Returns the server's parts with this model.
 fn app(model: Arc<dyn Model>, store: TenantStore) -> App {
-    let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
+    let host =
+        Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), store)
 }
 
@@ -118,16 +135,30 @@ impl World {
     }
 
     /// Starts a server with changed parts and settings.
-    pub(crate) async fn serving(parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
-        World::of(Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default()), parts, change).await
+    pub(crate) async fn serving(
+        parts: impl FnOnce(App) -> App,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> World {
+        World::of(
+            Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default()),
+            parts,
+            change,
+        )
+        .await
     }
 
-    async fn of(store: TenantStore, parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
-        let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
+    async fn of(
+        store: TenantStore,
+        parts: impl FnOnce(App) -> App,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> World {
+        let mut settings =
+            ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (asked, questions) = mpsc::unbounded_channel();
-        let server = Server::bind(settings, parts(app(Arc::new(Puppet(asked)), store))).await.unwrap();
+        let server =
+            Server::bind(settings, parts(app(Arc::new(Puppet(asked)), store))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }
@@ -178,8 +209,8 @@ impl World {
 pub(crate) fn post(body: &str) -> String {
     let length = body.len();
     format!(
-        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
+        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: \
+         application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )
 }
 

@@ -1,7 +1,12 @@
 //! The base tools as a model uses them: called by name in a run, with their observations and
 //! effects.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod workbooks;
 
@@ -48,7 +53,12 @@ fn job(world: &World) -> Job {
 async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;
-    let read = model.asked().into_iter().skip(1).map(|messages| messages.last().unwrap().content.clone()).collect();
+    let read = model
+        .asked()
+        .into_iter()
+        .skip(1)
+        .map(|messages| messages.last().unwrap().content.clone())
+        .collect();
     (report.ending, read)
 }
 
@@ -58,7 +68,10 @@ const END: &str = "ToolCall::Response(\"over\")";
 async fn each_tool_does_its_work_by_name() {
     let world = World::new();
     for (call, reads) in [
-        (r#"("vfs_write", "notes.txt", "rain\n")"#, "Execution result:\nwrote 5 bytes to notes.txt"),
+        (
+            r#"("vfs_write", "notes.txt", "rain\n")"#,
+            "Execution result:\nwrote 5 bytes to notes.txt",
+        ),
         (r#"("vfs_read", "/notes.txt")"#, "ENOENT (4)"),
         (r#"("shell", "ls -l")"#, "Execution result:\nsaid ls -l\nwarning\n[exit code 3]"),
         (r#"("wattle", "catalog run text_count 'a b'")"#, "Execution result:\n"),
@@ -92,10 +105,15 @@ async fn each_tool_does_its_work_by_name() {
 async fn tools_see_the_same_files_and_the_steps_before() {
     let world = World::new();
     let write = r#"ToolCall::Catalog("vfs_write", "notes.txt", "rain")"#;
-    let wat = "ToolCall::Wat(```wat\n(out (vfs.read? \"notes.txt\")) (out (shell.run? \"x\")) (ret (wattle.run? \"trace show\"))\n```)";
+    let wat = "ToolCall::Wat(```wat\n(out (vfs.read? \"notes.txt\")) (out (shell.run? \"x\")) \
+               (ret (wattle.run? \"trace show\"))\n```)";
     let (_, read) = run(&world, &[write, wat, END]).await;
-    let observation = read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
-    assert!(observation.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "), "{observation}");
+    let observation =
+        read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
+    assert!(
+        observation.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "),
+        "{observation}"
+    );
     assert!(observation.ends_with(" ms: wrote 4 bytes to notes.txt"), "{observation}");
 }
 
@@ -113,8 +131,10 @@ async fn done_ends_the_run_as_an_answer_does() {
         assert_eq!((report.steps, model.asked().len()), (1, 1));
         let last = report.turns.last().unwrap();
         assert_eq!((last.role, last.content.as_str()), (Role::Assistant, "It is four."));
-        let kinds: Vec<String> =
-            events.iter().map(|e| serde_json::to_value(e).unwrap()["type"].as_str().unwrap().to_owned()).collect();
+        let kinds: Vec<String> = events
+            .iter()
+            .map(|e| serde_json::to_value(e).unwrap()["type"].as_str().unwrap().to_owned())
+            .collect();
         assert_eq!(kinds[kinds.len() - 3..], ["tool_start", "tool_result", "response"]);
     }
     // A program that fails after `sys.done` does not end the run, and neither does a nested one.
@@ -143,7 +163,8 @@ async fn errors_about_arguments_have_one_form() {
         ("csv_sum", "path"),
     ] {
         let (_, read) = run(&world, &[&format!("ToolCall::Catalog(\"{tool}\")"), END]).await;
-        let words = format!("{tool} error: required arg `{arg}` missing or not a string\nhint: expected ");
+        let words =
+            format!("{tool} error: required arg `{arg}` missing or not a string\nhint: expected ");
         assert!(read[0].contains(&words), "{}", read[0]);
     }
     let (_, read) = run(&world, &[r#"ToolCall::Catalog("shell", "ls", "pwd")"#, END]).await;

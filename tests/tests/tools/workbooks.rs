@@ -33,10 +33,17 @@ async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
                 assert_eq!(found, serde_json::from_str::<Json>(expected).unwrap(), "{book}");
             } else {
                 let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
-                let message = format!("{}: {}", code.name().unwrap(), outcome.failure.unwrap().failure.reason);
+                let message = format!(
+                    "{}: {}",
+                    code.name().unwrap(),
+                    outcome.failure.unwrap().failure.reason
+                );
                 // Each line on the page is the start of a line of the output.
                 for line in expected.lines() {
-                    assert!(message.lines().any(|found| found.starts_with(line)), "{line}\n{message}");
+                    assert!(
+                        message.lines().any(|found| found.starts_with(line)),
+                        "{line}\n{message}"
+                    );
                 }
             }
         }

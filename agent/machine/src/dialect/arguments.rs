@@ -20,12 +20,16 @@ pub(super) enum Meaning {
 pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
         Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
-        Err(_) if known(name, programs) == Some(Known::Done) && !text.trim_start().starts_with(['{', '[', '"']) => {
+        Err(_)
+            if known(name, programs) == Some(Known::Done)
+                && !text.trim_start().starts_with(['{', '[', '"']) =>
+        {
             (Meaning::Done(text.trim().to_owned()), true)
         }
         Err(why) => {
             let why = format!(
-                "the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again with one JSON object"
+                "the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again \
+                 with one JSON object"
             );
             (Meaning::Run(PlannedCall::refused(empty_call(name, programs), why)), false)
         }
@@ -42,10 +46,15 @@ pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunct
         // The catalog reports that the program is unknown and suggests similar names.
         None => {
             let args = match value {
-                Value::Object(fields) => fields.into_iter().map(|(_, value)| plain(value)).collect(),
+                Value::Object(fields) => {
+                    fields.into_iter().map(|(_, value)| plain(value)).collect()
+                }
                 _ => Vec::new(),
             };
-            Meaning::Run(PlannedCall::new(Call::Catalog { name: without_prefix(name).to_owned(), args }))
+            Meaning::Run(PlannedCall::new(Call::Catalog {
+                name: without_prefix(name).to_owned(),
+                args,
+            }))
         }
     }
 }
@@ -94,7 +103,9 @@ fn normal(name: &str) -> String {
 fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
         Some(Known::Wat) => Call::Wat { body: String::new(), args: Vec::new() },
-        Some(Known::Program(function)) => Call::Catalog { name: function.program.clone(), args: Vec::new() },
+        Some(Known::Program(function)) => {
+            Call::Catalog { name: function.program.clone(), args: Vec::new() }
+        }
         _ => Call::Catalog { name: name.to_owned(), args: Vec::new() },
     }
 }
@@ -102,11 +113,14 @@ fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
 fn wat(value: Value) -> Meaning {
     let Value::Object(mut fields) = value else {
         return match value {
-            Value::String(body) => Meaning::Run(PlannedCall::new(Call::Wat { body: trimmed(&body), args: Vec::new() })),
+            Value::String(body) => {
+                Meaning::Run(PlannedCall::new(Call::Wat { body: trimmed(&body), args: Vec::new() }))
+            }
             _ => missing_body(),
         };
     };
-    let body = ["body", "program", "code", "source", "wat"].iter().find_map(|name| fields.remove(*name));
+    let body =
+        ["body", "program", "code", "source", "wat"].iter().find_map(|name| fields.remove(*name));
     let Some(Value::String(body)) = body else { return missing_body() };
     let args = ["args", "arguments", "argv"].iter().find_map(|name| fields.remove(*name));
     let args = match args {
@@ -123,14 +137,20 @@ fn wat(value: Value) -> Meaning {
 
 fn missing_body() -> Meaning {
     let call = Call::Wat { body: String::new(), args: Vec::new() };
-    Meaning::Run(PlannedCall::refused(call, "wat error: required arg `body` missing or not a string"))
+    Meaning::Run(PlannedCall::refused(
+        call,
+        "wat error: required arg `body` missing or not a string",
+    ))
 }
 
 /// Removes the whitespace around a program, and a fence.
 fn trimmed(body: &str) -> String {
     let text = body.replace("\r\n", "\n");
     let bare = text.trim();
-    let inside = bare.strip_prefix("```").and_then(|rest| rest.split_once('\n')).map(|(_, rest)| rest.trim_end());
+    let inside = bare
+        .strip_prefix("```")
+        .and_then(|rest| rest.split_once('\n'))
+        .map(|(_, rest)| rest.trim_end());
     inside.map_or(bare, |rest| rest.strip_suffix("```").unwrap_or(rest).trim()).to_owned()
 }
 
@@ -140,13 +160,12 @@ fn answer(value: Value) -> String {
         Value::Object(mut fields) => {
             let named = ["result", "answer", "response", "text", "message", "content"];
             let found = named.iter().find_map(|name| fields.remove(*name));
-            found.or_else(|| (fields.len() == 1).then(|| fields.values().next().cloned())?).map_or_else(
-                String::new,
-                |value| match value {
+            found
+                .or_else(|| (fields.len() == 1).then(|| fields.values().next().cloned())?)
+                .map_or_else(String::new, |value| match value {
                     Value::Null => String::new(),
                     value => plain(value),
-                },
-            )
+                })
         }
         Value::Null => String::new(),
         value => plain(value),
@@ -159,14 +178,24 @@ fn answer(value: Value) -> String {
 fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     let Value::Object(mut fields) = value else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meaning::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meaning::Run(PlannedCall::refused(
+            call,
+            "catalog error: required arg `name` missing or not a string",
+        ));
     };
-    let name = ["name", "program"].iter().find_map(|key| Some(fields.remove(*key)?.as_str()?.to_owned()));
+    let name =
+        ["name", "program"].iter().find_map(|key| Some(fields.remove(*key)?.as_str()?.to_owned()));
     let Some(name) = name else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meaning::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meaning::Run(PlannedCall::refused(
+            call,
+            "catalog error: required arg `name` missing or not a string",
+        ));
     };
-    let args = ["args", "arguments"].iter().find_map(|key| fields.remove(*key)).unwrap_or(Value::Object(fields));
+    let args = ["args", "arguments"]
+        .iter()
+        .find_map(|key| fields.remove(*key))
+        .unwrap_or(Value::Object(fields));
     match programs.iter().find(|known| known.program == name) {
         Some(known) => program(known, args),
         None => {
@@ -195,11 +224,15 @@ fn program(function: &ProgramFunction, value: Value) -> Meaning {
 }
 
 fn positional(function: &ProgramFunction, items: Vec<Value>) -> Vec<String> {
-    let kinds = function.params.iter().map(|param| param.kind).chain(std::iter::repeat(ParamKind::Text));
+    let kinds =
+        function.params.iter().map(|param| param.kind).chain(std::iter::repeat(ParamKind::Text));
     items.into_iter().zip(kinds).map(|(value, kind)| text(value, kind)).collect()
 }
 
-fn named(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<Vec<String>, String> {
+fn named(
+    function: &ProgramFunction,
+    mut fields: Map<String, Value>,
+) -> Result<Vec<String>, String> {
     let params = &function.params;
     let is_param = |key: &str| params.iter().any(|param| normal(&param.name) == normal(key));
     // Some models wrap the arguments in one more object, or pass them in an array.
@@ -217,7 +250,11 @@ fn named(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<V
     let name = &function.program;
     if let Some(unknown) = fields.keys().find(|key| !is_param(key)) {
         let names: Vec<String> = params.iter().map(|param| format!("`{}`", param.name)).collect();
-        let has = if names.is_empty() { "takes none".to_owned() } else { format!("has {}", names.join(", ")) };
+        let has = if names.is_empty() {
+            "takes none".to_owned()
+        } else {
+            format!("has {}", names.join(", "))
+        };
         return Err(format!("{name} error: unknown arg `{unknown}`; it {has}"));
     }
     let mut given: Vec<Option<String>> = params
@@ -235,8 +272,13 @@ fn named(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<V
         given.pop();
     }
     let filled = |(text, param): (Option<String>, &Param)| {
-        text.or_else(|| param.default.clone())
-            .ok_or_else(|| format!("{name} error: required arg `{}` missing or not a {}", param.name, word(param.kind)))
+        text.or_else(|| param.default.clone()).ok_or_else(|| {
+            format!(
+                "{name} error: required arg `{}` missing or not a {}",
+                param.name,
+                word(param.kind)
+            )
+        })
     };
     given.into_iter().zip(params).map(filled).collect()
 }
@@ -255,7 +297,9 @@ fn word(kind: ParamKind) -> &'static str {
 fn text(value: Value, kind: ParamKind) -> String {
     match &value {
         // `2.0` is a valid integer.
-        Value::Number(number) if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() => {
+        Value::Number(number)
+            if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() =>
+        {
             match number.as_f64() {
                 Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
                 _ => number.to_string(),
@@ -276,16 +320,24 @@ fn plain(value: Value) -> String {
 /// Converts a call to the name and the JSON arguments of a function call.
 pub(super) fn from_call(call: &Call, programs: &[ProgramFunction]) -> (String, String) {
     let (name, arguments) = match call {
-        Call::Wat { body, args } if args.is_empty() => (WAT.to_owned(), serde_json::json!({ "body": body })),
-        Call::Wat { body, args } => (WAT.to_owned(), serde_json::json!({ "body": body, "args": args })),
-        Call::Catalog { name, args } => match programs.iter().find(|function| function.program == *name) {
-            Some(function) if args.len() <= function.params.len() => {
-                let fields = function.params.iter().zip(args);
-                let field = |(param, text): (&Param, &String)| (param.name.clone(), Value::from(text.as_str()));
-                (function.name(), Value::Object(fields.map(field).collect()))
+        Call::Wat { body, args } if args.is_empty() => {
+            (WAT.to_owned(), serde_json::json!({ "body": body }))
+        }
+        Call::Wat { body, args } => {
+            (WAT.to_owned(), serde_json::json!({ "body": body, "args": args }))
+        }
+        Call::Catalog { name, args } => {
+            match programs.iter().find(|function| function.program == *name) {
+                Some(function) if args.len() <= function.params.len() => {
+                    let fields = function.params.iter().zip(args);
+                    let field = |(param, text): (&Param, &String)| {
+                        (param.name.clone(), Value::from(text.as_str()))
+                    };
+                    (function.name(), Value::Object(fields.map(field).collect()))
+                }
+                _ => (CATALOG.to_owned(), serde_json::json!({ "name": name, "args": args })),
             }
-            _ => (CATALOG.to_owned(), serde_json::json!({ "name": name, "args": args })),
-        },
+        }
     };
     (name, arguments.to_string())
 }

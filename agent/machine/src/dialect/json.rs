@@ -32,7 +32,8 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
             let first = value_at(bare, 0)?;
             let rest = bare.get(first.end..).unwrap_or_default();
             // Some servers put an empty object before the real one.
-            let is_empty = first.value.as_object().is_some_and(Map::is_empty) && rest.trim_start().starts_with('{');
+            let is_empty = first.value.as_object().is_some_and(Map::is_empty)
+                && rest.trim_start().starts_with('{');
             let (read, rest) = if is_empty {
                 let second = value_at(rest, 0)?;
                 let rest = rest.get(second.end..).unwrap_or_default();
@@ -40,9 +41,12 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
             } else {
                 (first, rest)
             };
-            if let Some(more) = rest.chars().find(|c| !c.is_whitespace() && !matches!(c, '}' | ']' | ';')) {
+            if let Some(more) =
+                rest.chars().find(|c| !c.is_whitespace() && !matches!(c, '}' | ']' | ';'))
+            {
                 return Err(format!(
-                    "unexpected `{more}` after the end of the JSON value; is a quote within a string not escaped?"
+                    "unexpected `{more}` after the end of the JSON value; is a quote within a \
+                     string not escaped?"
                 ));
             }
             read
@@ -52,7 +56,11 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     match &read.value {
         Value::String(inner) if inner.trim_start().starts_with('{') => {
             let inner = value_at(inner.trim(), 0)?;
-            Ok(Lenient { is_open: inner.is_open || read.is_open, value: inner.value, end: read.end })
+            Ok(Lenient {
+                is_open: inner.is_open || read.is_open,
+                value: inner.value,
+                end: read.end,
+            })
         }
         _ => Ok(read),
     }
@@ -170,7 +178,9 @@ impl Reader<'_> {
         match self.peek() {
             None => Ok(()),
             Some(c) if c == ',' || c == close => Ok(()),
-            Some(c) => Err(format!("missing `,` or `{close}` before `{c}`; is a quote within a string not escaped?")),
+            Some(c) => Err(format!(
+                "missing `,` or `{close}` before `{c}`; is a quote within a string not escaped?"
+            )),
         }
     }
 
@@ -179,7 +189,10 @@ impl Reader<'_> {
             Some(open) if closing_quote(open).is_some() => self.string(),
             Some(c) if c.is_alphabetic() || c == '_' => {
                 let start = self.at;
-                while self.peek().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+                while self
+                    .peek()
+                    .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+                {
                     self.next();
                 }
                 Ok(self.text.get(start..self.at).unwrap_or_default().to_owned())
@@ -242,7 +255,10 @@ impl Reader<'_> {
 
     fn word(&mut self) -> Result<Value, String> {
         let start = self.at;
-        while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-')) {
+        while self
+            .peek()
+            .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-'))
+        {
             self.next();
         }
         let word = self.text.get(start..self.at).unwrap_or_default();
@@ -252,9 +268,10 @@ impl Reader<'_> {
             "null" | "None" | "undefined" | "NULL" => Ok(Value::Null),
             _ => match serde_json::from_str::<Number>(word.trim_start_matches('+')) {
                 Ok(number) => Ok(Value::Number(number)),
-                Err(_) if word.is_empty() => {
-                    Err(format!("missing value before `{}`", self.peek().map(String::from).unwrap_or_default()))
-                }
+                Err(_) if word.is_empty() => Err(format!(
+                    "missing value before `{}`",
+                    self.peek().map(String::from).unwrap_or_default()
+                )),
                 Err(_) => Err(format!("`{word}` is not a JSON value; put strings in quotes")),
             },
         }

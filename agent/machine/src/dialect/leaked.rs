@@ -42,8 +42,10 @@ enum Form {
 
 /// Finds the calls in a text that contains no call of the text dialect.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
-    let first =
-        MARKS.iter().filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form))).min_by_key(|(at, ..)| *at);
+    let first = MARKS
+        .iter()
+        .filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form)))
+        .min_by_key(|(at, ..)| *at);
     let found = first.and_then(|(start, ..)| marked(text, start));
     found.or_else(|| unmarked(text, programs))
 }
@@ -81,7 +83,8 @@ fn after_closers(text: &str, from: usize) -> usize {
         let rest = text.get(at..).unwrap_or_default();
         let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
         let start = text.len() - bare.len();
-        let closer = ["</", "<|/", "[/", "<tool_call|>"].iter().any(|closer| bare.starts_with(closer));
+        let closer =
+            ["</", "<|/", "[/", "<tool_call|>"].iter().any(|closer| bare.starts_with(closer));
         match bare.find(['>', ']']).filter(|_| closer) {
             Some(end) => at = start + end + 1,
             None => return start,
@@ -123,7 +126,9 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
         } else {
             break;
         }
-        let rest = text.get(at..)?.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        let rest = text
+            .get(at..)?
+            .trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
         if !rest.starts_with('{') {
             break;
         }
@@ -150,7 +155,10 @@ fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let name = rest.get(..end)?.trim().trim_matches(['"', '\'']).to_owned();
     let inside = from + end + usize::from(!rest.get(end..)?.starts_with('{'));
     let body = text.get(inside..)?;
-    let close = ["</function>", "</invoke>", "</tool_call>"].iter().filter_map(|close| body.find(close)).min();
+    let close = ["</function>", "</invoke>", "</tool_call>"]
+        .iter()
+        .filter_map(|close| body.find(close))
+        .min();
     let is_closed = close.is_some();
     let content = body.get(..close.unwrap_or(body.len()))?;
     let mut end = inside + content.len();
@@ -174,7 +182,12 @@ fn tags(content: &str) -> Value {
     while let Some(at) = rest.find("<parameter") {
         let open = rest.get(at + "<parameter".len()..).unwrap_or_default();
         let Some((head, value)) = open.split_once('>') else { break };
-        let name = head.trim().trim_start_matches("name").trim_start_matches('=').trim().trim_matches(['"', '\'']);
+        let name = head
+            .trim()
+            .trim_start_matches("name")
+            .trim_start_matches('=')
+            .trim()
+            .trim_matches(['"', '\'']);
         let next = value.find("<parameter").unwrap_or(value.len());
         let end = value.get(..next).and_then(|value| value.find("</parameter>")).unwrap_or(next);
         let text = value.get(..end).unwrap_or_default();
@@ -188,17 +201,27 @@ fn tags(content: &str) -> Value {
 /// Converts a JSON object to a call, if it has the fields of one.
 fn call_of_object(value: Value) -> Option<FunctionCall> {
     let fields = value.as_object()?;
-    let inner = fields.get("function").filter(|inner| inner.is_object()).and_then(Value::as_object).unwrap_or(fields);
-    let name =
-        ["name", "function", "tool", "tool_name", "function_name"].iter().find_map(|key| inner.get(*key)?.as_str())?;
-    let arguments = ["arguments", "parameters", "args", "input"].iter().find_map(|key| inner.get(*key));
+    let inner = fields
+        .get("function")
+        .filter(|inner| inner.is_object())
+        .and_then(Value::as_object)
+        .unwrap_or(fields);
+    let name = ["name", "function", "tool", "tool_name", "function_name"]
+        .iter()
+        .find_map(|key| inner.get(*key)?.as_str())?;
+    let arguments =
+        ["arguments", "parameters", "args", "input"].iter().find_map(|key| inner.get(*key));
     let arguments = match arguments {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
         None => String::new(),
     };
     let mut call = call(name, arguments);
-    call.id = ["id", "tool_call_id"].iter().find_map(|key| fields.get(*key)?.as_str()).unwrap_or_default().to_owned();
+    call.id = ["id", "tool_call_id"]
+        .iter()
+        .find_map(|key| fields.get(*key)?.as_str())
+        .unwrap_or_default()
+        .to_owned();
     Some(call)
 }
 
@@ -221,15 +244,22 @@ fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
             (open + line + 1, inside.len())
         }
         None => {
-            let begins = |at: usize| bare.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
-            let line =
-                if begins(0) { Some(0) } else { bare.find("\n{").or_else(|| bare.find("\n[{")).map(|at| at + 1) };
+            let begins =
+                |at: usize| bare.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
+            let line = if begins(0) {
+                Some(0)
+            } else {
+                bare.find("\n{").or_else(|| bare.find("\n[{")).map(|at| at + 1)
+            };
             (line?, bare.len())
         }
     };
     let content = bare.get(..end)?;
     let (calls, after, is_complete) = json_calls(content, inside)?;
-    let is_over = content.get(after..)?.trim_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']')).is_empty();
+    let is_over = content
+        .get(after..)?
+        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']'))
+        .is_empty();
     let are_known = calls.iter().all(|call| arguments::is_known(&call.name, programs));
     let start = if end == bare.len() { inside } else { bare.get(..inside)?.rfind("```")? };
     (is_over && are_known).then(|| Found { calls, before: before(bare, start), is_complete })

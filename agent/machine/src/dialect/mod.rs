@@ -73,8 +73,8 @@ impl PlannedCall {
 
     /// Refuses the call because the answer was truncated and parts of the call may be missing.
     pub(crate) fn truncated(self) -> Self {
-        let why = "nothing was run: the answer was cut off before its end, in the middle of the call; write a shorter program, \
-                   or do it in several steps";
+        let why = "nothing was run: the answer was cut off before its end, in the middle of the \
+                   call; write a shorter program, or do it in several steps";
         Self { refused: self.refused.or_else(|| Some(why.to_owned())), ..self }
     }
 
@@ -166,11 +166,12 @@ impl Dialect {
     pub(crate) fn empty_answer(self) -> &'static str {
         match self {
             Self::Text => {
-                "Your answer was empty. Make exactly one call: ToolCall::Catalog(…), ToolCall::Wat(…) or, if you are done, \
-                 ToolCall::Response(…)."
+                "Your answer was empty. Make exactly one call: ToolCall::Catalog(…), \
+                 ToolCall::Wat(…) or, if you are done, ToolCall::Response(…)."
             }
             Self::Native => {
-                "Your answer was empty. Call a function, or `done` with the final answer if you have what you need."
+                "Your answer was empty. Call a function, or `done` with the final answer if you \
+                 have what you need."
             }
         }
     }

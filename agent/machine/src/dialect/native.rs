@@ -17,7 +17,12 @@ use crate::{
 /// Maximum number of calls in one turn that are run.
 const MAX_CALLS: usize = 16;
 
-pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: &[ProgramFunction]) -> ParsedAnswer {
+pub(super) fn read(
+    answer: &ModelAnswer,
+    purpose: Purpose,
+    step: u32,
+    programs: &[ProgramFunction],
+) -> ParsedAnswer {
     let reading = read_call(&answer.text);
     if !answer.calls.is_empty() {
         let reading = match reading {
@@ -58,8 +63,10 @@ fn in_text(
     let message = match &parsed.intent {
         Intent::Answer(text) => Message::assistant(text.clone()),
         Intent::Calls(planned) => {
-            let calls =
-                planned.iter().map(|planned| function_call(generated_id(step, 1), &planned.call, programs)).collect();
+            let calls = planned
+                .iter()
+                .map(|planned| function_call(generated_id(step, 1), &planned.call, programs))
+                .collect();
             Message::calling(parsed.thought.clone().unwrap_or_default(), calls)
         }
     };
@@ -103,23 +110,30 @@ fn called(
     let (mut planned, mut calls) = (Vec::new(), Vec::new());
     for ((call, meaning), number) in meanings.into_iter().zip(1..) {
         let own = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id));
-        let generated = || (number..).map(|number| generated_id(step, number)).find(|id| !ids.contains(id));
+        let generated =
+            || (number..).map(|number| generated_id(step, number)).find(|id| !ids.contains(id));
         let id = own.or_else(generated).unwrap_or_default();
         ids.insert(id.clone());
         let plan = match meaning {
             Meaning::Run(plan) => plan,
             Meaning::Done(_) => {
-                let call = Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
+                let call =
+                    Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
                 PlannedCall::refused(
                     call,
-                    "not accepted: read the results of the other calls first, then call `done` by itself",
+                    "not accepted: read the results of the other calls first, then call `done` by \
+                     itself",
                 )
             }
         };
         // The conversation must contain valid JSON, whatever the model wrote.
         calls.push(match &plan.refused {
             None => function_call(id, &plan.call, programs),
-            Some(_) => FunctionCall { id, name: plain_name(&call.name), arguments: as_object(&call.arguments) },
+            Some(_) => FunctionCall {
+                id,
+                name: plain_name(&call.name),
+                arguments: as_object(&call.arguments),
+            },
         });
         planned.push(plan);
     }
@@ -142,27 +156,41 @@ fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
         if let (Some(found), Some(name)) = (found, &name)
             && at != found
         {
-            plan.refused =
-                Some(format!("not run: `{name}` must be the only call of its turn; make this call in a separate turn"));
+            plan.refused = Some(format!(
+                "not run: `{name}` must be the only call of its turn; make this call in a \
+                 separate turn"
+            ));
         } else if at >= MAX_CALLS {
             plan.refused = Some(format!(
-                "not run: at most {MAX_CALLS} calls are run in one turn; make this call in the next turn"
+                "not run: at most {MAX_CALLS} calls are run in one turn; make this call in the \
+                 next turn"
             ));
         }
     }
 }
 
 /// Replaces the calls of an answer. Each keeps its id.
-pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
-    let calls =
-        answer.calls.into_iter().zip(planned).map(|(old, plan)| function_call(old.id, &plan.call, programs)).collect();
+pub(super) fn rewrite_calls(
+    answer: Message,
+    planned: &[PlannedCall],
+    programs: &[ProgramFunction],
+) -> Message {
+    let calls = answer
+        .calls
+        .into_iter()
+        .zip(planned)
+        .map(|(old, plan)| function_call(old.id, &plan.call, programs))
+        .collect();
     Message { calls, ..answer }
 }
 
 /// Returns a name that endpoints accept.
 fn plain_name(name: &str) -> String {
-    let plain: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(64).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+        .take(64)
+        .collect();
     if plain.is_empty() { "unknown".to_owned() } else { plain }
 }
 
@@ -189,7 +217,10 @@ pub(super) fn observation(
     let last = answer.calls.len().saturating_sub(1);
     let result = |(at, (call, output)): (usize, (&FunctionCall, &Output))| {
         let notes = if at == last { notes } else { &[] };
-        Message::tool(call.id.clone(), observation::message(nonce, step, std::slice::from_ref(output), notes))
+        Message::tool(
+            call.id.clone(),
+            observation::message(nonce, step, std::slice::from_ref(output), notes),
+        )
     };
     let results: Vec<Message> = answer.calls.iter().zip(outputs).enumerate().map(result).collect();
     [answer].into_iter().chain(results).collect()

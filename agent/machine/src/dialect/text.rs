@@ -12,7 +12,11 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFunction]) -> ParsedAnswer {
+pub(super) fn read(
+    answer: &ModelAnswer,
+    purpose: Purpose,
+    programs: &[ProgramFunction],
+) -> ParsedAnswer {
     if !answer.calls.is_empty() {
         return called(answer, &answer.calls, programs);
     }
@@ -21,7 +25,10 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFu
         Read::Uncalled(Reading { thought, action: Action::Response { text }, .. })
             if let Some(found) = leaked::find(&text, programs) =>
         {
-            let answer = ModelAnswer { text: thought.or(found.before).unwrap_or_default(), ..answer.clone() };
+            let answer = ModelAnswer {
+                text: thought.or(found.before).unwrap_or_default(),
+                ..answer.clone()
+            };
             let mut parsed = called(&answer, &found.calls, programs);
             parsed.is_complete &= found.is_complete;
             return parsed;
@@ -33,10 +40,15 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFu
 }
 
 /// Converts a reading of the text. Without a call, it is unknown whether the text is complete.
-pub(super) fn from_reading(answer: &ModelAnswer, reading: Reading, is_called: bool) -> ParsedAnswer {
+pub(super) fn from_reading(
+    answer: &ModelAnswer,
+    reading: Reading,
+    is_called: bool,
+) -> ParsedAnswer {
     let Reading { thought, action, notes, retained } = reading;
     let open = [Note::UnclosedCall, Note::UnclosedFence, Note::UnclosedString];
-    let is_complete = (is_called || !notes.is_empty()) && !notes.iter().any(|note| open.contains(note));
+    let is_complete =
+        (is_called || !notes.is_empty()) && !notes.iter().any(|note| open.contains(note));
     let is_bare = notes.contains(&Note::BareProgram);
     let (intent, message) = match action {
         Action::Response { text } => (Intent::Answer(text), retained),
@@ -55,7 +67,11 @@ pub(super) fn from_reading(answer: &ModelAnswer, reading: Reading, is_called: bo
 }
 
 /// Reads an answer that calls functions. Only the first call is run.
-fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunction]) -> ParsedAnswer {
+fn called(
+    answer: &ModelAnswer,
+    calls: &[FunctionCall],
+    programs: &[ProgramFunction],
+) -> ParsedAnswer {
     let thought = Some(answer.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
     let before = thought.as_deref().map(|thought| format!("{thought}\n")).unwrap_or_default();
     let thought = thought.or_else(|| answer.reasoning.clone());
@@ -99,7 +115,8 @@ pub(super) fn observation(
 pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {
         [PlannedCall { call: call @ Call::Wat { body, .. }, .. }]
-            if answer.content == write_call(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
+            if answer.content
+                == write_call(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
         {
             Message::assistant(write_call(call))
         }
@@ -130,7 +147,12 @@ pub(super) fn without_functions(message: Message) -> Message {
     if calls.is_empty() {
         return Message { role, content, calls, answers };
     }
-    let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(name, arguments, &[]).0
+    let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(
+        name,
+        arguments,
+        &[],
+    )
+    .0
     {
         Meaning::Run(planned) => write_call(&planned.call),
         Meaning::Done(text) => write_response(&text),

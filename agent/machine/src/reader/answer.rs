@@ -11,8 +11,8 @@ use super::{
     header,
     quote::{self, Quote},
     text::{
-        after_blanks, after_parenthesis, after_space, byte, char_at, ends_line, fence, line_end, run, slice,
-        trim_blank_lines,
+        after_blanks, after_parenthesis, after_space, byte, char_at, ends_line, fence, line_end,
+        run, slice, trim_blank_lines,
     },
     value::without_tail,
 };
@@ -111,7 +111,9 @@ fn triple(text: &str, quote: Quote) -> Answer {
     }
     match (last, lone) {
         (Some(found), _) => found.into_answer(text, quote.inside, meant),
-        (None, Some((end, after))) => Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant),
+        (None, Some((end, after))) => {
+            Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant)
+        }
         (None, None) => unclosed(text, quote, Note::UnclosedString),
     }
 }
@@ -123,7 +125,8 @@ fn quoted(text: &str, quote: Quote) -> Answer {
         quote::content(if doubled { raw.trim_end_matches('"') } else { raw }, quote)
     };
     let closers = quote::lenient_closers(quote.mark);
-    let (mut depth, mut last_of_line, mut last, mut lone) = (0_i64, None::<Candidate>, None::<Candidate>, None);
+    let (mut depth, mut last_of_line, mut last, mut lone) =
+        (0_i64, None::<Candidate>, None::<Candidate>, None);
     let mut chars = slice(text, quote.inside, text.len()).char_indices();
     while let Some((offset, found)) = chars.next() {
         let end = quote.inside + offset;
@@ -157,7 +160,9 @@ fn quoted(text: &str, quote: Quote) -> Answer {
     let lone = lone.or_else(|| quote::close(text, quote));
     match (last_of_line.or(last), lone) {
         (Some(found), _) => found.into_answer(text, quote.inside, meant),
-        (None, Some((end, after))) => Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant),
+        (None, Some((end, after))) => {
+            Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant)
+        }
         (None, None) => unclosed(text, quote, Note::UnclosedString),
     }
 }
@@ -180,7 +185,11 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
         let marks = if byte(text, at) == mark { run(text, at, mark) } else { 0 };
         let after = at + marks;
         if marks >= length {
-            let end = if slice(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
+            let end = if slice(text, 0, at).ends_with('\n') {
+                at.saturating_sub(1).max(inside)
+            } else {
+                at
+            };
             if let Some(found) = Candidate::at(text, end, after) {
                 return found.into_answer(text, inside, str::to_owned);
             }

@@ -40,7 +40,11 @@ const LIST_KEYS: [&str; 4] = ["args", "arguments", "argv", "params"];
 pub(super) fn read(text: &str, at: usize) -> Arguments {
     let strict = Parser { text, at, lenient: false, hopeless: false, note: None };
     let lenient = Parser { lenient: true, ..strict };
-    strict.list().or_else(|| lenient.list()).unwrap_or(Arguments { items: Vec::new(), end: at, note: None })
+    strict.list().or_else(|| lenient.list()).unwrap_or(Arguments {
+        items: Vec::new(),
+        end: at,
+        note: None,
+    })
 }
 
 /// Reads arguments that are the fields of a JSON object. The field `wanted` must exist.
@@ -61,7 +65,12 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
 /// Returns the offset of a value after `key =` or `key:`. Returns `None` unless the text after the
 /// sign can only be a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
-    let word = text.as_bytes().iter().skip(at).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    let word = text
+        .as_bytes()
+        .iter()
+        .skip(at)
+        .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+        .count();
     let sign = after_blanks(text, at + word);
     let starts_word = byte(text, at).is_ascii_alphabetic();
     if !starts_word || !matches!(byte(text, sign), b'=' | b':') || byte(text, sign + 1) == b'=' {
@@ -73,7 +82,9 @@ pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
         || fence(text, value).is_some()
         || matches!(found, b'{' | b'[' | b'-')
         || found.is_ascii_digit()
-        || ["true", "false", "null", "none"].iter().any(|word| super::text::starts(text, value, word));
+        || ["true", "false", "null", "none"]
+            .iter()
+            .any(|word| super::text::starts(text, value, word));
     is_value.then_some(value)
 }
 
@@ -117,7 +128,8 @@ impl Item {
     }
 
     fn into_values(self) -> Vec<String> {
-        let is_list = self.form == Form::Json && self.key.as_deref().is_some_and(|key| LIST_KEYS.contains(&key));
+        let is_list = self.form == Form::Json
+            && self.key.as_deref().is_some_and(|key| LIST_KEYS.contains(&key));
         match is_list.then(|| serde_json::from_str::<Vec<Value>>(&self.value)) {
             Some(Ok(list)) => list.into_iter().map(source).collect(),
             _ => vec![self.value],
@@ -135,9 +147,13 @@ fn source(value: Value) -> String {
 /// Writes a JSON value with a space after each colon and comma, as people write it.
 fn spaced(value: &Value) -> String {
     match value {
-        Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", "))
+        }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| format!("{}: {}", Value::from(key.as_str()), spaced(value)));
+            let fields = fields
+                .iter()
+                .map(|(key, value)| format!("{}: {}", Value::from(key.as_str()), spaced(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),

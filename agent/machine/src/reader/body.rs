@@ -5,7 +5,10 @@ use super::{
     arguments::after_key,
     quote::{self, Quote},
     scan::{Scan, Stop, Until, closes_call, scan},
-    text::{after_blanks, after_space, byte, char_at, fence, line_end, run, slice, starts, trim_blank_lines},
+    text::{
+        after_blanks, after_space, byte, char_at, fence, line_end, run, slice, starts,
+        trim_blank_lines,
+    },
 };
 
 /// A program, and the offset at which the call continues.
@@ -18,7 +21,8 @@ pub(super) struct Body {
 }
 
 /// Words after an opening fence that name a language.
-const LANGUAGES: [&str; 9] = ["wat", "wast", "wasm", "webassembly", "text/wat", "lisp", "scheme", "clojure", "text"];
+const LANGUAGES: [&str; 9] =
+    ["wat", "wast", "wasm", "webassembly", "text/wat", "lisp", "scheme", "clojure", "text"];
 
 /// Reads the program that begins at `at`.
 pub(super) fn read(text: &str, at: usize) -> Body {
@@ -67,9 +71,10 @@ pub(super) fn fenced(text: &str, at: usize, mark: u8, length: usize) -> Body {
 }
 
 fn unquoted(text: &str, at: usize) -> Body {
-    let word = LANGUAGES
-        .iter()
-        .find(|word| starts(text, at, word) && matches!(byte(text, after_space(text, at + word.len())), b'(' | b';'));
+    let word = LANGUAGES.iter().find(|word| {
+        starts(text, at, word)
+            && matches!(byte(text, after_space(text, at + word.len())), b'(' | b';')
+    });
     let inside = match word {
         Some(word) if !matches!(byte(text, at + word.len()), b'(' | b';') => at + word.len(),
         // The indentation of the first line belongs to the program.
@@ -88,7 +93,12 @@ fn quoted(text: &str, quote: Quote) -> Body {
         && matches!(char_at(text, after_space(text, after)), None | Some(',' | ')' | '）'))
     {
         let source = quote::content(slice(text, quote.inside, end), quote);
-        return Body { text: trim_blank_lines(&source).to_owned(), end: after, continues: true, note: None };
+        return Body {
+            text: trim_blank_lines(&source).to_owned(),
+            end: after,
+            continues: true,
+            note: None,
+        };
     }
     let Ok(mark) = u8::try_from(quote.mark) else {
         return typographic(text, quote);
@@ -112,14 +122,24 @@ fn typographic(text: &str, quote: Quote) -> Body {
 
 fn body(text: &str, inside: usize, scan: Scan, note: Option<Note>) -> Body {
     let source = slice(text, inside, scan.end);
-    let source = if scan.stop == Stop::Closed { source } else { without_fence_line(source.trim_end()) };
-    Body { text: trim_blank_lines(source).trim_end().to_owned(), end: scan.after, continues: true, note }
+    let source =
+        if scan.stop == Stop::Closed { source } else { without_fence_line(source.trim_end()) };
+    Body {
+        text: trim_blank_lines(source).trim_end().to_owned(),
+        end: scan.after,
+        continues: true,
+        note,
+    }
 }
 
 /// Removes the last line if it is a fence, of another kind than the one that was expected.
 fn without_fence_line(source: &str) -> &str {
     match source.rsplit_once('\n') {
-        Some((before, line)) if fence(line.trim(), 0).is_some_and(|(_, length)| length == line.trim().len()) => before,
+        Some((before, line))
+            if fence(line.trim(), 0).is_some_and(|(_, length)| length == line.trim().len()) =>
+        {
+            before
+        }
         _ => source,
     }
 }
@@ -132,7 +152,9 @@ fn after_info(text: &str, at: usize) -> usize {
     let word = info.trim_start();
     let start = at + info.len() - word.len();
     let known = LANGUAGES.iter().find(|name| {
-        starts(word, 0, name) && !byte(word, name.len()).is_ascii_alphanumeric() && byte(word, name.len()) != b'.'
+        starts(word, 0, name)
+            && !byte(word, name.len()).is_ascii_alphanumeric()
+            && byte(word, name.len()) != b'.'
     });
     let has_program = info.contains(['(', ';']) || info.contains("```");
     match known {

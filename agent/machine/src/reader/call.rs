@@ -26,7 +26,11 @@ pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
         let unescaped = quote::unescape(slice(text, inside, text.len()));
         let call = read_from(&unescaped, &Header { inside: 0, ..*header });
         let more = after_decoration(&unescaped, call.end) < unescaped.len();
-        return Call { end: text.len(), note: call.note.or(more.then_some(Note::DroppedAfterCall)), ..call };
+        return Call {
+            end: text.len(),
+            note: call.note.or(more.then_some(Note::DroppedAfterCall)),
+            ..call
+        };
     }
     read_from(text, header)
 }
@@ -53,7 +57,12 @@ fn wat(text: &str, inside: usize) -> Call {
     if let Some(mut found) = arguments::read_object(text, inside, "body") {
         let body = trim_blank_lines(&found.take("body").unwrap_or_default()).to_owned();
         let (end, note) = (found.end, found.note);
-        return Call { action: Action::Wat { body, args: found.into_values() }, end, note, is_mention: false };
+        return Call {
+            action: Action::Wat { body, args: found.into_values() },
+            end,
+            note,
+            is_mention: false,
+        };
     }
     let body = body::read(text, inside);
     let (args, end, note) = if body.continues && breaks_off(text, body.end) {
@@ -65,7 +74,12 @@ fn wat(text: &str, inside: usize) -> Call {
     } else {
         (Vec::new(), body.end, None)
     };
-    Call { action: Action::Wat { body: body.text, args }, end, note: body.note.or(note), is_mention: false }
+    Call {
+        action: Action::Wat { body: body.text, args },
+        end,
+        note: body.note.or(note),
+        is_mention: false,
+    }
 }
 
 /// Returns true if a later line after a program begins with something that is not an argument, so
@@ -99,7 +113,8 @@ fn is_escaped(text: &str, inside: usize) -> bool {
     let is_word = |b: &&u8| b.is_ascii_alphanumeric();
     match fence(text, start) {
         Some((_, length)) => {
-            let info = text.as_bytes().iter().skip(start + length).take(20).take_while(is_word).count();
+            let info =
+                text.as_bytes().iter().skip(start + length).take(20).take_while(is_word).count();
             slice(text, start + length + info, start + length + info + 2) == "\\n"
         }
         None => matches!(slice(text, start, start + 2), "\\\"" | "\\'"),
@@ -109,7 +124,10 @@ fn is_escaped(text: &str, inside: usize) -> bool {
 /// Returns true if the parentheses are empty or contain only an ellipsis.
 fn is_hollow(text: &str, inside: usize) -> bool {
     let start = after_space(text, inside);
-    let dots = slice(text, start, text.len()).chars().take(4).take_while(|c| is_ellipsis(c.encode_utf8(&mut [0; 4])));
+    let dots = slice(text, start, text.len())
+        .chars()
+        .take(4)
+        .take_while(|c| is_ellipsis(c.encode_utf8(&mut [0; 4])));
     let end = start + dots.map(char::len_utf8).sum::<usize>();
     after_parenthesis(text, after_space(text, end)).is_some()
 }

@@ -31,11 +31,14 @@ pub(super) enum Kind<'a> {
 pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
     let bytes = text.as_bytes();
     let mut at = from;
-    while let Some(found) = bytes.get(at..limit).and_then(|part| part.iter().position(|b| matches!(b, b't' | b'T'))) {
+    while let Some(found) =
+        bytes.get(at..limit).and_then(|part| part.iter().position(|b| matches!(b, b't' | b'T')))
+    {
         let start = at + found;
         at = start + 1;
         if let Some(header) = at_offset(text, start)
-            && (header.parenthesis && !matches!(header.kind, Kind::Program(_)) || starts_line(text, start, from))
+            && (header.parenthesis && !matches!(header.kind, Kind::Program(_))
+                || starts_line(text, start, from))
         {
             return Some(header);
         }
@@ -113,7 +116,8 @@ fn opened<'a>(text: &'a str, start: usize, kind: Kind<'a>, end: usize) -> Option
     match open {
         Some(inside) => Some(Header { start, inside, kind, parenthesis: true }),
         None => {
-            let in_line = after_blanks(text, end) == inside && matches!(char_at(text, inside), Some('"' | '“'));
+            let in_line = after_blanks(text, end) == inside
+                && matches!(char_at(text, inside), Some('"' | '“'));
             let quoted = in_line
                 || fence(text, inside).is_some()
                 || run(text, inside, b'"') >= 3
@@ -148,9 +152,16 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     if reasoning::opens_at(text, at) {
         return true;
     }
-    let marks = text.as_bytes().iter().skip(at).take(8).take_while(|b| matches!(b, b'*' | b'`' | b'_' | b'>' | b' '));
+    let marks = text
+        .as_bytes()
+        .iter()
+        .skip(at)
+        .take(8)
+        .take_while(|b| matches!(b, b'*' | b'`' | b'_' | b'>' | b' '));
     let at = at + marks.count();
-    starts(text, at, "[observation") || starts(text, at, "observation:") || at_offset(text, at).is_some()
+    starts(text, at, "[observation")
+        || starts(text, at, "observation:")
+        || at_offset(text, at).is_some()
 }
 
 /// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. Then
@@ -161,7 +172,8 @@ pub(super) fn is_over(text: &str, at: usize) -> bool {
 }
 
 /// Labels before a call.
-const LABELS: [&str; 7] = ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
+const LABELS: [&str; 7] =
+    ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 
 /// Returns true if `line` consists of marks, tags and labels that may precede a call.
 fn is_decoration(line: &str) -> bool {

@@ -69,7 +69,9 @@ pub(crate) fn read_call(answer: &str) -> Read {
         let open = tags.open_after(from);
         let limit = open.map_or(text.len(), |open| open.start);
         match first_call(text, from, limit, &mut mentions) {
-            Some(call) => return Read::Called(found(text, &thoughts, slice(text, from, call.start), call)),
+            Some(call) => {
+                return Read::Called(found(text, &thoughts, slice(text, from, call.start), call));
+            }
             None => outside.push_str(&without_closers(text, &tags, from, limit)),
         }
         let Some(open) = open else { break };
@@ -150,7 +152,8 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<Found> {
 /// Chat templates that write the opening tag themselves cause such answers.
 fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
-    let covered = header::next(text, 0, close.start).is_some_and(|header| call::read(text, &header).end > close.start);
+    let covered = header::next(text, 0, close.start)
+        .is_some_and(|header| call::read(text, &header).end > close.start);
     if covered || slice(text, close.end, text.len()).trim().is_empty() {
         return 0;
     }
@@ -167,12 +170,20 @@ fn found(text: &str, thoughts: &[&str], before: &str, found: Found) -> Reading {
         notes.push(Note::DroppedAfterCall);
         end = call.end;
     }
-    Reading { thought, action: call.action, notes, retained: slice(text, 0, end).trim_end().to_owned() }
+    Reading {
+        thought,
+        action: call.action,
+        notes,
+        retained: slice(text, 0, end).trim_end().to_owned(),
+    }
 }
 
 fn joined(thoughts: &[&str]) -> Option<String> {
-    let parts: Vec<&str> =
-        thoughts.iter().map(|thought| thought.trim()).filter(|thought| !thought.is_empty()).collect();
+    let parts: Vec<&str> = thoughts
+        .iter()
+        .map(|thought| thought.trim())
+        .filter(|thought| !thought.is_empty())
+        .collect();
     filled(&parts.join("\n"))
 }
 
@@ -207,7 +218,8 @@ fn normalise(answer: &str) -> Cow<'_, str> {
 /// tokens leave in its answer.
 fn without_end_of_turn(answer: &str) -> &str {
     let mut rest = answer;
-    while let Some((before, name)) = rest.trim_end().strip_suffix("|>").and_then(|text| text.rsplit_once("<|"))
+    while let Some((before, name)) =
+        rest.trim_end().strip_suffix("|>").and_then(|text| text.rsplit_once("<|"))
         && !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     {

@@ -16,7 +16,8 @@ pub(super) struct Quote {
 /// Reads an opening quote at `at`, with the prefix letters of other languages.
 pub(super) fn at_offset(text: &str, at: usize) -> Option<Quote> {
     let letters = text.as_bytes().iter().skip(at).take(2);
-    let letters = letters.take_while(|b| matches!(b.to_ascii_lowercase(), b'r' | b'f' | b'b' | b'u')).count();
+    let letters =
+        letters.take_while(|b| matches!(b.to_ascii_lowercase(), b'r' | b'f' | b'b' | b'u')).count();
     let is_raw = slice(text, at, at + letters).contains(['r', 'R']);
     let start = at + letters;
     let mark = char_at(text, start)?;
@@ -109,7 +110,10 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
             .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
     } else {
         // Typographic triple quotes.
-        let inner = raw.strip_prefix("““").and_then(|raw| raw.strip_suffix("””")).filter(|_| quote.mark == '“');
+        let inner = raw
+            .strip_prefix("““")
+            .and_then(|raw| raw.strip_suffix("””"))
+            .filter(|_| quote.mark == '“');
         unescape(inner.unwrap_or(raw))
     }
 }
@@ -146,12 +150,14 @@ pub(super) fn unescape(raw: &str) -> String {
 /// Reads `uXXXX`, a surrogate pair of these, or `u{X…}`. Returns the character and the length.
 fn unicode(after: &str) -> Option<(char, usize)> {
     if byte(after, 1) == b'{' {
-        let digits = slice(after, 2, after.len()).bytes().take(7).take_while(u8::is_ascii_hexdigit).count();
+        let digits =
+            slice(after, 2, after.len()).bytes().take(7).take_while(u8::is_ascii_hexdigit).count();
         let found = char::from_u32(u32::from_str_radix(slice(after, 2, 2 + digits), 16).ok()?)?;
         return (byte(after, 2 + digits) == b'}').then_some((found, 3 + digits));
     }
     let unit = |at: usize| {
-        let digits = after.get(at..at + 4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let digits =
+            after.get(at..at + 4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
         u16::from_str_radix(digits, 16).ok()
     };
     let first = unit(1)?;

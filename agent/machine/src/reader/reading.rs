@@ -67,12 +67,19 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DroppedAfterCall => {
-                "what you wrote after the first call was dropped: write one call, then stop and wait for its observation"
+                "what you wrote after the first call was dropped: write one call, then stop and \
+                 wait for its observation"
             }
             Self::UnclosedFence => "the fence was not closed: end it with ``` on a line of its own",
-            Self::UnclosedString => "a string was not closed: check that the arguments are what you meant",
-            Self::UnclosedCall => "a parenthesis of the call was missing: write ToolCall::Name(…) in full",
-            Self::BareProgram => "the fenced program was run without a call: put ToolCall::Wat(…) around it",
+            Self::UnclosedString => {
+                "a string was not closed: check that the arguments are what you meant"
+            }
+            Self::UnclosedCall => {
+                "a parenthesis of the call was missing: write ToolCall::Name(…) in full"
+            }
+            Self::BareProgram => {
+                "the fenced program was run without a call: put ToolCall::Wat(…) around it"
+            }
             Self::BareCall => "the call was not complete: write ToolCall::Name(…) in full",
         })
     }

@@ -3,7 +3,8 @@
 use super::text::{byte, slice, starts};
 
 /// The names of the tags that hold reasoning.
-const NAMES: [&str; 7] = ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
+const NAMES: [&str; 7] =
+    ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
 
 /// A reasoning tag; `start..end` is the tag itself.
 #[derive(Clone, Copy)]
@@ -39,7 +40,12 @@ impl Tags {
     /// Returns the closing tags in `from..to`.
     pub(super) fn closes_in(&self, from: usize, to: usize) -> impl Iterator<Item = Tag> {
         let first = self.0.partition_point(|tag| tag.start < from);
-        self.0.iter().skip(first).take_while(move |tag| tag.end <= to).filter(|tag| tag.closes).copied()
+        self.0
+            .iter()
+            .skip(first)
+            .take_while(move |tag| tag.end <= to)
+            .filter(|tag| tag.closes)
+            .copied()
     }
 }
 
@@ -84,14 +90,19 @@ const MAX_ATTRIBUTES: usize = 120;
 fn tag_at(text: &str, start: usize) -> Option<Tag> {
     let closes = byte(text, start + 1) == b'/';
     let begin = start + 1 + usize::from(closes);
-    let (name, word) = NAMES
-        .iter()
-        .enumerate()
-        .find(|(_, name)| starts(text, begin, name) && !byte(text, begin + name.len()).is_ascii_alphanumeric())?;
+    let (name, word) = NAMES.iter().enumerate().find(|(_, name)| {
+        starts(text, begin, name) && !byte(text, begin + name.len()).is_ascii_alphanumeric()
+    })?;
     let attributes = begin + word.len();
     let bytes = text.as_bytes().iter().skip(attributes).take(MAX_ATTRIBUTES);
     let length = bytes.take_while(|&&b| b != b'>' && b != b'<' && b != b'\n').count();
     let is_separated = length == 0 || matches!(byte(text, attributes), b' ' | b'\t' | b'/');
     let end = attributes + length;
-    (is_separated && byte(text, end) == b'>').then_some(Tag { start, end: end + 1, name, closes, partner: None })
+    (is_separated && byte(text, end) == b'>').then_some(Tag {
+        start,
+        end: end + 1,
+        name,
+        closes,
+        partner: None,
+    })
 }

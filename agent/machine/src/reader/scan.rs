@@ -46,7 +46,8 @@ enum State {
 /// Scans a program in one pass, up to its end.
 pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
     let (state, depth) = (State::Code, 0);
-    let mut scanner = Scanner { text, until, at: inside, state, depth, shielded: None, separator: None };
+    let mut scanner =
+        Scanner { text, until, at: inside, state, depth, shielded: None, separator: None };
     scanner.line_stop(inside).unwrap_or_else(|| scanner.run())
 }
 
@@ -174,8 +175,8 @@ impl Scanner<'_> {
                 {
                     let in_text = match state {
                         State::Triple => true,
-                        // An unclosed literal reaches the end of the call. A literal of several lines
-                        // continues after it.
+                        // An unclosed literal reaches the end of the call. A literal of several
+                        // lines continues after it.
                         State::Literal => !ends_call(text, start + length),
                         State::Code | State::Line | State::Block(_) => false,
                     };
@@ -186,15 +187,21 @@ impl Scanner<'_> {
                 }
                 // An opening or unexpected fence belongs to the text after the program.
                 Until::Fence { .. } | Until::Parenthesis
-                    if matches!(state, State::Code | State::Line) && !is_other_close(text, start + length, until) =>
+                    if matches!(state, State::Code | State::Line)
+                        && !is_other_close(text, start + length, until) =>
                 {
                     return Some(Scan { end: at, after: at, stop: Stop::Broken });
                 }
                 _ => {}
             }
         }
-        let in_code = matches!(state, State::Code | State::Line) || state == State::Literal && self.shielded.is_some();
-        (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
+        let in_code = matches!(state, State::Code | State::Line)
+            || state == State::Literal && self.shielded.is_some();
+        (in_code && header::is_boundary(text, start)).then_some(Scan {
+            end: at,
+            after: at,
+            stop: Stop::Broken,
+        })
     }
 }
 

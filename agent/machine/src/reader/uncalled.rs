@@ -10,9 +10,17 @@ use super::{
 pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Reading {
     let lone = outside.trim();
     let retained = text.trim_end().to_owned();
-    let reading = |action, notes| Reading { thought: thought.clone(), action, notes, retained: retained.clone() };
+    let reading = |action, notes| Reading {
+        thought: thought.clone(),
+        action,
+        notes,
+        retained: retained.clone(),
+    };
     if let Some((body, note)) = program(lone) {
-        return reading(Action::Wat { body, args: Vec::new() }, [Note::BareProgram].into_iter().chain(note).collect());
+        return reading(
+            Action::Wat { body, args: Vec::new() },
+            [Note::BareProgram].into_iter().chain(note).collect(),
+        );
     }
     if let Some(header) = header::bare_at_offset(lone, 0) {
         let call = call::read(lone, &header);
@@ -46,7 +54,8 @@ pub(super) fn program_in_prose(reading: Reading) -> Reading {
         let found = body::fenced(text, start, mark, length);
         if is_program(text, start + length, &found.text) {
             let before = slice(text, 0, start).trim();
-            let thought = reading.thought.or_else(|| (!before.is_empty()).then(|| before.to_owned()));
+            let thought =
+                reading.thought.or_else(|| (!before.is_empty()).then(|| before.to_owned()));
             let notes = [Note::BareProgram].into_iter().chain(found.note).collect();
             let action = Action::Wat { body: found.text, args: Vec::new() };
             return Reading { thought, action, notes, retained: reading.retained };
@@ -75,13 +84,18 @@ fn is_program(text: &str, info: usize, body: &str) -> bool {
 
 /// Names of forms at the start of a program.
 const HEADS: [&str; 16] = [
-    "argv", "resv", "check", "call", "local", "module", "func", "block", "loop", "if", "let", "ret", "out", "when",
-    "drop", "return",
+    "argv", "resv", "check", "call", "local", "module", "func", "block", "loop", "if", "let",
+    "ret", "out", "when", "drop", "return",
 ];
 
 fn begins_program(body: &str) -> bool {
-    let code = body.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(";;"));
+    let code =
+        body.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(";;"));
     let Some(form) = code.and_then(|line| line.strip_prefix('(')) else { return false };
-    let head = form.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"')).next().unwrap_or_default();
-    HEADS.contains(&head) || ["local.", "i32.", "i64.", "f64.", "global."].iter().any(|group| head.starts_with(group))
+    let head = form
+        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
+        .next()
+        .unwrap_or_default();
+    HEADS.contains(&head)
+        || ["local.", "i32.", "i64.", "f64.", "global."].iter().any(|group| head.starts_with(group))
 }

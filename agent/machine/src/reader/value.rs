@@ -25,8 +25,10 @@ impl Parser<'_> {
     fn lenient_triple(&mut self, quote: Quote) -> (usize, usize) {
         if !self.hopeless {
             let ends_value = |(_, after): &(usize, usize)| {
-                matches!(char_at(self.text, after_space(self.text, *after)), None | Some(',' | ')' | '）'))
-                    || header::is_over(self.text, *after)
+                matches!(
+                    char_at(self.text, after_space(self.text, *after)),
+                    None | Some(',' | ')' | '）')
+                ) || header::is_over(self.text, *after)
             };
             if let Some(found) = quote::triple_runs(self.text, quote).find(ends_value) {
                 return found;
@@ -40,7 +42,8 @@ impl Parser<'_> {
     /// or the closing parenthesis, outside of parentheses that the string itself has opened.
     fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
         if self.hopeless {
-            return quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()));
+            return quote::close(self.text, quote)
+                .unwrap_or_else(|| self.unclosed(quote, self.text.len()));
         }
         let closers = quote::lenient_closers(quote.mark);
         let (mut depth, mut shallow, mut line, mut last) = (0_i64, None, None, '\0');
@@ -87,7 +90,10 @@ impl Parser<'_> {
         let next = after_space(self.text, at);
         match char_at(self.text, next) {
             None | Some(',' | '，' | ')' | '）') => true,
-            Some(_) => next > at && quote::at_offset(self.text, next).is_some() || header::is_over(self.text, at),
+            Some(_) => {
+                next > at && quote::at_offset(self.text, next).is_some()
+                    || header::is_over(self.text, at)
+            }
         }
     }
 
@@ -189,7 +195,8 @@ pub(super) fn without_tail(text: &str) -> &str {
     loop {
         let last = text.rfind('\n').map_or(0, |at| at + 1);
         let line = slice(text, last, text.len()).trim_start();
-        let is_fence = line.len() >= 3 && (line.bytes().all(|b| b == b'`') || line.bytes().all(|b| b == b'~'));
+        let is_fence =
+            line.len() >= 3 && (line.bytes().all(|b| b == b'`') || line.bytes().all(|b| b == b'~'));
         let is_tag = line.starts_with("</") && line.find('>') == Some(line.len() - 1);
         if !(is_fence || is_tag) || last == 0 {
             break;

@@ -27,7 +27,9 @@ impl Encoding {
             (_, 0) => true,
             (Encoding::Plain, _) => false,
             (Encoding::Base64, _) => byte.is_ascii_whitespace(),
-            (Encoding::Hex, _) => byte.is_ascii_whitespace() || matches!(byte, b':' | b'-' | b'.' | b','),
+            (Encoding::Hex, _) => {
+                byte.is_ascii_whitespace() || matches!(byte, b':' | b'-' | b'.' | b',')
+            }
         }
     }
 }
@@ -55,7 +57,11 @@ impl Pattern {
         let words = accepts.len().div_ceil(64);
         let mut row_of = Box::new([0_u16; 256]);
         let mut rows: Vec<u64> = Vec::new();
-        for (at, byte) in accepts.iter().enumerate().flat_map(|(at, both)| both.iter().map(move |byte| (at, *byte))) {
+        for (at, byte) in accepts
+            .iter()
+            .enumerate()
+            .flat_map(|(at, both)| both.iter().map(move |byte| (at, *byte)))
+        {
             let Some(row) = row_of.get_mut(usize::from(byte)) else { continue };
             if *row == 0 {
                 rows.resize(rows.len() + words, 0);
@@ -97,17 +103,21 @@ impl Pattern {
 fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
     let plain = value.bytes().map(|byte| [byte, if byte == b' ' { b'+' } else { byte }]).collect();
     let hex = value.bytes().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| {
-        let digit = char::from_digit(digit.into(), 16).and_then(|digit| u8::try_from(digit).ok())?;
+        let digit =
+            char::from_digit(digit.into(), 16).and_then(|digit| u8::try_from(digit).ok())?;
         Some([digit, digit.to_ascii_uppercase()])
     });
-    let mut all =
-        vec![Pattern::new(secret, Encoding::Plain, plain), Pattern::new(secret, Encoding::Hex, hex.collect())];
+    let mut all = vec![
+        Pattern::new(secret, Encoding::Plain, plain),
+        Pattern::new(secret, Encoding::Hex, hex.collect()),
+    ];
     all.extend((0..3).map(|shift| {
-        let letters = inner_base64(value, shift).into_bytes().into_iter().map(|letter| match letter {
-            b'+' => [letter, b'-'],
-            b'/' => [letter, b'_'],
-            _ => [letter, letter],
-        });
+        let letters =
+            inner_base64(value, shift).into_bytes().into_iter().map(|letter| match letter {
+                b'+' => [letter, b'-'],
+                b'/' => [letter, b'_'],
+                _ => [letter, letter],
+            });
         Pattern::new(secret, Encoding::Base64, letters.collect())
     }));
     all
@@ -155,7 +165,9 @@ impl Set {
         let Set { all, old, active } = self;
         active.retain(|pattern| {
             let range = automaton.patterns.get(*pattern).map(Pattern::range).unwrap_or_default();
-            let (Some(all), Some(old)) = (all.get_mut(range.clone()), old.get_mut(range)) else { return false };
+            let (Some(all), Some(old)) = (all.get_mut(range.clone()), old.get_mut(range)) else {
+                return false;
+            };
             for (all, old) in all.iter_mut().zip(old) {
                 *all &= !*old;
                 *old = *all;
@@ -181,7 +193,9 @@ impl Set {
 
     fn zero(&mut self, pattern: usize, automaton: &Automaton) {
         let Some(range) = automaton.patterns.get(pattern).map(Pattern::range) else { return };
-        for words in [self.all.get_mut(range.clone()), self.old.get_mut(range)].into_iter().flatten() {
+        for words in
+            [self.all.get_mut(range.clone()), self.old.get_mut(range)].into_iter().flatten()
+        {
             words.fill(0);
         }
     }
@@ -192,7 +206,9 @@ impl Set {
             let Some(range) = automaton.patterns.get(*index).map(Pattern::range) else { continue };
             for (to, from) in [(&mut self.all, &other.all), (&mut self.old, &other.old)] {
                 let words = to.get_mut(range.clone()).into_iter().flatten();
-                words.zip(from.get(range.clone()).into_iter().flatten()).for_each(|(to, from)| *to |= from);
+                words
+                    .zip(from.get(range.clone()).into_iter().flatten())
+                    .for_each(|(to, from)| *to |= from);
             }
             if !self.active.contains(index) {
                 self.active.push(*index);
@@ -218,8 +234,11 @@ pub(super) struct Automaton {
 
 impl Automaton {
     pub(super) fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Automaton {
-        let mut all: Vec<Pattern> =
-            values.into_iter().enumerate().flat_map(|(secret, value)| patterns(secret, value)).collect();
+        let mut all: Vec<Pattern> = values
+            .into_iter()
+            .enumerate()
+            .flat_map(|(secret, value)| patterns(secret, value))
+            .collect();
         let mut starts = vec![Vec::new(); 256];
         let mut words = 0;
         for (index, pattern) in all.iter_mut().enumerate() {
@@ -228,14 +247,18 @@ impl Automaton {
             let mut first = pattern.accepts.first().map(|both| both.to_vec()).unwrap_or_default();
             first.dedup();
             for byte in first {
-                starts.get_mut(usize::from(byte)).into_iter().for_each(|list: &mut Vec<usize>| list.push(index));
+                starts
+                    .get_mut(usize::from(byte))
+                    .into_iter()
+                    .for_each(|list: &mut Vec<usize>| list.push(index));
             }
         }
         let mut pairs = vec![0_u64; 256 * 256 / 64];
         for pattern in &all {
             for first in pattern.accepts.first().into_iter().flatten() {
-                let continues =
-                    |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
+                let continues = |byte: &u8| {
+                    pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte)
+                };
                 for second in (0..=u8::MAX).filter(continues) {
                     let pair = usize::from(*first) * 256 + usize::from(second);
                     pairs.get_mut(pair / 64).into_iter().for_each(|word| *word |= 1 << (pair % 64));
@@ -278,11 +301,19 @@ impl Automaton {
     /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the
     /// byte if `begins` returns true for its index. Returns the number of words that were
     /// processed.
-    pub(super) fn step(&self, from: &Set, byte: u8, to: &mut Set, begins: impl Fn(usize) -> bool) -> usize {
+    pub(super) fn step(
+        &self,
+        from: &Set,
+        byte: u8,
+        to: &mut Set,
+        begins: impl Fn(usize) -> bool,
+    ) -> usize {
         let new = self.starts.get(usize::from(byte)).map(Vec::as_slice).unwrap_or_default();
         let new = new.iter().copied().filter(|index| begins(*index));
         let mut work = 0;
-        for index in from.active.iter().copied().filter(|index| !new.clone().any(|new| new == *index)) {
+        for index in
+            from.active.iter().copied().filter(|index| !new.clone().any(|new| new == *index))
+        {
             work += self.advance(index, from, byte, to, false);
         }
         for index in new.clone() {
@@ -291,7 +322,14 @@ impl Automaton {
         work
     }
 
-    fn advance<'s>(&self, index: usize, from: &'s Set, byte: u8, to: &mut Set, begin: bool) -> usize {
+    fn advance<'s>(
+        &self,
+        index: usize,
+        from: &'s Set,
+        byte: u8,
+        to: &mut Set,
+        begin: bool,
+    ) -> usize {
         let Some(pattern) = self.patterns.get(index) else { return 0 };
         let range = pattern.range();
         let row = pattern.row(byte);
@@ -299,15 +337,21 @@ impl Automaton {
         if row.is_none() && !ignored {
             return 1;
         }
-        let (Some(to_all), Some(to_old)) = (to.all.get_mut(range.clone()), to.old.get_mut(range.clone())) else {
+        let (Some(to_all), Some(to_old)) =
+            (to.all.get_mut(range.clone()), to.old.get_mut(range.clone()))
+        else {
             return 1;
         };
         // A set that was never written has no words.
-        let words_of = |words: &'s [u64]| words.get(range.clone()).unwrap_or_default().iter().copied().chain(repeat(0));
+        let words_of = |words: &'s [u64]| {
+            words.get(range.clone()).unwrap_or_default().iter().copied().chain(repeat(0))
+        };
         let from = words_of(&from.all).zip(words_of(&from.old));
         let (mut carry_all, mut carry_old) = (u64::from(begin), 0);
         let mut any = false;
-        for (at, ((to_all, to_old), (all, old))) in to_all.iter_mut().zip(to_old).zip(from).enumerate() {
+        for (at, ((to_all, to_old), (all, old))) in
+            to_all.iter_mut().zip(to_old).zip(from).enumerate()
+        {
             let accepted = row.and_then(|row| row.get(at)).copied().unwrap_or_default();
             let ignore = if ignored { u64::MAX } else { 0 };
             *to_all |= ((all << 1 | carry_all) & accepted) | (all & ignore);

@@ -144,9 +144,13 @@ impl Escape {
             }
             (Escape::Percent(_), None) => Step::default(),
             (Escape::Backslash, _) => backslash(byte),
-            (Escape::Hex { missing, value, high }, Some(digit)) => hex(missing - 1, value * 16 + digit, high),
+            (Escape::Hex { missing, value, high }, Some(digit)) => {
+                hex(missing - 1, value * 16 + digit, high)
+            }
             (Escape::Hex { .. }, None) => Step::default(),
-            (Escape::High(high, false), _) if byte == b'\\' => Step::incomplete(Escape::High(high, true)),
+            (Escape::High(high, false), _) if byte == b'\\' => {
+                Step::incomplete(Escape::High(high, true))
+            }
             (Escape::High(high, true), _) if byte == b'u' => {
                 Step::incomplete(Escape::Hex { missing: 4, value: 0, high: Some(high) })
             }
@@ -155,7 +159,9 @@ impl Escape {
                 Step::incomplete(Escape::Number { base: 10, value: 0, any: false })
             }
             (Escape::Ampersand, _) => name([0; MAX_NAME], 0, byte),
-            (Escape::Number { base: 10, value: 0, any: false }, _) if matches!(byte, b'x' | b'X') => {
+            (Escape::Number { base: 10, value: 0, any: false }, _)
+                if matches!(byte, b'x' | b'X') =>
+            {
                 Step::incomplete(Escape::Number { base: 16, value: 0, any: false })
             }
             (Escape::Number { base, value, any }, _) => number(base, value, any, byte),
@@ -202,9 +208,11 @@ fn number(base: u32, value: u32, any: bool, byte: u8) -> Step {
     let unescaped = || char::from_u32(value).filter(|_| any).map(Unescaped::Char);
     match char::from(byte).to_digit(base) {
         // A value that is too large remains too large.
-        Some(digit) => {
-            Step::incomplete(Escape::Number { base, value: (value * base + digit).min(0x11_0000), any: true })
-        }
+        Some(digit) => Step::incomplete(Escape::Number {
+            base,
+            value: (value * base + digit).min(0x11_0000),
+            any: true,
+        }),
         None if byte == b';' => Step::done(unescaped()),
         None => Step { before: unescaped(), ..Step::default() },
     }
@@ -216,10 +224,13 @@ fn name(mut read: [u8; MAX_NAME], length: usize, byte: u8) -> Step {
         let entity = read.get(..length).and_then(known);
         return Step::done(entity.map(|(_, byte)| Unescaped::Byte(byte)));
     }
-    let Some(slot) = read.get_mut(length).filter(|_| byte.is_ascii_alphabetic()) else { return Step::default() };
+    let Some(slot) = read.get_mut(length).filter(|_| byte.is_ascii_alphabetic()) else {
+        return Step::default();
+    };
     *slot = byte;
     let length = length + 1;
-    let entity = read.get(..length).and_then(known).filter(|(name, _)| WITHOUT_SEMICOLON.contains(name));
+    let entity =
+        read.get(..length).and_then(known).filter(|(name, _)| WITHOUT_SEMICOLON.contains(name));
     let with = entity.map(|(_, byte)| Unescaped::Byte(byte));
     Step { with, next: Some(Escape::Name { name: read, length }), before: None }
 }

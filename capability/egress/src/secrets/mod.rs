@@ -62,7 +62,8 @@ impl Listed {
 
 impl Secrets for Listed {
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
-        let found = self.0.get(&name).cloned().transpose().map_err(|why| Failure::new(Code::EACCESS, why));
+        let found =
+            self.0.get(&name).cloned().transpose().map_err(|why| Failure::new(Code::EACCESS, why));
         Box::pin(async { found })
     }
 
@@ -115,8 +116,13 @@ pub(crate) struct KnownSecrets {
 
 impl KnownSecrets {
     fn new(secrets: Vec<Secret>) -> KnownSecrets {
-        let spellings = Spellings::new(secrets.iter().map(|secret| (secret.name(), secret.reveal())));
-        KnownSecrets { sent: secrets.iter().map(|_| AtomicBool::new(false)).collect(), secrets, spellings }
+        let spellings =
+            Spellings::new(secrets.iter().map(|secret| (secret.name(), secret.reveal())));
+        KnownSecrets {
+            sent: secrets.iter().map(|_| AtomicBool::new(false)).collect(),
+            secrets,
+            spellings,
+        }
     }
 
     /// Returns these secrets and another one, which may have the name of an existing one.
@@ -129,38 +135,43 @@ impl KnownSecrets {
     }
 
     fn position(&self, secret: &Secret) -> Option<usize> {
-        self.secrets.iter().position(|known| known.name() == secret.name() && known.reveal() == secret.reveal())
+        self.secrets
+            .iter()
+            .position(|known| known.name() == secret.name() && known.reveal() == secret.reveal())
     }
 
     /// Returns the cleaner for responses of `urls`. It replaces the secrets of those URLs and the
     /// secrets that the run has sent.
     pub(crate) fn cleaner(&self, urls: &[Url]) -> Cleaner {
-        let wanted = self
-            .secrets
-            .iter()
-            .zip(&self.sent)
-            .map(|(secret, sent)| sent.load(Ordering::Relaxed) || urls.iter().any(|url| secret.is_for(url)));
+        let wanted = self.secrets.iter().zip(&self.sent).map(|(secret, sent)| {
+            sent.load(Ordering::Relaxed) || urls.iter().any(|url| secret.is_for(url))
+        });
         self.spellings.cleaner_of(wanted.collect())
     }
 
     /// Checks that a part of a request contains no secret. `what` names the part in the error.
     pub(crate) fn refuse(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
-        let Some(secret) = self.spellings.find(text).and_then(|found| self.secrets.get(found)) else { return Ok(()) };
+        let Some(secret) = self.spellings.find(text).and_then(|found| self.secrets.get(found))
+        else {
+            return Ok(());
+        };
         let name = secret.name();
         let words = format!(
-            "{what} contains the value of the secret `{name}`, which no program may send; write `${{secret:{name}}}` into a header or \
-             the body in its place"
+            "{what} contains the value of the secret `{name}`, which no program may send; write \
+             `${{secret:{name}}}` into a header or the body in its place"
         );
         Err(Failure::new(Code::EACCESS, words))
     }
 
     /// Checks that the URL of a redirect contains no secret of other hosts.
     pub(crate) fn refuse_redirect(&self, url: &Url) -> Result<(), String> {
-        let found = self.spellings.find(url.as_str().as_bytes()).and_then(|found| self.secrets.get(found));
+        let found =
+            self.spellings.find(url.as_str().as_bytes()).and_then(|found| self.secrets.get(found));
         match found.filter(|secret| !secret.is_for(url)) {
-            Some(secret) => {
-                Err(format!("its URL contains the value of the secret `{}`, which is not for that host", secret.name()))
-            }
+            Some(secret) => Err(format!(
+                "its URL contains the value of the secret `{}`, which is not for that host",
+                secret.name()
+            )),
             None => Ok(()),
         }
     }
@@ -198,7 +209,12 @@ impl Vault {
             return Ok(known);
         }
         let all = KnownSecrets::new(self.secrets.all().await?);
-        Ok(Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Arc::new(all))))
+        Ok(Arc::clone(
+            self.known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert_with(|| Arc::new(all)),
+        ))
     }
 
     /// Records that the run sends a secret.
@@ -220,21 +236,27 @@ impl Vault {
     /// that they are not sent to another origin.
     pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
-            let words =
-                "a URL carries no secret: servers and proxies write URLs down; put it into a header or the body";
+            let words = "a URL carries no secret: servers and proxies write URLs down; put it \
+                         into a header or the body";
             return Err(Failure::new(Code::EACCESS, words));
         }
         let mut filled = FilledParts::default();
         let refers = |bytes: &[u8]| memmem::find(bytes, PREFIX).is_some();
-        if !refers(&request.body) && !request.headers.values().any(|value| refers(value.as_bytes())) {
+        if !refers(&request.body) && !request.headers.values().any(|value| refers(value.as_bytes()))
+        {
             return Ok(filled);
         }
-        let url = Url::parse(&request.url)
-            .map_err(|why| Failure::new(Code::EPARSE, format!("a secret needs a URL to go to: {why}")))?;
+        let url = Url::parse(&request.url).map_err(|why| {
+            Failure::new(Code::EPARSE, format!("a secret needs a URL to go to: {why}"))
+        })?;
         for (name, value) in &mut request.headers {
-            let Some(text) = self.replace_references(value.as_bytes(), &url).await? else { continue };
+            let Some(text) = self.replace_references(value.as_bytes(), &url).await? else {
+                continue;
+            };
             *value = HeaderValue::from_bytes(&text).map_err(|_| {
-                let words = format!("a secret for the header {name:?} has a character that headers cannot carry");
+                let words = format!(
+                    "a secret for the header {name:?} has a character that headers cannot carry"
+                );
                 Failure::new(Code::EPARSE, words)
             })?;
             value.set_sensitive(true);
@@ -271,7 +293,8 @@ impl Vault {
         let denied = |words: String| Failure::new(Code::EACCESS, words);
         let Some(secret) = self.secrets.find(name.to_owned()).await? else {
             let words = format!(
-                "there is no secret `{name}`; the operator defines it as `[secrets.{name}]` in the user file, or by `wattle vars set --secret`"
+                "there is no secret `{name}`; the operator defines it as `[secrets.{name}]` in \
+                 the user file, or by `wattle vars set --secret`"
             );
             return Err(denied(words));
         };

@@ -9,16 +9,27 @@ struct Pattern {
 }
 
 fn base64_letters(bytes: &[u8]) -> Vec<u8> {
-    let letters: Vec<u8> = (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(*b"+/").collect();
-    let bits: Vec<bool> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
+    let letters: Vec<u8> =
+        (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(*b"+/").collect();
+    let bits: Vec<bool> =
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
     bits.chunks(6)
-        .map(|six| letters[six.iter().enumerate().map(|(at, bit)| usize::from(*bit) << (5 - at)).sum::<usize>()])
+        .map(|six| {
+            letters[six
+                .iter()
+                .enumerate()
+                .map(|(at, bit)| usize::from(*bit) << (5 - at))
+                .sum::<usize>()]
+        })
         .collect()
 }
 
 fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
     let mut all = Vec::new();
-    let plain = value.iter().map(|byte| if *byte == b' ' { vec![b' ', b'+'] } else { vec![*byte] }).collect();
+    let plain = value
+        .iter()
+        .map(|byte| if *byte == b' ' { vec![b' ', b'+'] } else { vec![*byte] })
+        .collect();
     all.push(Pattern { accepts: plain, between: b"\0", secret });
     let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.bytes().map(|digit| vec![digit, digit.to_ascii_uppercase()]).collect();
@@ -41,23 +52,37 @@ fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
 /// Returns the possible readings at a position: the end of each, and the bytes that it means.
 fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     let mut all = vec![(at + 1, vec![text[at]])];
-    let view: Vec<(usize, u8)> =
-        text.iter().copied().enumerate().skip(at).take(160).filter(|(_, byte)| *byte != 0).collect();
+    let view: Vec<(usize, u8)> = text
+        .iter()
+        .copied()
+        .enumerate()
+        .skip(at)
+        .take(160)
+        .filter(|(_, byte)| *byte != 0)
+        .collect();
     let string: String = view.iter().map(|(_, byte)| char::from(*byte)).collect();
     // Returns the end of a reading of `count` bytes of the view.
     let end = |count: usize| view[count - 1].0 + 1;
     let hex = |from: usize, count: usize| {
         let digits = string.get(from..from + count).filter(|_| string.is_char_boundary(from))?;
-        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).unwrap())
+        digits
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit())
+            .then(|| u32::from_str_radix(digits, 16).unwrap())
     };
     let utf8 = |code: u32| char::from_u32(code).map(|char| char.to_string().into_bytes());
-    if text[at] == 0 || !string.is_ascii() && string.bytes().take(12).any(|byte| !byte.is_ascii()) && text[at] >= 128 {
+    if text[at] == 0
+        || !string.is_ascii()
+            && string.bytes().take(12).any(|byte| !byte.is_ascii())
+            && text[at] >= 128
+    {
         return all;
     }
     // Positions in the string are positions in the view as long as the string is ASCII.
     let ascii = string.bytes().take_while(u8::is_ascii).count();
     let string = &string[..ascii];
-    let hex = |from: usize, count: usize| if from + count <= ascii { hex(from, count) } else { None };
+    let hex =
+        |from: usize, count: usize| if from + count <= ascii { hex(from, count) } else { None };
     if let Some(rest) = string.strip_prefix('%') {
         let _ = rest;
         all.extend(hex(1, 2).map(|value| (end(3), vec![u8::try_from(value).unwrap()])));
@@ -86,7 +111,8 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
         }
     } else if let Some(rest) = string.strip_prefix("&#") {
         let (base, from) = if rest.starts_with(['x', 'X']) { (16, 3) } else { (10, 2) };
-        let digits: String = string[from.min(ascii)..].chars().take_while(|c| c.is_digit(base)).collect();
+        let digits: String =
+            string[from.min(ascii)..].chars().take_while(|c| c.is_digit(base)).collect();
         let value = digits.trim_start_matches('0');
         let value = if digits.is_empty() {
             None
@@ -144,7 +170,8 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
     let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {
         // For each position of the text and each number of matched letters: the earliest start.
-        let mut first: Vec<Vec<Option<usize>>> = vec![vec![None; pattern.accepts.len() + 1]; end + 1];
+        let mut first: Vec<Vec<Option<usize>>> =
+            vec![vec![None; pattern.accepts.len() + 1]; end + 1];
         for from in min_start..end {
             first[from][0] = Some(from);
             for (to, bytes) in edges[from].iter().filter(|(to, _)| *to <= end) {
@@ -158,7 +185,9 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
                         reach(count);
                     }
                     let next = pattern.accepts.get(count..count + bytes.len());
-                    if next.is_some_and(|next| next.iter().zip(bytes).all(|(accepts, byte)| accepts.contains(byte))) {
+                    if next.is_some_and(|next| {
+                        next.iter().zip(bytes).all(|(accepts, byte)| accepts.contains(byte))
+                    }) {
                         reach(count + bytes.len());
                     }
                 }
@@ -175,7 +204,10 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
 /// Replaces secrets, which are pairs of name and value, in a text.
 pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
-    let patterns = secrets.iter().enumerate().flat_map(|(secret, (_, value))| patterns(secret, value.as_bytes()));
+    let patterns = secrets
+        .iter()
+        .enumerate()
+        .flat_map(|(secret, (_, value))| patterns(secret, value.as_bytes()));
     let mut all: Vec<(usize, std::cmp::Reverse<usize>, usize)> = patterns
         .flat_map(|pattern| {
             matches(text, &edges, &pattern)

@@ -56,11 +56,13 @@ impl FromStr for SecretHost {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix("https://").unwrap_or(text)),
         };
-        let port = rest.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-        let (host, port) = match port.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?))) {
-            Some((host, port)) => (host, Some(port)),
-            None => (rest, None),
-        };
+        let port =
+            rest.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+        let (host, port) =
+            match port.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?))) {
+                Some((host, port)) => (host, Some(port)),
+                None => (rest, None),
+            };
         Ok(SecretHost { pattern: host.parse()?, port, plain })
     }
 }
@@ -75,7 +77,8 @@ impl fmt::Display for SecretHost {
 
 impl SecretHost {
     fn matches(&self, url: &Url) -> bool {
-        self.pattern.matches(url) && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
+        self.pattern.matches(url)
+            && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
     }
 }
 
@@ -98,12 +101,15 @@ impl Secret {
     /// short, too long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
-            return Err(SecretError("the name of a secret has 1 to 64 letters, digits, `_` and `-`"));
+            return Err(SecretError(
+                "the name of a secret has 1 to 64 letters, digits, `_` and `-`",
+            ));
         }
         let value = value.trim();
         if value.chars().count() < MIN_CHARS {
             return Err(SecretError(
-                "the value has fewer than 8 characters: it could not be told from other text in what comes back",
+                "the value has fewer than 8 characters: it could not be told from other text in \
+                 what comes back",
             ));
         }
         if value.contains('\0') {
@@ -113,7 +119,12 @@ impl Secret {
             return Err(SecretError("the value has more than 8,192 bytes: no header carries it"));
         }
         let cleaner = OnceLock::new();
-        Ok(Secret(Arc::new(Inner { name: name.to_owned(), value: value.to_owned(), hosts, cleaner })))
+        Ok(Secret(Arc::new(Inner {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            hosts,
+            cleaner,
+        })))
     }
 
     /// Returns true if a text can be the name of a secret.
@@ -146,14 +157,16 @@ impl Secret {
         let listed = self.0.hosts.iter().filter(|entry| entry.matches(url)).collect::<Vec<_>>();
         if listed.is_empty() {
             return Err(format!(
-                "the secret `{name}` is not for {host}; the operator adds that to `hosts` of `[secrets.{name}]` in the user file"
+                "the secret `{name}` is not for {host}; the operator adds that to `hosts` of \
+                 `[secrets.{name}]` in the user file"
             ));
         }
         if url.scheme() == "https" || is_local(url) || listed.iter().any(|entry| entry.plain) {
             return Ok(());
         }
         Err(format!(
-            "the secret `{name}` goes over https only; `http://{host}` in `hosts` of `[secrets.{name}]` in the user file would permit it"
+            "the secret `{name}` goes over https only; `http://{host}` in `hosts` of \
+             `[secrets.{name}]` in the user file would permit it"
         ))
     }
 
@@ -171,13 +184,18 @@ impl Secret {
 
     fn cleaner(&self) -> &Cleaner {
         let Inner { name, value, cleaner, .. } = &*self.0;
-        cleaner.get_or_init(|| Spellings::new(std::iter::once((name.as_str(), value.as_str()))).cleaner())
+        cleaner.get_or_init(|| {
+            Spellings::new(std::iter::once((name.as_str(), value.as_str()))).cleaner()
+        })
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret").field("name", &self.0.name).field("hosts", &self.0.hosts).finish_non_exhaustive()
+        f.debug_struct("Secret")
+            .field("name", &self.0.name)
+            .field("hosts", &self.0.hosts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -194,7 +212,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_found_however_it_is_encoded() {
-        for value in ["s3cr3t-value", "pa ss/wo+rd=&\"'<ü>\\", "AAAAAAAA", "tok_0123456789abcdef\nsecond line"] {
+        for value in [
+            "s3cr3t-value",
+            "pa ss/wo+rd=&\"'<ü>\\",
+            "AAAAAAAA",
+            "tok_0123456789abcdef\nsecond line",
+        ] {
             let secret = secret(value);
             let json = serde_json::to_string(value).unwrap();
             let mut texts = vec![
@@ -202,13 +225,19 @@ mod tests {
                 json.clone(),
                 format!("[{}]", json.replace('/', "\\/")),
                 format!("?k={}&", percent_encode(value.as_bytes(), NON_ALPHANUMERIC)),
-                url::form_urlencoded::Serializer::new(String::new()).append_pair("k", value).finish(),
+                url::form_urlencoded::Serializer::new(String::new())
+                    .append_pair("k", value)
+                    .finish(),
                 value.bytes().map(|byte| format!("{byte:02x}")).collect(),
             ];
             for before in ["", "u", "u:", "u:v"] {
                 for after in ["", "!", "!!", "!!!"] {
                     let whole = format!("{before}{value}{after}");
-                    texts.extend([STANDARD.encode(&whole), URL_SAFE.encode(&whole), STANDARD_NO_PAD.encode(&whole)]);
+                    texts.extend([
+                        STANDARD.encode(&whole),
+                        URL_SAFE.encode(&whole),
+                        STANDARD_NO_PAD.encode(&whole),
+                    ]);
                 }
             }
             for text in texts {
@@ -223,7 +252,10 @@ mod tests {
     fn only_the_secret_is_replaced() {
         let secret = secret("s3cr3t-value");
         let text = "the status is 403: token s3cr3t-value is not allowed (s3cr3t, value)";
-        assert_eq!(secret.scrub_text(text), "the status is 403: token ${secret:key} is not allowed (s3cr3t, value)");
+        assert_eq!(
+            secret.scrub_text(text),
+            "the status is 403: token ${secret:key} is not allowed (s3cr3t, value)"
+        );
         assert_eq!(secret.scrub_text("s3cr3t-values3cr3t-value"), "${secret:key}${secret:key}");
         assert_eq!(secret.scrub(vec![0xff, 0, 0xfe]), [0xff, 0, 0xfe]);
     }
@@ -241,7 +273,10 @@ mod tests {
             ("a}b", "s3cr3t-value", "letters, digits"),
         ] {
             let why = Secret::new(name, value, Vec::new()).unwrap_err().to_string();
-            assert!(why.contains(words) && (value.is_empty() || !why.contains(value)), "{name} {value}: {why}");
+            assert!(
+                why.contains(words) && (value.is_empty() || !why.contains(value)),
+                "{name} {value}: {why}"
+            );
         }
         assert!(!format!("{:?}", secret("s3cr3t-value")).contains("s3cr3t"));
     }
@@ -258,11 +293,18 @@ mod tests {
         ] {
             assert_eq!(text.parse::<SecretHost>().unwrap().to_string(), text);
         }
-        for text in ["", "*", "a.*.b", "ftp://example.com", "a/b", "me@example.com", "example.com:99999"] {
+        for text in
+            ["", "*", "a.*.b", "ftp://example.com", "a/b", "me@example.com", "example.com:99999"]
+        {
             assert!(text.parse::<SecretHost>().is_err(), "{text}");
         }
         let secret = |hosts: &[&str]| {
-            Secret::new("key", "s3cr3t-value", hosts.iter().map(|host| host.parse().unwrap()).collect()).unwrap()
+            Secret::new(
+                "key",
+                "s3cr3t-value",
+                hosts.iter().map(|host| host.parse().unwrap()).collect(),
+            )
+            .unwrap()
         };
         for (hosts, url, admitted) in [
             (&["api.example.com:8443"][..], "https://api.example.com:8443/", true),
@@ -274,7 +316,11 @@ mod tests {
             (&["localhost"], "http://localhost:9/", true),
             (&[], "https://api.example.com/", false),
         ] {
-            assert_eq!(secret(hosts).admits(&url.parse().unwrap()).is_ok(), admitted, "{hosts:?} {url}");
+            assert_eq!(
+                secret(hosts).admits(&url.parse().unwrap()).is_ok(),
+                admitted,
+                "{hosts:?} {url}"
+            );
         }
     }
 }

@@ -98,8 +98,10 @@ impl Cleaner {
 
     /// Returns a cleaner for a text that arrives in pieces.
     pub(crate) fn stream(&self) -> CleanStream {
-        let search =
-            self.parts.as_ref().map(|(automaton, wanted)| Search::new(Arc::clone(automaton), Arc::clone(wanted)));
+        let search = self
+            .parts
+            .as_ref()
+            .map(|(automaton, wanted)| Search::new(Arc::clone(automaton), Arc::clone(wanted)));
         CleanStream { search, markers: Arc::clone(&self.markers) }
     }
 }

@@ -146,7 +146,11 @@ impl Search {
         let at = self.position();
         self.open.retain(|open| at - open.start < MAX_ESCAPE);
         // NUL is not part of any escape, and does not end one.
-        let ended = if byte == 0 || self.open.is_empty() { Vec::new() } else { self.step_escapes(byte, at) };
+        let ended = if byte == 0 || self.open.is_empty() {
+            Vec::new()
+        } else {
+            self.step_escapes(byte, at)
+        };
         let mut next = self.empty_set();
         self.work += 1 + self.automaton.step(&self.set, byte, &mut next, |_| true);
         self.held.push(byte);
@@ -204,7 +208,9 @@ impl Search {
     fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         let mut buffer = [0; 4];
         let bytes = unescaped.bytes(&mut buffer);
-        if open.set.active().is_empty() && !bytes.first().is_some_and(|byte| self.automaton.begins(*byte)) {
+        if open.set.active().is_empty()
+            && !bytes.first().is_some_and(|byte| self.automaton.begins(*byte))
+        {
             return;
         }
         let mut from = self.empty_set();
@@ -212,7 +218,8 @@ impl Search {
         for (at, byte) in bytes.iter().enumerate() {
             let mut next = self.empty_set();
             let last_end = &self.last_end;
-            let begins = |index: usize| at == 0 && last_end.get(index).is_some_and(|end| *end <= open.start);
+            let begins =
+                |index: usize| at == 0 && last_end.get(index).is_some_and(|end| *end <= open.start);
             self.work += 1 + self.automaton.step(&from, *byte, &mut next, begins);
             std::mem::swap(&mut from, &mut next);
             self.recycle(next);
@@ -264,7 +271,13 @@ impl Search {
             if self.wanted.get(pattern.secret).is_some_and(|wanted| *wanted)
                 && let Some(start) = start
             {
-                self.record(Match { start, end, leading_end: end, secret: pattern.secret, replaced: false });
+                self.record(Match {
+                    start,
+                    end,
+                    leading_end: end,
+                    secret: pattern.secret,
+                    replaced: false,
+                });
             }
         }
     }
@@ -278,12 +291,16 @@ impl Search {
             let mut here: Vec<usize> = reached.get(left)?.iter().copied().collect();
             while let Some(position) = here.pop() {
                 self.work += 1;
-                let byte = position.checked_sub(self.base + 1).and_then(|before| self.held.get(before)).copied();
+                let byte = position
+                    .checked_sub(self.base + 1)
+                    .and_then(|before| self.held.get(before))
+                    .copied();
                 for (from, bytes) in self.readings_to(position, byte) {
                     if from < min_start {
                         continue;
                     }
-                    let between = left < pattern.len() && bytes.iter().all(|byte| pattern.ignores(*byte));
+                    let between =
+                        left < pattern.len() && bytes.iter().all(|byte| pattern.ignores(*byte));
                     if between && reached.get_mut(left)?.insert(from) {
                         here.push(from);
                     }
@@ -299,7 +316,8 @@ impl Search {
 
     /// Returns the readings that end before a position: the plain byte, and the escapes.
     fn readings_to(&self, position: usize, byte: Option<u8>) -> Vec<(usize, Vec<u8>)> {
-        let mut readings: Vec<(usize, Vec<u8>)> = byte.map(|byte| (position - 1, vec![byte])).into_iter().collect();
+        let mut readings: Vec<(usize, Vec<u8>)> =
+            byte.map(|byte| (position - 1, vec![byte])).into_iter().collect();
         let first = self.edges.partition_point(|edge| edge.to < position);
         for edge in self.edges.range(first..).take_while(|edge| edge.to == position) {
             readings.push((edge.from, edge.unescaped.bytes(&mut [0; 4]).to_vec()));
@@ -322,7 +340,8 @@ impl Search {
     /// Limits the length of unfinished matches, so that the number of bytes held back is bounded.
     fn limit_unfinished(&mut self, now: usize) {
         let from = self.open.first().map_or(now, |open| open.start);
-        if self.set.active().is_empty() && self.open.iter().all(|open| open.set.active().is_empty()) {
+        if self.set.active().is_empty() && self.open.iter().all(|open| open.set.active().is_empty())
+        {
             (self.young_from, self.old_from) = (from, from);
         } else if now - self.young_from >= self.automaton.max_span() {
             self.set.age(&self.automaton);
@@ -334,8 +353,13 @@ impl Search {
     /// Returns the position before which no byte can become part of a match.
     fn settled_end(&self) -> usize {
         let sets = || self.open.iter().map(|open| &open.set).chain([&self.set]);
-        let from = if sets().any(|set| set.has_old(&self.automaton)) { self.old_from } else { self.young_from };
-        from.min(self.open.first().map_or(from, |open| open.start)).clamp(self.base, self.position())
+        let from = if sets().any(|set| set.has_old(&self.automaton)) {
+            self.old_from
+        } else {
+            self.young_from
+        };
+        from.min(self.open.first().map_or(from, |open| open.start))
+            .clamp(self.base, self.position())
     }
 
     fn end(&mut self) {
@@ -353,7 +377,9 @@ impl Search {
         while let Some(mut found) = self.matches.pop_front_if(|found| found.start < until) {
             out.extend_from_slice(self.text(from, found.start));
             if !found.replaced {
-                out.extend_from_slice(markers.get(found.secret).map(Vec::as_slice).unwrap_or_default());
+                out.extend_from_slice(
+                    markers.get(found.secret).map(Vec::as_slice).unwrap_or_default(),
+                );
             }
             from = found.end.min(until);
             if found.end > until {

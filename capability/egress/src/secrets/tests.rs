@@ -155,8 +155,14 @@ fn the_work_is_linear_and_the_bytes_held_back_are_bounded() {
                 held = held.max(search.held());
             }
             let work = search.work() / text.len();
-            assert!(work <= words, "{secret:.20} in {fill:?}: {work} words of work per byte, more than {words}");
-            assert!(held <= 2 * automaton.max_span() + 2_000, "{secret:.20} in {fill:?}: {held} bytes are held back");
+            assert!(
+                work <= words,
+                "{secret:.20} in {fill:?}: {work} words of work per byte, more than {words}"
+            );
+            assert!(
+                held <= 2 * automaton.max_span() + 2_000,
+                "{secret:.20} in {fill:?}: {held} bytes are held back"
+            );
         }
     }
 }
@@ -173,8 +179,10 @@ fn a_text_in_utf_16_is_searched() {
 
 #[test]
 fn a_text_without_a_secret_remains_unchanged() {
-    let spellings = Spellings::new([("key", "s3cr3t-value"), ("other", "0123456789abcdef")].into_iter());
-    let text: Vec<u8> = (0..40_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let spellings =
+        Spellings::new([("key", "s3cr3t-value"), ("other", "0123456789abcdef")].into_iter());
+    let text: Vec<u8> =
+        (0..40_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     assert_eq!(spellings.cleaner().clean(text.clone()), text);
     let near = "s3cr3t-valu s3cr3t_value %73%33cr3t-valu%66 0123456789abcdeg czNjcjN0LXZhbHV";
     assert_eq!(spellings.cleaner().clean_text(near), near);
@@ -182,8 +190,9 @@ fn a_text_without_a_secret_remains_unchanged() {
 
 #[test]
 fn overlapping_secrets_are_replaced_by_the_one_that_starts_first() {
-    let spellings =
-        Spellings::new([("short", "s3cr3t-v"), ("long", "s3cr3t-value"), ("tail", "value-9999")].into_iter());
+    let spellings = Spellings::new(
+        [("short", "s3cr3t-v"), ("long", "s3cr3t-value"), ("tail", "value-9999")].into_iter(),
+    );
     for (text, clean) in [
         ("a s3cr3t-value, s3cr3t-v", "a ${secret:long}, ${secret:short}"),
         ("s3cr3t-value-9999.", "${secret:long}."),

@@ -44,11 +44,17 @@ async fn every_class_of_address_behind_a_name_is_refused_before_connecting() {
         let text = why.to_string();
         let article = if class == "unspecified" { "an" } else { "a" };
         assert!(
-            text.starts_with(&format!("refused: name.example resolves to {address}, {article} {class} address; ")),
+            text.starts_with(&format!(
+                "refused: name.example resolves to {address}, {article} {class} address; "
+            )),
             "{text}"
         );
         let permittable = !matches!(class, "cloud metadata" | "multicast" | "broadcast");
-        assert_eq!(text.ends_with("; `--allow-host name.example` would permit it"), permittable, "{text}");
+        assert_eq!(
+            text.ends_with("; `--allow-host name.example` would permit it"),
+            permittable,
+            "{text}"
+        );
         assert_eq!(script.asked(), 1);
     }
 }
@@ -68,10 +74,15 @@ async fn a_rebinding_name_is_looked_up_once_and_connected_where_it_was_checked()
     let second = serve_at("127.0.0.2", port, vec![ok("second").into_bytes()]).await;
     let script = Script::new(&[("twice.example", &[&["127.0.0.1"], &["127.0.0.2"]])]);
     let egress = Open::with_resolver(allowing(&[format!("twice.example:{port}")]), script.clone());
-    let response = egress.send(Request::get(format!("http://twice.example:{port}/"))).await.unwrap();
+    let response =
+        egress.send(Request::get(format!("http://twice.example:{port}/"))).await.unwrap();
     assert_eq!(&response.body[..], b"first");
     assert_eq!((script.asked(), second.requests().len()), (1, 0));
-    assert!(first.requests()[0].contains(&format!("\r\nhost: twice.example:{port}\r\n")), "{:?}", first.requests());
+    assert!(
+        first.requests()[0].contains(&format!("\r\nhost: twice.example:{port}\r\n")),
+        "{:?}",
+        first.requests()
+    );
 }
 
 #[tokio::test]
@@ -109,7 +120,9 @@ async fn a_rule_for_one_port_opens_no_other() {
 async fn names_without_an_address_fail_to_resolve() {
     let script = Script::new(&[("empty.example", &[&[]])]);
     let egress = Open::with_resolver(Policy::default(), script);
-    for (name, why) in [("empty.example", "the name has no address"), ("missing.example", "no such name")] {
+    for (name, why) in
+        [("empty.example", "the name has no address"), ("missing.example", "no such name")]
+    {
         let error = egress.send(Request::get(format!("http://{name}/"))).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Resolve);
         assert_eq!(error.to_string(), format!("failed to resolve {name}: {why}"));
@@ -129,10 +142,14 @@ async fn the_server_name_goes_out_in_the_tls_handshake() {
         bytes.truncate(n);
         bytes
     });
-    let why = egress.send(Request::get(format!("https://secure.example:{port}/"))).await.unwrap_err();
+    let why =
+        egress.send(Request::get(format!("https://secure.example:{port}/"))).await.unwrap_err();
     assert_eq!(why.kind(), Kind::Connect, "{why}");
     let hello = hello.await.unwrap();
-    assert!(hello.windows(14).any(|window| window == b"secure.example"), "no server name in the client's greeting");
+    assert!(
+        hello.windows(14).any(|window| window == b"secure.example"),
+        "no server name in the client's greeting"
+    );
 }
 
 #[tokio::test]
@@ -140,8 +157,9 @@ async fn nobody_listening_is_a_failed_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let why =
-        Open::new(allowing(&[address.to_string()])).send(Request::get(format!("http://{address}/k?secret=1"))).await;
+    let why = Open::new(allowing(&[address.to_string()]))
+        .send(Request::get(format!("http://{address}/k?secret=1")))
+        .await;
     let why = why.unwrap_err();
     assert_eq!(why.kind(), Kind::Connect);
     assert!(!why.to_string().contains("secret"), "an error repeats no path or query: {why}");
@@ -153,11 +171,21 @@ async fn an_endpoint_is_open_to_its_own_client_only() {
     let egress = Open::new(Policy::default());
     let endpoint = egress.0.endpoint(&server.url("/v1").parse().unwrap()).unwrap();
     assert!(egress.send(Request::get(server.url("/v1"))).await.unwrap_err().is_refusal());
-    for other in ["http://127.0.0.1:1/", &server.url("/v1").replace("http:", "https:"), "http://example.com/"] {
+    for other in [
+        "http://127.0.0.1:1/",
+        &server.url("/v1").replace("http:", "https:"),
+        "http://example.com/",
+    ] {
         let why = endpoint.send(Request::get(other)).await.unwrap_err();
-        assert!(why.is_refusal() && why.to_string().contains("outside the configured endpoint"), "{why}");
+        assert!(
+            why.is_refusal() && why.to_string().contains("outside the configured endpoint"),
+            "{why}"
+        );
     }
-    assert_eq!(&endpoint.send(Request::get(server.url("/v1/models"))).await.unwrap().body[..], b"model");
+    assert_eq!(
+        &endpoint.send(Request::get(server.url("/v1/models"))).await.unwrap().body[..],
+        b"model"
+    );
     assert!(
         egress.send(Request::get(server.url("/v1"))).await.unwrap_err().is_refusal(),
         "its connections are not shared"

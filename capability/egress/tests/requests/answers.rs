@@ -19,22 +19,34 @@ async fn an_allowed_host_answers() {
     assert_eq!(response.url.as_str(), server.url("/a?b=c"));
     let request = &server.requests()[0];
     assert!(request.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains("user-agent: wattle/") && !request.contains("cookie") && !request.contains("referer"));
+    assert!(
+        request.contains("user-agent: wattle/")
+            && !request.contains("cookie")
+            && !request.contains("referer")
+    );
 }
 
 #[tokio::test]
 async fn a_failure_status_is_a_response() {
     let server = serve(&["HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\nno".to_owned()]).await;
-    let response = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap();
+    let response =
+        Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap();
     assert_eq!((response.status.as_u16(), &response.body[..]), (500, &b"no"[..]));
 }
 
 #[tokio::test]
 async fn headers_of_the_connection_cannot_be_given() {
     let egress = Open::new(Policy::default());
-    for name in
-        ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect", "proxy-authorization"]
-    {
+    for name in [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "expect",
+        "proxy-authorization",
+    ] {
         let mut request = Request::get("https://example.com/");
         request.headers.insert(name, HeaderValue::from_static("x"));
         let why = egress.send(request).await.unwrap_err();
@@ -65,7 +77,10 @@ async fn a_body_over_the_limit_is_cut_off_however_it_comes() {
         ("announced far too large", framed("content-length: 18446744073709551615", &big)),
         ("until the end of the connection", framed("connection: close", &big)),
         ("chunked", framed("transfer-encoding: chunked", &chunked)),
-        ("a bomb", framed(&format!("content-encoding: gzip\r\ncontent-length: {}", bomb.len()), bomb)),
+        (
+            "a bomb",
+            framed(&format!("content-encoding: gzip\r\ncontent-length: {}", bomb.len()), bomb),
+        ),
         ("a bomb without length", framed("content-encoding: gzip\r\nconnection: close", bomb)),
     ] {
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
@@ -91,7 +106,10 @@ async fn broken_responses_are_errors() {
         ("endless header", [b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'a'; 1 << 20]].concat()),
     ] {
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
-        let why = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.expect_err(what);
+        let why = Open::new(allowing(&[server.rule()]))
+            .send(Request::get(server.url("/")))
+            .await
+            .expect_err(what);
         assert_eq!(why.kind(), Kind::Broken, "{what}: {why}");
     }
 }
@@ -113,7 +131,9 @@ async fn drip(head: &'static str) -> SocketAddr {
 
 #[tokio::test]
 async fn slow_answers_end_at_the_time_limit() {
-    for head in ["", "HTTP/1.1 200 OK\r\nx-slow: ", "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"] {
+    for head in
+        ["", "HTTP/1.1 200 OK\r\nx-slow: ", "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"]
+    {
         let address = drip(head).await;
         let limits = Limits { time: Duration::from_millis(150), ..Limits::default() };
         let egress = Open::new(Policy { limits, ..allowing(&[address.to_string()]) });

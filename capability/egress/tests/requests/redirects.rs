@@ -1,6 +1,8 @@
 //! Redirects: their targets, and the headers that are sent to them.
 
-use wattle_egress::{Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request, header};
+use wattle_egress::{
+    Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request, header,
+};
 
 use crate::site::{Open, allowing, limited, moved, ok, serve};
 
@@ -19,7 +21,10 @@ async fn redirects_to_what_is_not_public_are_refused() {
         "http://user:pass@example.com/",
     ] {
         let server = serve(&[moved(302, to)]).await;
-        let why = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap_err();
+        let why = Open::new(allowing(&[server.rule()]))
+            .send(Request::get(server.url("/")))
+            .await
+            .unwrap_err();
         assert!(why.is_refusal(), "{to}: {why}");
     }
 }
@@ -30,12 +35,16 @@ async fn a_redirect_out_of_the_domain_list_is_refused() {
     let only = Some(vec!["example.com".parse().unwrap()]);
     let egress = Open::new(Policy { only, ..allowing(&[server.rule()]) });
     let why = egress.send(Request::get(server.url("/"))).await.unwrap_err();
-    assert!(why.to_string().starts_with("refused: elsewhere.example is not one of the allowed domains"), "{why}");
+    assert!(
+        why.to_string().starts_with("refused: elsewhere.example is not one of the allowed domains"),
+        "{why}"
+    );
 }
 
 #[tokio::test]
 async fn redirects_are_followed_within_their_bound() {
-    let chain: Vec<String> = (1..=6).map(|i| moved(302, &format!("/{i}"))).chain([ok("end")]).collect();
+    let chain: Vec<String> =
+        (1..=6).map(|i| moved(302, &format!("/{i}"))).chain([ok("end")]).collect();
     for (limit, reaches) in [(5, false), (6, true)] {
         let server = serve(&chain).await;
         let egress = limited(&server, Limits { redirects: limit, ..Limits::default() });
@@ -76,7 +85,10 @@ async fn a_redirect_changes_the_method_as_browsers_do() {
             keeps_body || expected == "HEAD",
             "{second}"
         );
-        assert!(second.contains("authorization: Bearer k"), "same origin keeps its credentials: {second}");
+        assert!(
+            second.contains("authorization: Bearer k"),
+            "same origin keeps its credentials: {second}"
+        );
     }
 }
 
@@ -103,7 +115,9 @@ async fn another_origin_gets_no_header_that_may_hold_a_secret() {
     assert!(server.requests()[0].contains("authorization: Bearer top"));
     let second = &other.requests()[0];
     assert!(
-        second.ends_with("data") && second.contains("accept: text/html") && second.contains("content-type: text/plain")
+        second.ends_with("data")
+            && second.contains("accept: text/html")
+            && second.contains("content-type: text/plain")
     );
     assert!(!second.contains("top"), "{second}");
 }
@@ -111,7 +125,8 @@ async fn another_origin_gets_no_header_that_may_hold_a_secret() {
 #[tokio::test]
 async fn an_endpoint_that_redirects_is_reported() {
     let server = serve(&[moved(308, "https://new.example/v1/x")]).await;
-    let endpoint = Egress::new(Policy::default()).endpoint(&server.url("/").parse().unwrap()).unwrap();
+    let endpoint =
+        Egress::new(Policy::default()).endpoint(&server.url("/").parse().unwrap()).unwrap();
     let why = endpoint.send(Request::get(server.url("/x"))).await.unwrap_err();
     assert_eq!(why.kind(), Kind::Redirect);
     assert!(why.to_string().contains("redirects to `https://new.example/v1/x`"), "{why}");

@@ -10,7 +10,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use wattle_egress::{Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response, Streamed};
+use wattle_egress::{
+    Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response, Streamed,
+};
 
 /// A resolver that returns prepared answers in order, the last one repeatedly, and counts the
 /// lookups.
@@ -25,7 +27,11 @@ impl Script {
         let script = Self::default();
         for (name, answers) in names {
             let parse = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().unwrap()).collect();
-            script.answers.lock().unwrap().insert((*name).to_owned(), answers.iter().map(parse).collect());
+            script
+                .answers
+                .lock()
+                .unwrap()
+                .insert((*name).to_owned(), answers.iter().map(parse).collect());
         }
         script
     }
@@ -97,7 +103,8 @@ pub(crate) async fn serve_at(ip: &str, port: u16, answers: Answers) -> Server {
 }
 
 pub(crate) async fn serve(answers: &[String]) -> Server {
-    serve_at("127.0.0.1", 0, answers.iter().map(|answer| answer.clone().into_bytes()).collect()).await
+    serve_at("127.0.0.1", 0, answers.iter().map(|answer| answer.clone().into_bytes()).collect())
+        .await
 }
 
 impl Server {
@@ -125,7 +132,10 @@ pub(crate) async fn read_request(stream: &mut TcpStream) -> String {
         let n = stream.read(&mut piece).await.unwrap_or(0);
         text.extend_from_slice(&piece[..n]);
         let whole = String::from_utf8_lossy(&text).into_owned();
-        let length = whole.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+        let length = whole
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+            .unwrap_or(0);
         if n == 0 || whole.split_once("\r\n\r\n").is_some_and(|(_, body)| body.len() >= length) {
             return whole;
         }
@@ -137,7 +147,10 @@ pub(crate) fn ok(body: &str) -> String {
 }
 
 pub(crate) fn moved(status: u16, to: &str) -> String {
-    format!("HTTP/1.1 {status} Moved\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    format!(
+        "HTTP/1.1 {status} Moved\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: \
+         close\r\n\r\n"
+    )
 }
 
 pub(crate) fn allowing(rules: &[String]) -> Policy {

@@ -90,7 +90,12 @@ impl Base {
     pub(crate) fn open(path: &Path) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
-            Ok(Base { jail: Jail::open(&top)?, top, host_files: HostFileRules::default(), recovered: Vec::new() })
+            Ok(Base {
+                jail: Jail::open(&top)?,
+                top,
+                host_files: HostFileRules::default(),
+                recovered: Vec::new(),
+            })
         };
         let mut base = open().map_err(|cause| FilesError::open_base(path, cause))?;
         base.recovered = base.recover();
@@ -113,13 +118,20 @@ impl Base {
     }
 
     /// Refuses a path of the host's own files.
-    pub(crate) fn check_host_files(&self, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
+    pub(crate) fn check_host_files(
+        &self,
+        path: &RunPath,
+        intent: Intent,
+    ) -> Result<(), FilesError> {
         if let Some(refusal) = self.host_files.refusal(path, intent) {
             return Err(FilesError::host_file(intent, &refusal));
         }
         let changes = intent == Intent::Write && !self.host_files.is_empty();
-        if changes && self.meta(path).ok().flatten().is_some_and(|meta| self.host_files.protects(&meta)) {
-            let refusal = Refusal { name: path.as_str(), what: "a file of the host's own", hidden: false };
+        if changes
+            && self.meta(path).ok().flatten().is_some_and(|meta| self.host_files.protects(&meta))
+        {
+            let refusal =
+                Refusal { name: path.as_str(), what: "a file of the host's own", hidden: false };
             return Err(FilesError::host_file(intent, &refusal));
         }
         Ok(())
@@ -158,7 +170,11 @@ impl Base {
     pub(crate) fn open_file(&self, path: &RunPath) -> io::Result<(File, Meta)> {
         let file = self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?;
         let meta = regular_file_meta(&file)?;
-        if self.host_files.hides(&meta) { Err(rustix::io::Errno::NOENT.into()) } else { Ok((file.into(), meta)) }
+        if self.host_files.hides(&meta) {
+            Err(rustix::io::Errno::NOENT.into())
+        } else {
+            Ok((file.into(), meta))
+        }
     }
 
     /// Returns the entries of a folder whose names satisfy `filter`, unsorted; `None` if there are
@@ -171,7 +187,8 @@ impl Base {
     ) -> io::Result<Option<Vec<Child>>> {
         let mut folder = Dir::new(self.jail.listing(path)?)?;
         let mut children = Vec::new();
-        let hides = |name: &str| path.join(name).is_ok_and(|path| self.host_files.hides_path(&path));
+        let hides =
+            |name: &str| path.join(name).is_ok_and(|path| self.host_files.hides_path(&path));
         // Only the host lists a hidden folder, and it sees everything there.
         let hidden = self.host_files.hides_path(path);
         while let Some(entry) = folder.read() {
@@ -200,7 +217,10 @@ impl Base {
             let entry = if not_utf8 {
                 EntryInfo::Other("an entry whose name is not UTF-8")
             } else {
-                let target = || Ok(rustix::fs::readlinkat(folder.fd()?, entry.file_name(), Vec::new())?.into_bytes());
+                let target = || {
+                    Ok(rustix::fs::readlinkat(folder.fd()?, entry.file_name(), Vec::new())?
+                        .into_bytes())
+                };
                 entry_info(&meta, target)
             };
             children.push(Child { name, not_utf8, entry, meta });
@@ -217,9 +237,11 @@ impl fmt::Debug for Base {
 
 fn entry_info(meta: &Meta, target: impl FnOnce() -> io::Result<Vec<u8>>) -> EntryInfo {
     match meta.kind {
-        FileType::RegularFile => {
-            EntryInfo::File { size: meta.size, modified: meta.modified(), version: Some(FileStamp::of(meta)) }
-        }
+        FileType::RegularFile => EntryInfo::File {
+            size: meta.size,
+            modified: meta.modified(),
+            version: Some(FileStamp::of(meta)),
+        },
         FileType::Directory => EntryInfo::Folder { modified: meta.modified() },
         FileType::Symlink => match target().map(String::from_utf8) {
             Ok(Ok(target)) => EntryInfo::Link(target),

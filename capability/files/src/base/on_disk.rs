@@ -20,7 +20,9 @@ impl Disk for Base {
             meta => meta?,
         };
         Ok(match meta.kind {
-            FileType::RegularFile => CurrentEntry::File(FileStamp::of(&meta), meta.mode & INHERITED_MODE),
+            FileType::RegularFile => {
+                CurrentEntry::File(FileStamp::of(&meta), meta.mode & INHERITED_MODE)
+            }
             FileType::Directory => CurrentEntry::Folder,
             FileType::Symlink => match self.link_target(path).map(String::from_utf8)? {
                 Ok(target) => CurrentEntry::Link(target),
@@ -79,7 +81,8 @@ impl Disk for Base {
             return Base::create(self, path, data, mode);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | NO_SIDE_EFFECTS;
-        let mut file = std::fs::File::from(self.jail.open_entry(path, flags, Mode::from_raw_mode(0o666))?);
+        let mut file =
+            std::fs::File::from(self.jail.open_entry(path, flags, Mode::from_raw_mode(0o666))?);
         file.write_all(data)?;
         mode.map_or(Ok(()), |mode| set_mode(&file, mode))?;
         Ok(rustix::fs::fsync(&file)?)

@@ -80,7 +80,12 @@ impl NewEntry {
 
 impl OldEntry {
     /// Returns true if the entry that was moved to `staged` is this one.
-    fn matches(&self, disk: &impl Disk, staged: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
+    fn matches(
+        &self,
+        disk: &impl Disk,
+        staged: &RunPath,
+        state: &CurrentEntry,
+    ) -> io::Result<bool> {
         Ok(match (self, state) {
             (OldEntry::File(old, digest), CurrentEntry::File(now, _)) => {
                 old.is_same_after_move(now) && (digest.is_none() || disk.digest(staged)? == *digest)
@@ -216,7 +221,11 @@ fn remove_all(disk: &impl Disk, path: &RunPath) -> io::Result<()> {
 }
 
 /// Writes the records to the disk.
-pub(crate) fn write_records(disk: &impl Disk, folder: &RunPath, records: &[&Record]) -> io::Result<()> {
+pub(crate) fn write_records(
+    disk: &impl Disk,
+    folder: &RunPath,
+    records: &[&Record],
+) -> io::Result<()> {
     let text = serde_json::to_vec(records).map_err(io::Error::other)?;
     let unfinished = folder.join(UNFINISHED).map_err(|_| Errno::NAMETOOLONG)?;
     disk.create(&unfinished, &text, None)?;
@@ -229,15 +238,20 @@ pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<Strin
     let plan = folder.join(PLAN).map_err(|_| Errno::NAMETOOLONG)?;
     let mut notes = Vec::new();
     if disk.current(&plan)? != CurrentEntry::Absent {
-        let records: Vec<Record> = serde_json::from_slice(&disk.read(&plan)?).map_err(io::Error::other)?;
+        let records: Vec<Record> =
+            serde_json::from_slice(&disk.read(&plan)?).map_err(io::Error::other)?;
         for record in records.iter().filter(|record| record.is_sound()) {
             match record.complete(disk)? {
                 Outcome::Done => {}
                 // The killed process had not started this change. Nobody else changed the entry, so
                 // the next application of the changes succeeds.
                 Outcome::Restored if record.is_old(disk, &record.path).unwrap_or(false) => {}
-                Outcome::Restored => notes.push(format!("`{}` was not changed", printable(&record.path))),
-                Outcome::Saved(name) => notes.push(FilesError::saved(&record.path, &name).to_string()),
+                Outcome::Restored => {
+                    notes.push(format!("`{}` was not changed", printable(&record.path)))
+                }
+                Outcome::Saved(name) => {
+                    notes.push(FilesError::saved(&record.path, &name).to_string())
+                }
             }
         }
         disk.unlink(&plan)?;
@@ -301,8 +315,8 @@ impl Base {
 
     /// Returns true if only the owner can use the folder, as for every staging folder.
     fn is_private_folder(&self, path: &RunPath) -> bool {
-        self.jail
-            .meta(path)
-            .is_ok_and(|meta| meta.kind == rustix::fs::FileType::Directory && meta.mode & 0o777 == 0o700)
+        self.jail.meta(path).is_ok_and(|meta| {
+            meta.kind == rustix::fs::FileType::Directory && meta.mode & 0o777 == 0o700
+        })
     }
 }

@@ -32,7 +32,12 @@ impl Base {
     /// Creates a staging folder at the top, or in the folder of `path` if the top is not writable.
     pub(crate) fn staging_folder(&self, path: &RunPath) -> io::Result<StagingFolder<'_>> {
         match self.staging_folder_in(&RunPath::top()) {
-            Err(cause) if matches!(Errno::from_io_error(&cause), Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+            Err(cause)
+                if matches!(
+                    Errno::from_io_error(&cause),
+                    Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+                ) =>
+            {
                 self.staging_folder_in(&path.parent().unwrap_or_else(RunPath::top))
             }
             created => created,
@@ -41,7 +46,9 @@ impl Base {
 
     fn staging_folder_in(&self, folder: &RunPath) -> io::Result<StagingFolder<'_>> {
         loop {
-            let path = folder.join(staging_name()?.as_str()).map_err(|_| io::Error::from(Errno::NAMETOOLONG))?;
+            let path = folder
+                .join(staging_name()?.as_str())
+                .map_err(|_| io::Error::from(Errno::NAMETOOLONG))?;
             let (parent, name) = self.jail.parent(&path)?;
             rustix::fs::mkdirat(&parent, name, Mode::RWXU)?;
             if let Some(lock) = self.lock_staging_folder(&path)? {
@@ -88,7 +95,12 @@ impl StagingFolder<'_> {
 /// Returns a staging path for an entry that will be at `path`: in the staging folder, or beside
 /// `path` if that is on another file system. In the latter case, a link in the staging folder
 /// points to it.
-pub(crate) fn staging_path(base: &Base, folder: &RunPath, number: usize, path: &RunPath) -> io::Result<RunPath> {
+pub(crate) fn staging_path(
+    base: &Base,
+    folder: &RunPath,
+    number: usize,
+    path: &RunPath,
+) -> io::Result<RunPath> {
     let too_long = |_| io::Error::from(Errno::NAMETOOLONG);
     let parent = path.parent().unwrap_or_else(RunPath::top);
     if base.jail.meta(&parent)?.device == base.jail.meta(folder)?.device {
@@ -110,5 +122,6 @@ impl Drop for StagingFolder<'_> {
 pub(crate) fn staging_name() -> io::Result<RunPath> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
-    RunPath::parse(&format!("{STAGING_PREFIX}{:016x}", u64::from_le_bytes(random))).map_err(|_| Errno::INVAL.into())
+    RunPath::parse(&format!("{STAGING_PREFIX}{:016x}", u64::from_le_bytes(random)))
+        .map_err(|_| Errno::INVAL.into())
 }

@@ -53,7 +53,11 @@ impl Base {
                 if let EntryInfo::Folder { .. } = child.entry {
                     folders.push(path.clone());
                 }
-                walked.push(WalkedEntry { path, entry: child.entry, stamp: FileStamp::of(&child.meta) });
+                walked.push(WalkedEntry {
+                    path,
+                    entry: child.entry,
+                    stamp: FileStamp::of(&child.meta),
+                });
             }
         }
         Ok(walked)
@@ -68,7 +72,9 @@ fn hash(top: &RunPath, walked: &[WalkedEntry]) -> blake3::Hash {
         }
         match &entry.entry {
             EntryInfo::Folder { .. } => hasher.update(b"\0d"),
-            EntryInfo::Link(target) => hasher.update(b"\0l").update(target.as_bytes()).update(b"\0"),
+            EntryInfo::Link(target) => {
+                hasher.update(b"\0l").update(target.as_bytes()).update(b"\0")
+            }
             EntryInfo::File { .. } | EntryInfo::Other(_) | EntryInfo::Absent => {
                 entry.stamp.feed(hasher.update(b"\0f"));
                 &mut hasher

@@ -127,7 +127,11 @@ impl Base {
     /// Removes a file, a link or an empty folder.
     pub(crate) fn remove(&self, path: &RunPath, entry: &EntryInfo) -> io::Result<()> {
         let (parent, name) = self.jail.parent(path)?;
-        let flags = if let EntryInfo::Folder { .. } = entry { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if let EntryInfo::Folder { .. } = entry {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
         Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
@@ -179,8 +183,13 @@ impl Base {
     }
 
     /// Opens an existing regular file for writing.
-    pub(crate) fn open_to_write(&self, path: &RunPath, extra: OFlags) -> io::Result<(OwnedFd, Meta)> {
-        let file = self.jail.open_entry(path, OFlags::WRONLY | NO_SIDE_EFFECTS | extra, Mode::empty())?;
+    pub(crate) fn open_to_write(
+        &self,
+        path: &RunPath,
+        extra: OFlags,
+    ) -> io::Result<(OwnedFd, Meta)> {
+        let file =
+            self.jail.open_entry(path, OFlags::WRONLY | NO_SIDE_EFFECTS | extra, Mode::empty())?;
         let meta = regular_file_meta(&file)?;
         Ok((file, meta))
     }
@@ -195,7 +204,11 @@ impl Base {
         if meta.links <= 1 {
             return Ok(file.into());
         }
-        let shared = File::from(self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?);
+        let shared = File::from(self.jail.open_entry(
+            path,
+            OFlags::RDONLY | NO_SIDE_EFFECTS,
+            Mode::empty(),
+        )?);
         regular_file_meta(&shared)?;
         let copy = |file: &mut File| io::copy(&mut shared.take(meta.size), file).map(drop);
         self.replace_by(path, copy, meta.mode & INHERITED_MODE)?;
@@ -219,7 +232,12 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
 /// files.
 fn unnamed_file(folder: impl AsFd) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]
-    match rustix::fs::openat(folder, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, NEW_FILE) {
+    match rustix::fs::openat(
+        folder,
+        ".",
+        OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC,
+        NEW_FILE,
+    ) {
         Ok(file) => return Ok(Some(file.into())),
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
         Err(cause) => return Err(cause.into()),

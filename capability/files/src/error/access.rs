@@ -7,7 +7,10 @@ use crate::printable::printable;
 
 impl FilesError {
     pub(crate) fn escape(intent: Intent) -> FilesError {
-        FilesError::new(ErrorKind::Escape, format!("{} blocked: path escapes your working dir", intent.verb()))
+        FilesError::new(
+            ErrorKind::Escape,
+            format!("{} blocked: path escapes your working dir", intent.verb()),
+        )
     }
 
     pub(crate) fn guarded(intent: Intent, why: &str) -> FilesError {
@@ -16,14 +19,16 @@ impl FilesError {
 
     pub(crate) fn host_file(intent: Intent, refusal: &Refusal<'_>) -> FilesError {
         let Refusal { name, what, hidden } = refusal;
-        let whose = if *hidden { "which belongs to the host" } else { "which only the host writes" };
+        let whose =
+            if *hidden { "which belongs to the host" } else { "which only the host writes" };
         let text = format!("{} blocked: `{}` is {what}, {whose}", intent.verb(), printable(name));
         FilesError::new(ErrorKind::Denied, text)
     }
 
     pub(crate) fn holds_host_file(folder: &RunPath, path: &RunPath, what: &str) -> FilesError {
         let text = format!(
-            "write blocked: the folder `{}` holds `{}`, which is {what}; move or remove the other entries one by one",
+            "write blocked: the folder `{}` holds `{}`, which is {what}; move or remove the other \
+             entries one by one",
             printable(folder),
             printable(path)
         );
@@ -32,7 +37,8 @@ impl FilesError {
 
     /// Returns the error after links on a path were repeatedly swapped between a check and its use.
     pub(crate) fn unstable_links(path: &str) -> FilesError {
-        let text = format!("links on the path `{}` keep changing while it is used", printable(path));
+        let text =
+            format!("links on the path `{}` keep changing while it is used", printable(path));
         FilesError::new(ErrorKind::LinkLoop, text)
     }
 
@@ -48,12 +54,14 @@ impl FilesError {
         let text = printable(text);
         match fault {
             PathFault::Escapes => FilesError::escape(intent),
-            PathFault::Empty => {
-                FilesError::new(ErrorKind::BadPath, "the path is empty; `/` is the top of the working dir".to_owned())
-            }
-            PathFault::Nul => {
-                FilesError::new(ErrorKind::BadPath, format!("the path `{text}` holds a NUL byte; take it out"))
-            }
+            PathFault::Empty => FilesError::new(
+                ErrorKind::BadPath,
+                "the path is empty; `/` is the top of the working dir".to_owned(),
+            ),
+            PathFault::Nul => FilesError::new(
+                ErrorKind::BadPath,
+                format!("the path `{text}` holds a NUL byte; take it out"),
+            ),
             PathFault::PathTooLong => FilesError::new(
                 ErrorKind::PathTooLong,
                 format!("the path `{text}` is longer than 4095 bytes; use a shorter one"),
@@ -83,7 +91,10 @@ impl FilesError {
     pub(crate) fn link_loop(path: &RunPath) -> FilesError {
         FilesError::new(
             ErrorKind::LinkLoop,
-            format!("too many links on the path `{}`; they may lead round in a circle", printable(path)),
+            format!(
+                "too many links on the path `{}`; they may lead round in a circle",
+                printable(path)
+            ),
         )
     }
 
@@ -98,6 +109,9 @@ impl FilesError {
     }
 
     pub(crate) fn top(what: &str) -> FilesError {
-        FilesError::new(ErrorKind::Denied, format!("the top of the working dir cannot be {what}; name an entry in it"))
+        FilesError::new(
+            ErrorKind::Denied,
+            format!("the top of the working dir cannot be {what}; name an entry in it"),
+        )
     }
 }

@@ -13,7 +13,8 @@ impl FilesError {
     pub(crate) fn no_base() -> FilesError {
         FilesError::new(
             ErrorKind::Denied,
-            "this run has no working dir: its files are only in memory and cannot be applied".to_owned(),
+            "this run has no working dir: its files are only in memory and cannot be applied"
+                .to_owned(),
         )
     }
 
@@ -22,20 +23,25 @@ impl FilesError {
     pub(crate) fn conflict(path: &RunPath, now: Option<&CurrentEntry>) -> FilesError {
         let now = match now {
             Some(CurrentEntry::Absent) => "it no longer exists".to_owned(),
-            Some(CurrentEntry::File(stamp, _)) => format!("it is now a file of {} bytes", stamp.size()),
+            Some(CurrentEntry::File(stamp, _)) => {
+                format!("it is now a file of {} bytes", stamp.size())
+            }
             Some(CurrentEntry::Folder) => "it is now a folder".to_owned(),
             Some(CurrentEntry::Link(_)) => "it is now a link".to_owned(),
             Some(CurrentEntry::Other) => "it is now neither a file nor a folder".to_owned(),
             None => "its current state is unknown".to_owned(),
         };
-        let text =
-            format!("somebody else changed `{}` since the run read it: {now}; it is left unchanged", printable(path));
+        let text = format!(
+            "somebody else changed `{}` since the run read it: {now}; it is left unchanged",
+            printable(path)
+        );
         FilesError::new(ErrorKind::Conflict, text)
     }
 
     pub(crate) fn saved(path: &RunPath, name: &RunPath) -> FilesError {
         let text = format!(
-            "somebody else changed `{}` more than once during the update: that version is saved as `{}`; compare the two",
+            "somebody else changed `{}` more than once during the update: that version is saved \
+             as `{}`; compare the two",
             printable(path),
             printable(name)
         );
@@ -43,13 +49,15 @@ impl FilesError {
     }
 
     pub(crate) fn not_synced(path: &RunPath, why: &str) -> FilesError {
-        let text = format!("`{}` is changed, but the disk does not confirm it: {why}", printable(path));
+        let text =
+            format!("`{}` is changed, but the disk does not confirm it: {why}", printable(path));
         FilesError::new(ErrorKind::Io, text)
     }
 
     pub(crate) fn not_recovered(folder: &RunPath, cause: io::Error) -> FilesError {
         let text = format!(
-            "failed to complete the changes of a killed process: {cause}; `{}` contains the rest of them",
+            "failed to complete the changes of a killed process: {cause}; `{}` contains the rest \
+             of them",
             printable(folder)
         );
         FilesError { cause: Some(cause), ..FilesError::new(ErrorKind::Io, text) }
@@ -58,14 +66,16 @@ impl FilesError {
     pub(crate) fn bad_delta() -> FilesError {
         FilesError::new(
             ErrorKind::Io,
-            "failed to restore the run's files: the journal's record of them is not valid".to_owned(),
+            "failed to restore the run's files: the journal's record of them is not valid"
+                .to_owned(),
         )
     }
 
     pub(crate) fn held_back() -> FilesError {
         FilesError::new(
             ErrorKind::Conflict,
-            "not removed, because other changes failed; nothing is removed until they succeed".to_owned(),
+            "not removed, because other changes failed; nothing is removed until they succeed"
+                .to_owned(),
         )
     }
 }
@@ -110,7 +120,10 @@ impl fmt::Display for ApplyError {
             write!(f, "\napplied: {} more", self.done.len() - MAX_LISTED)?;
         }
         if self.has_conflict() {
-            f.write_str("\nhint: move your own version away, or merge the two, then apply the changes again")?;
+            f.write_str(
+                "\nhint: move your own version away, or merge the two, then apply the changes \
+                 again",
+            )?;
         }
         Ok(())
     }

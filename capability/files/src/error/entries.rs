@@ -8,23 +8,36 @@ impl FilesError {
     pub(crate) fn names_a_folder(text: &str) -> FilesError {
         FilesError::new(
             ErrorKind::IsFolder,
-            format!("`{}` names a folder, and a file is needed; add the file's name", printable(text)),
+            format!(
+                "`{}` names a folder, and a file is needed; add the file's name",
+                printable(text)
+            ),
         )
     }
 
     /// Returns the error for a path that does not exist. `folder` is the nearest existing folder,
     /// `names` are some of its entries, and `more` is true if it has others.
-    pub(crate) fn not_found(path: &RunPath, folder: &RunPath, names: &[String], more: bool) -> FilesError {
+    pub(crate) fn not_found(
+        path: &RunPath,
+        folder: &RunPath,
+        names: &[String],
+        more: bool,
+    ) -> FilesError {
         let has = match (names, more) {
             ([], _) => "is empty".to_owned(),
             (names, more) => format!("has: {}{}", join(names), if more { ", …" } else { "" }),
         };
         let text = match path.parent() {
             Some(parent) if parent == *folder => {
-                format!("no such file or folder `{}`; the folder `{}` {has}", printable(path), printable(folder))
+                format!(
+                    "no such file or folder `{}`; the folder `{}` {has}",
+                    printable(path),
+                    printable(folder)
+                )
             }
             _ => format!(
-                "no such file or folder `{}`: its folder does not exist; the nearest existing folder `{}` {has}",
+                "no such file or folder `{}`: its folder does not exist; the nearest existing \
+                 folder `{}` {has}",
                 printable(path),
                 printable(folder)
             ),
@@ -33,7 +46,10 @@ impl FilesError {
     }
 
     pub(crate) fn not_folder(path: &RunPath) -> FilesError {
-        FilesError::new(ErrorKind::NotFolder, format!("`{}` is a file, not a folder", printable(path)))
+        FilesError::new(
+            ErrorKind::NotFolder,
+            format!("`{}` is a file, not a folder", printable(path)),
+        )
     }
 
     pub(crate) fn is_folder(intent: Intent, path: &RunPath) -> FilesError {
@@ -41,7 +57,10 @@ impl FilesError {
             Intent::Read => "list it, or read a file in it",
             Intent::Write => "name a file in it",
         };
-        FilesError::new(ErrorKind::IsFolder, format!("`{}` is a folder, not a file; {hint}", printable(path)))
+        FilesError::new(
+            ErrorKind::IsFolder,
+            format!("`{}` is a folder, not a file; {hint}", printable(path)),
+        )
     }
 
     pub(crate) fn not_link(path: &RunPath) -> FilesError {
@@ -63,7 +82,10 @@ impl FilesError {
     pub(crate) fn file_exists(path: &RunPath) -> FilesError {
         FilesError::new(
             ErrorKind::Exists,
-            format!("`{}` is already a file; remove it first, or use another name", printable(path)),
+            format!(
+                "`{}` is already a file; remove it first, or use another name",
+                printable(path)
+            ),
         )
     }
 
@@ -88,7 +110,11 @@ impl FilesError {
     pub(crate) fn into_itself(from: &RunPath, to: &RunPath) -> FilesError {
         FilesError::new(
             ErrorKind::Denied,
-            format!("the folder `{}` cannot be moved into itself, to `{}`", printable(from), printable(to)),
+            format!(
+                "the folder `{}` cannot be moved into itself, to `{}`",
+                printable(from),
+                printable(to)
+            ),
         )
     }
 
@@ -96,7 +122,8 @@ impl FilesError {
         FilesError::new(
             ErrorKind::TooLarge,
             format!(
-                "`{}` has {size} bytes, and at most {limit} are read at once; read a part of it, or search it",
+                "`{}` has {size} bytes, and at most {limit} are read at once; read a part of it, \
+                 or search it",
                 printable(path)
             ),
         )
@@ -112,7 +139,10 @@ impl FilesError {
     pub(crate) fn too_many(path: &RunPath, limit: usize) -> FilesError {
         FilesError::new(
             ErrorKind::TooLarge,
-            format!("the folder `{}` holds more than {limit} entries; name a part of it", printable(path)),
+            format!(
+                "the folder `{}` holds more than {limit} entries; name a part of it",
+                printable(path)
+            ),
         )
     }
 
@@ -120,8 +150,8 @@ impl FilesError {
         FilesError::new(
             ErrorKind::Full,
             format!(
-                "no room for `{}`: it needs {needed} more bytes, and this run's changed files have {used} of {limit}; \
-                 write less, or remove files that the run wrote",
+                "no room for `{}`: it needs {needed} more bytes, and this run's changed files \
+                 have {used} of {limit}; write less, or remove files that the run wrote",
                 printable(path)
             ),
         )
@@ -131,7 +161,8 @@ impl FilesError {
         FilesError::new(
             ErrorKind::Special,
             format!(
-                "the folder `{}` holds a name that is not UTF-8; it cannot be moved or removed as a whole",
+                "the folder `{}` holds a name that is not UTF-8; it cannot be moved or removed as \
+                 a whole",
                 printable(path)
             ),
         )

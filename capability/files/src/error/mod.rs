@@ -69,9 +69,13 @@ impl FilesError {
     #[must_use]
     pub fn code(&self) -> Code {
         match self.kind {
-            ErrorKind::Escape | ErrorKind::Special | ErrorKind::Denied | ErrorKind::LinkLoop => Code::EACCESS,
+            ErrorKind::Escape | ErrorKind::Special | ErrorKind::Denied | ErrorKind::LinkLoop => {
+                Code::EACCESS
+            }
             ErrorKind::NotFound | ErrorKind::NotFolder => Code::ENOENT,
-            ErrorKind::IsFolder | ErrorKind::Exists | ErrorKind::NotEmpty | ErrorKind::Conflict => Code::EEXIST,
+            ErrorKind::IsFolder | ErrorKind::Exists | ErrorKind::NotEmpty | ErrorKind::Conflict => {
+                Code::EEXIST
+            }
             ErrorKind::TooLarge | ErrorKind::PathTooLong => Code::EBOUND,
             ErrorKind::Full => Code::ENOMEM,
             ErrorKind::BadPath => Code::EPARSE,

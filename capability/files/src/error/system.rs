@@ -12,15 +12,18 @@ impl FilesError {
     pub(crate) fn open_base(path: &std::path::Path, cause: io::Error) -> FilesError {
         let path = printable(path.to_string_lossy());
         let (kind, text) = match cause.kind() {
-            io::ErrorKind::NotFound => {
-                (ErrorKind::NotFound, format!("no such working dir `{path}`; create it, or name another with --root"))
-            }
-            io::ErrorKind::NotADirectory => {
-                (ErrorKind::NotFolder, format!("the working dir `{path}` is not a folder; name one with --root"))
-            }
-            io::ErrorKind::PermissionDenied => {
-                (ErrorKind::Denied, format!("the working dir `{path}` may not be opened; check its permissions"))
-            }
+            io::ErrorKind::NotFound => (
+                ErrorKind::NotFound,
+                format!("no such working dir `{path}`; create it, or name another with --root"),
+            ),
+            io::ErrorKind::NotADirectory => (
+                ErrorKind::NotFolder,
+                format!("the working dir `{path}` is not a folder; name one with --root"),
+            ),
+            io::ErrorKind::PermissionDenied => (
+                ErrorKind::Denied,
+                format!("the working dir `{path}` may not be opened; check its permissions"),
+            ),
             _ => (ErrorKind::Io, format!("failed to open the working dir `{path}`: {cause}")),
         };
         FilesError { kind, text, cause: Some(cause) }
@@ -37,25 +40,44 @@ impl FilesError {
             Some(Errno::NOENT) => (ErrorKind::NotFound, format!("no such file or folder `{name}`")),
             Some(Errno::ACCESS | Errno::PERM) => (
                 ErrorKind::Denied,
-                format!("{} blocked: the operating system does not allow it for `{name}`", intent.verb()),
+                format!(
+                    "{} blocked: the operating system does not allow it for `{name}`",
+                    intent.verb()
+                ),
             ),
-            Some(Errno::ROFS) => (ErrorKind::Denied, format!("write blocked: `{name}` is on a read-only file system")),
-            Some(Errno::LOOP) => return FilesError { cause: Some(cause), ..FilesError::link_loop(path) },
-            Some(Errno::NOTDIR) => (ErrorKind::NotFolder, format!("`{name}` is not a folder, or lies below a file")),
-            Some(Errno::ISDIR) => return FilesError { cause: Some(cause), ..FilesError::is_folder(intent, path) },
-            Some(Errno::NOTEMPTY) => (ErrorKind::NotEmpty, format!("the folder `{name}` is not empty")),
+            Some(Errno::ROFS) => (
+                ErrorKind::Denied,
+                format!("write blocked: `{name}` is on a read-only file system"),
+            ),
+            Some(Errno::LOOP) => {
+                return FilesError { cause: Some(cause), ..FilesError::link_loop(path) };
+            }
+            Some(Errno::NOTDIR) => {
+                (ErrorKind::NotFolder, format!("`{name}` is not a folder, or lies below a file"))
+            }
+            Some(Errno::ISDIR) => {
+                return FilesError { cause: Some(cause), ..FilesError::is_folder(intent, path) };
+            }
+            Some(Errno::NOTEMPTY) => {
+                (ErrorKind::NotEmpty, format!("the folder `{name}` is not empty"))
+            }
             Some(Errno::EXIST) => (ErrorKind::Exists, format!("`{name}` exists already")),
-            Some(Errno::NAMETOOLONG) => {
-                (ErrorKind::PathTooLong, format!("the path `{name}` is too long; use a shorter one"))
-            }
-            Some(Errno::FBIG) => {
-                (ErrorKind::TooLarge, format!("`{name}` would exceed the maximum file size of the disk"))
-            }
+            Some(Errno::NAMETOOLONG) => (
+                ErrorKind::PathTooLong,
+                format!("the path `{name}` is too long; use a shorter one"),
+            ),
+            Some(Errno::FBIG) => (
+                ErrorKind::TooLarge,
+                format!("`{name}` would exceed the maximum file size of the disk"),
+            ),
             Some(Errno::NOSPC | Errno::DQUOT) => {
                 (ErrorKind::Full, format!("no room on the disk for `{name}`; remove files first"))
             }
             Some(Errno::NXIO) => {
-                return FilesError { cause: Some(cause), ..FilesError::special(intent, path, "a fifo or a device") };
+                return FilesError {
+                    cause: Some(cause),
+                    ..FilesError::special(intent, path, "a fifo or a device")
+                };
             }
             _ => (ErrorKind::Io, format!("failed to {} `{name}`: {cause}", intent.verb())),
         };

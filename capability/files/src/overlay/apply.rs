@@ -27,7 +27,8 @@ use crate::tree::repository::completes_layout;
 impl Overlay {
     /// Applies all changes, and returns them.
     pub(crate) fn apply(&mut self) -> Result<Vec<Change>, ApplyError> {
-        let all_failed = |reason| ApplyError { done: Vec::new(), failed: vec![(unknown_change(), reason)] };
+        let all_failed =
+            |reason| ApplyError { done: Vec::new(), failed: vec![(unknown_change(), reason)] };
         let steps = plan(&self.layer, self.base.as_ref()).map_err(all_failed)?;
         if steps.is_empty() {
             self.layer.clear();
@@ -35,12 +36,14 @@ impl Overlay {
         }
         let refused = self.refused_paths(&steps);
         let Some(base) = &self.base else {
-            let failed = steps.into_iter().map(|step| (step.change, FilesError::no_base())).collect();
+            let failed =
+                steps.into_iter().map(|step| (step.change, FilesError::no_base())).collect();
             return Err(ApplyError { done: Vec::new(), failed });
         };
         let first = steps.first().map_or_else(RunPath::top, |step| step.path.clone());
         let staging = base.staging_folder(&first);
-        let staging = staging.map_err(|cause| all_failed(FilesError::io(Intent::Write, &first, cause)))?;
+        let staging =
+            staging.map_err(|cause| all_failed(FilesError::io(Intent::Write, &first, cause)))?;
         let results = apply_steps(base, staging.path(), steps, &refused);
         drop(staging);
         self.reads.clear();
@@ -76,7 +79,10 @@ impl Overlay {
     /// Returns the paths that the run may no longer write, because somebody else has created other
     /// parts of a repository since.
     fn refused_paths(&self, steps: &[Step]) -> BTreeSet<RunPath> {
-        let created = steps.iter().filter(|step| !matches!(step.action, Action::Remove)).map(|step| &step.path);
+        let created = steps
+            .iter()
+            .filter(|step| !matches!(step.action, Action::Remove))
+            .map(|step| &step.path);
         created.filter(|path| !matches!(completes_layout(self, path), Ok(false))).cloned().collect()
     }
 }
@@ -124,7 +130,11 @@ pub(super) fn apply_steps(
         && let Err(cause) = write_records(disk, staging, &records)
     {
         let failed = |job: Job| {
-            let reason = FilesError::io(Intent::Write, staging, io::Error::new(cause.kind(), cause.to_string()));
+            let reason = FilesError::io(
+                Intent::Write,
+                staging,
+                io::Error::new(cause.kind(), cause.to_string()),
+            );
             (job.step, Err(reason))
         };
         return jobs.into_iter().map(failed).collect();
@@ -148,7 +158,9 @@ pub(super) fn apply_steps(
             let result = match job.refused {
                 Some(reason) => Err(reason),
                 None if held_back => Err(FilesError::held_back()),
-                None => job.step.apply(disk, job.expected.as_ref(), job.record.as_ref(), &mut moved),
+                None => {
+                    job.step.apply(disk, job.expected.as_ref(), job.record.as_ref(), &mut moved)
+                }
             };
             any_failed |= result.is_err();
             results.push((job.step, result));
@@ -168,14 +180,17 @@ fn group(step: &Step) -> usize {
 
 /// Checks all paths, and writes the replacing entries to their staging paths.
 fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
-    let (mut before, mut after): (BTreeMap<RunPath, bool>, BTreeMap<RunPath, bool>) = Default::default();
+    let (mut before, mut after): (BTreeMap<RunPath, bool>, BTreeMap<RunPath, bool>) =
+        Default::default();
     let each = steps.into_iter().enumerate().map(|(number, step)| {
-        let new = matches!(step.action, Action::Folder) && matches!(disk.current(&step.path), Ok(CurrentEntry::Folder));
+        let new = matches!(step.action, Action::Folder)
+            && matches!(disk.current(&step.path), Ok(CurrentEntry::Folder));
         let is_unchanged = *before
             .entry(step.basis.clone())
             .or_insert_with(|| new || disk.is_unchanged(&step.basis, &step.seen).unwrap_or(false));
         if !is_unchanged {
-            let refused = Some(FilesError::conflict(&step.path, disk.current(&step.path).ok().as_ref()));
+            let refused =
+                Some(FilesError::conflict(&step.path, disk.current(&step.path).ok().as_ref()));
             return Job { step, expected: None, record: None, refused };
         }
         match step.prepare(disk, staging, number) {
@@ -186,12 +201,17 @@ fn prepare(disk: &impl Disk, staging: &RunPath, steps: Vec<Step>) -> Vec<Job> {
     let mut jobs: Vec<Job> = each.collect();
     // An entry in a folder that was checked as a whole was read after that check. So the folder is
     // checked again.
-    for job in jobs.iter_mut().filter(|job| job.refused.is_none() && job.step.basis != job.step.path) {
+    for job in
+        jobs.iter_mut().filter(|job| job.refused.is_none() && job.step.basis != job.step.path)
+    {
         let is_unchanged = after
             .entry(job.step.basis.clone())
             .or_insert_with(|| disk.is_unchanged(&job.step.basis, &job.step.seen).unwrap_or(false));
         if !*is_unchanged {
-            job.refused = Some(FilesError::conflict(&job.step.path, disk.current(&job.step.path).ok().as_ref()));
+            job.refused = Some(FilesError::conflict(
+                &job.step.path,
+                disk.current(&job.step.path).ok().as_ref(),
+            ));
         }
     }
     jobs
@@ -221,7 +241,9 @@ impl Step {
             CurrentEntry::Absent => Stamp::Absent,
         };
         let old = match &seen {
-            Stamp::File(stamp) => OldEntry::File(stamp.clone(), disk.digest(&self.path).map_err(io)?),
+            Stamp::File(stamp) => {
+                OldEntry::File(stamp.clone(), disk.digest(&self.path).map_err(io)?)
+            }
             Stamp::Link(target) => OldEntry::Link(target.clone()),
             Stamp::Tree(hash) => OldEntry::Tree(*hash),
             Stamp::Absent | Stamp::Folder | Stamp::Other => OldEntry::Other,
@@ -232,7 +254,9 @@ impl Step {
                 disk.check_writable(&self.path).map_err(io)?;
                 disk.create(&staged, content.as_ref(), Some(*old_mode).or(*mode)).map_err(io)?;
                 match disk.current(&staged).map_err(io)? {
-                    CurrentEntry::File(stamp, _) => Some(NewEntry::File(stamp, blake3::hash(content.as_ref()))),
+                    CurrentEntry::File(stamp, _) => {
+                        Some(NewEntry::File(stamp, blake3::hash(content.as_ref())))
+                    }
                     _ => return Err(io(Errno::IO.into())),
                 }
             }
@@ -255,7 +279,9 @@ impl Step {
     ) -> Result<(), FilesError> {
         let io = |cause: io::Error| FilesError::io(Intent::Write, &self.path, cause);
         let (Some(expected), Some(record)) = (expected, record) else { return self.create(disk) };
-        if !disk.is_unchanged(&self.path, expected).map_err(io)? && !moved.accounts_for(expected, disk, &self.path) {
+        if !disk.is_unchanged(&self.path, expected).map_err(io)?
+            && !moved.accounts_for(expected, disk, &self.path)
+        {
             return Err(self.conflict(disk));
         }
         moved.record(expected);
@@ -279,7 +305,9 @@ impl Step {
     fn create(&self, disk: &impl Disk) -> Result<(), FilesError> {
         let created = match &self.action {
             Action::Folder => disk.create_folder(&self.path),
-            Action::File { content, mode } => disk.create(&self.path, Content::as_ref(content), *mode),
+            Action::File { content, mode } => {
+                disk.create(&self.path, Content::as_ref(content), *mode)
+            }
             Action::Link(target) => disk.link(&self.path, target),
             Action::Remove => Ok(()),
         };
@@ -307,7 +335,9 @@ impl MovedFiles {
     }
 
     fn accounts_for(&self, expected: &Stamp, disk: &impl Disk, path: &RunPath) -> bool {
-        let (Stamp::File(expected), Ok(CurrentEntry::File(now, _))) = (expected, disk.current(path)) else {
+        let (Stamp::File(expected), Ok(CurrentEntry::File(now, _))) =
+            (expected, disk.current(path))
+        else {
             return false;
         };
         self.0.iter().any(|moved| moved.is_same_file(expected)) && expected.is_same_after_move(&now)
@@ -320,7 +350,12 @@ impl MovedFiles {
 /// unused for a moment or, if the process is killed in that moment, until the base is opened again.
 fn exchange(disk: &impl Disk, record: &Record) -> io::Result<()> {
     match disk.exchange(&record.staged, &record.path) {
-        Err(cause) if matches!(Errno::from_io_error(&cause), Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)) => {
+        Err(cause)
+            if matches!(
+                Errno::from_io_error(&cause),
+                Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
+            ) =>
+        {
             let set_aside = record.set_aside_path()?;
             disk.rename_new(&record.path, &set_aside)?;
             if record.is_old(disk, &set_aside)? {

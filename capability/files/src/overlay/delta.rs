@@ -37,7 +37,8 @@ impl Overlay {
 
     /// Applies a delta.
     pub(crate) fn restore(&mut self, delta: &str) -> Result<(), FilesError> {
-        let changes: Vec<NodeChange<Node>> = serde_json::from_str(delta).map_err(|_| FilesError::bad_delta())?;
+        let changes: Vec<NodeChange<Node>> =
+            serde_json::from_str(delta).map_err(|_| FilesError::bad_delta())?;
         for (path, node) in changes {
             let path = if path.is_empty() {
                 RunPath::top()
@@ -60,7 +61,11 @@ impl Layer {
     fn take_changed(&mut self) -> BTreeSet<RunPath> {
         let mut top: BTreeSet<RunPath> = BTreeSet::new();
         for path in std::mem::take(&mut self.changed) {
-            if !path.steps().chain([RunPath::top()]).any(|above| above != path && top.contains(&above)) {
+            if !path
+                .steps()
+                .chain([RunPath::top()])
+                .any(|above| above != path && top.contains(&above))
+            {
                 top.insert(path);
             }
         }
@@ -73,7 +78,9 @@ impl Layer {
             (None, None) => self.clear(),
             (Some(_), None) => self.remove(path),
             (Some((parent, name)), Some(node)) => {
-                if let Some(Node { body: Body::Folder(Folder { children, .. }), .. }) = self.node_mut(&parent) {
+                if let Some(Node { body: Body::Folder(Folder { children, .. }), .. }) =
+                    self.node_mut(&parent)
+                {
                     children.insert(name.to_owned(), node);
                 }
             }
@@ -98,7 +105,10 @@ impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use base64::Engine as _;
         let text = String::deserialize(deserializer)?;
-        base64::prelude::BASE64_STANDARD.decode(text).map(Content::new).map_err(serde::de::Error::custom)
+        base64::prelude::BASE64_STANDARD
+            .decode(text)
+            .map(Content::new)
+            .map_err(serde::de::Error::custom)
     }
 }
 

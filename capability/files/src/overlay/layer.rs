@@ -120,7 +120,9 @@ impl Node {
     pub(super) fn entry(&self) -> EntryInfo {
         let modified = Some(self.modified);
         match &self.body {
-            Body::File { content, .. } => EntryInfo::File { size: content.len(), modified, version: None },
+            Body::File { content, .. } => {
+                EntryInfo::File { size: content.len(), modified, version: None }
+            }
             Body::Folder(_) => EntryInfo::Folder { modified },
             Body::Link(target) => EntryInfo::Link(target.clone()),
             Body::Gone => EntryInfo::Absent,
@@ -195,8 +197,11 @@ impl Layer {
 
     /// Returns true if a folder has an entry with that name, in any letter case.
     pub(super) fn has_child(&self, folder: &RunPath, name: &str) -> bool {
-        let Some(Body::Folder(folder)) = self.node(folder).map(|node| &node.body) else { return false };
-        let mut existing = folder.children.iter().filter(|(_, node)| !matches!(node.body, Body::Gone));
+        let Some(Body::Folder(folder)) = self.node(folder).map(|node| &node.body) else {
+            return false;
+        };
+        let mut existing =
+            folder.children.iter().filter(|(_, node)| !matches!(node.body, Body::Gone));
         existing.any(|(child, _)| child.eq_ignore_ascii_case(name))
     }
 
@@ -270,7 +275,10 @@ impl Layer {
 
     /// Edits the content of a file.
     pub(super) fn edit(&mut self, path: &RunPath, change: impl FnOnce(&mut Vec<u8>)) {
-        let Some(Node { body: Body::File { content, .. }, modified, .. }) = self.node_mut(path) else { return };
+        let Some(Node { body: Body::File { content, .. }, modified, .. }) = self.node_mut(path)
+        else {
+            return;
+        };
         let before = content.len();
         content.edit(change);
         let after = content.len();

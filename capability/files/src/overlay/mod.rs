@@ -79,7 +79,9 @@ impl Overlay {
                 Lookup::Node(_) => true,
                 Lookup::Hidden => false,
                 Lookup::Base => {
-                    let entry = base.entry(&parent).map_err(|cause| FilesError::io(Intent::Write, &parent, cause))?;
+                    let entry = base
+                        .entry(&parent)
+                        .map_err(|cause| FilesError::io(Intent::Write, &parent, cause))?;
                     matches!(entry, EntryInfo::Folder { .. })
                 }
             };
@@ -111,7 +113,8 @@ impl Overlay {
         let seen = self.seen(path)?;
         let in_base = match &self.base {
             Some(base) if self.layer.shows_base(path) => {
-                let entry = base.entry(path).map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
+                let entry =
+                    base.entry(path).map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
                 entry != EntryInfo::Absent
             }
             _ => false,
@@ -151,13 +154,16 @@ impl Tree for Overlay {
     fn entry(&self, path: &RunPath, intent: Intent) -> Result<EntryInfo, FilesError> {
         match (self.layer.lookup(path), &self.base) {
             (Lookup::Node(node), _) => Ok(node.entry()),
-            (Lookup::Base, Some(base)) => base.entry(path).map_err(|cause| FilesError::io(intent, path, cause)),
+            (Lookup::Base, Some(base)) => {
+                base.entry(path).map_err(|cause| FilesError::io(intent, path, cause))
+            }
             (Lookup::Hidden, _) | (Lookup::Base, None) => Ok(EntryInfo::Absent),
         }
     }
 
     fn open_file(&mut self, path: &RunPath) -> Result<Reader, FilesError> {
-        if let Lookup::Node(Node { body: Body::File { content, .. }, .. }) = self.layer.lookup(path) {
+        if let Lookup::Node(Node { body: Body::File { content, .. }, .. }) = self.layer.lookup(path)
+        {
             return Ok(Reader::memory(path.clone(), content.bytes()));
         }
         let io = |cause| FilesError::io(Intent::Read, path, cause);
@@ -183,14 +189,16 @@ impl Tree for Overlay {
         };
         let mut children: Vec<(String, EntryInfo)> = Vec::new();
         for name in folder.iter().flat_map(|folder| folder.children.keys()) {
-            let child = path.join(name).map_err(|fault| FilesError::path(intent, path.as_str(), fault))?;
+            let child =
+                path.join(name).map_err(|fault| FilesError::path(intent, path.as_str(), fault))?;
             let entry = self.entry(&child, intent)?;
             if entry != EntryInfo::Absent {
                 children.push((name.clone(), entry));
             }
         }
         if let Some(base) = base {
-            let not_covered = |name: &str| folder.is_none_or(|folder| !folder.children.contains_key(name));
+            let not_covered =
+                |name: &str| folder.is_none_or(|folder| !folder.children.contains_key(name));
             let listed = match base.list(path, max, not_covered) {
                 // Somebody else removed a merged folder from the base. The overlay's own entries in
                 // it remain.
@@ -211,7 +219,9 @@ impl Tree for Overlay {
         // An entry that the overlay hides counts too: it is in the base until the changes are
         // applied, and while they are.
         let Some(base) = &self.base else { return Ok(false) };
-        let path = folder.join(name).map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+        let path = folder
+            .join(name)
+            .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
         // After an error, the folder of the path is only in the overlay.
         Ok(base.entry(&path).is_ok_and(|entry| entry != EntryInfo::Absent))
     }
@@ -221,10 +231,17 @@ impl Tree for Overlay {
             Some(Body::File { mode, .. }) => *mode,
             _ => None,
         };
-        self.put(path, data.len() as u64, |_| Ok(Body::File { content: Content::new(data.to_vec()), mode }))
+        self.put(path, data.len() as u64, |_| {
+            Ok(Body::File { content: Content::new(data.to_vec()), mode })
+        })
     }
 
-    fn edit_file(&mut self, path: &RunPath, old_size: u64, edit: Edit<'_>) -> Result<(), FilesError> {
+    fn edit_file(
+        &mut self,
+        path: &RunPath,
+        old_size: u64,
+        edit: Edit<'_>,
+    ) -> Result<(), FilesError> {
         let size = edit.new_size(old_size);
         if let Lookup::Node(_) = self.layer.lookup(path) {
             self.check_room(path, size.saturating_sub(old_size))?;
@@ -289,7 +306,9 @@ fn perform(edit: Edit<'_>, content: &mut Vec<u8>, size: usize) {
         Edit::WriteAt(offset, data) => {
             content.resize(size, 0);
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
-            if let Some(range) = content.get_mut(start..).and_then(|rest| rest.get_mut(..data.len())) {
+            if let Some(range) =
+                content.get_mut(start..).and_then(|rest| rest.get_mut(..data.len()))
+            {
                 range.copy_from_slice(data);
             }
         }

@@ -67,11 +67,13 @@ impl Plan<'_> {
         displaces: bool,
     ) -> Result<(), FilesError> {
         for (name, node) in &folder.children {
-            let path = path.join(name).map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
+            let path = path
+                .join(name)
+                .map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
             let old = match self.base {
-                Some(base) if in_base => {
-                    base.entry(&path).map_err(|cause| FilesError::io(Intent::Write, &path, cause))?
-                }
+                Some(base) if in_base => base
+                    .entry(&path)
+                    .map_err(|cause| FilesError::io(Intent::Write, &path, cause))?,
                 _ => EntryInfo::Absent,
             };
             // A folder that the run created at an unused path hides nothing. Entries that somebody
@@ -85,7 +87,8 @@ impl Plan<'_> {
                     | (Body::Folder(_), EntryInfo::Folder { .. })
                     | (Body::Link(_), EntryInfo::Link(_))
             );
-            let replaced = !same_kind && !matches!(node.body, Body::Gone) && old != EntryInfo::Absent;
+            let replaced =
+                !same_kind && !matches!(node.body, Body::Gone) && old != EntryInfo::Absent;
             let site = Site { path: &path, basis, seen, displaces: displaces || replaced };
             if let Some(entry) = old.kind().filter(|_| !same_kind) {
                 self.add(&site, ChangeKind::Deleted, entry, old.size(), Action::Remove);
@@ -128,7 +131,8 @@ impl Plan<'_> {
                 return Err(FilesError::name_not_utf8(site.path));
             }
             let path = site.path.join(&child.name);
-            let path = path.map_err(|fault| FilesError::path(Intent::Write, site.path.as_str(), fault))?;
+            let path =
+                path.map_err(|fault| FilesError::path(Intent::Write, site.path.as_str(), fault))?;
             if let Some(entry) = child.entry.kind() {
                 let site = Site { path: &path, displaces: false, ..*site };
                 self.add(&site, ChangeKind::Deleted, entry, child.entry.size(), Action::Remove);
@@ -137,7 +141,14 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn add(&mut self, site: &Site<'_>, kind: ChangeKind, entry: EntryKind, size: u64, action: Action) {
+    fn add(
+        &mut self,
+        site: &Site<'_>,
+        kind: ChangeKind,
+        entry: EntryKind,
+        size: u64,
+        action: Action,
+    ) {
         self.steps.push(Step {
             change: Change { path: site.path.as_str().to_owned(), kind, entry, size },
             path: site.path.clone(),

@@ -45,7 +45,8 @@ impl Overlay {
     /// limited by the depth of a path.
     fn copy(&mut self, path: &RunPath, progress: &mut Move<'_>) -> Result<Node, FilesError> {
         let target = path.relocate(progress.from, progress.to);
-        let target = target.map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
+        let target =
+            target.map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
         progress.entries += 1;
         if progress.entries > ENTRY_LIMIT {
             return Err(FilesError::too_many(progress.from, ENTRY_LIMIT));
@@ -76,14 +77,18 @@ impl Overlay {
             if let EntryInfo::Other(what) = entry {
                 return Err(FilesError::special(Intent::Write, path, what));
             }
-            let child = path.join(&name).map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
+            let child = path
+                .join(&name)
+                .map_err(|fault| FilesError::path(Intent::Write, path.as_str(), fault))?;
             folder.children.insert(name, self.copy(&child, progress)?);
         }
         Ok(Body::Folder(folder))
     }
 
     fn copy_file(&mut self, path: &RunPath, size: u64) -> Result<Body, FilesError> {
-        if let Lookup::Node(Node { body: Body::File { content, mode }, .. }) = self.layer.lookup(path) {
+        if let Lookup::Node(Node { body: Body::File { content, mode }, .. }) =
+            self.layer.lookup(path)
+        {
             return Ok(Body::File { content: content.clone(), mode: *mode });
         }
         let reader = self.open_file(path)?;

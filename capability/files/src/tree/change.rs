@@ -35,7 +35,12 @@ pub(crate) fn open(tree: &mut dyn Tree, path: &RunPath) -> Result<OpenFile, File
 }
 
 /// Creates a link at `path`, which was resolved from `text`.
-pub(crate) fn create_link(tree: &mut dyn Tree, target: &str, path: &RunPath, text: &str) -> Result<(), FilesError> {
+pub(crate) fn create_link(
+    tree: &mut dyn Tree,
+    target: &str,
+    path: &RunPath,
+    text: &str,
+) -> Result<(), FilesError> {
     if tree.entry(path, Intent::Write)? != EntryInfo::Absent {
         return Err(FilesError::already_exists(path));
     }
@@ -43,12 +48,17 @@ pub(crate) fn create_link(tree: &mut dyn Tree, target: &str, path: &RunPath, tex
         return Err(FilesError::names_a_folder(text));
     }
     check_parents(tree, path)?;
-    let target = path.link_to(target).map_err(|fault| FilesError::path(Intent::Write, target, fault))?;
+    let target =
+        path.link_to(target).map_err(|fault| FilesError::path(Intent::Write, target, fault))?;
     tree.create_link(path, &target)
 }
 
 /// Creates an empty file at `path`, which was resolved from `text`.
-pub(crate) fn create_file(tree: &mut dyn Tree, path: &RunPath, text: &str) -> Result<(), FilesError> {
+pub(crate) fn create_file(
+    tree: &mut dyn Tree,
+    path: &RunPath,
+    text: &str,
+) -> Result<(), FilesError> {
     check_vacant(tree, path)?;
     if text.ends_with('/') {
         return Err(FilesError::names_a_folder(text));
@@ -74,7 +84,11 @@ pub(crate) fn create_folders(tree: &mut dyn Tree, path: &RunPath) -> Result<(), 
 }
 
 /// Sets the time when a file's content last changed.
-pub(crate) fn set_modified(tree: &mut dyn Tree, path: &RunPath, time: SystemTime) -> Result<(), FilesError> {
+pub(crate) fn set_modified(
+    tree: &mut dyn Tree,
+    path: &RunPath,
+    time: SystemTime,
+) -> Result<(), FilesError> {
     match tree.entry(path, Intent::Write)? {
         EntryInfo::Folder { .. } => return Ok(()),
         EntryInfo::Absent => return Err(missing(tree, path)),
@@ -124,7 +138,11 @@ pub(crate) fn rename(
         return Err(FilesError::top("replaced"));
     }
     if to.below(from).is_some() {
-        return Err(if is_folder { FilesError::into_itself(from, to) } else { FilesError::not_folder(from) });
+        return Err(if is_folder {
+            FilesError::into_itself(from, to)
+        } else {
+            FilesError::not_folder(from)
+        });
     }
     check_no_host_files(tree, to)?;
     match tree.entry(to, Intent::Write)? {
@@ -139,7 +157,9 @@ pub(crate) fn rename(
             return Err(FilesError::folder_exists(to, name));
         }
         EntryInfo::Folder { .. } => check_empty(tree, to)?,
-        EntryInfo::File { .. } | EntryInfo::Link(_) if is_folder => return Err(FilesError::file_exists(to)),
+        EntryInfo::File { .. } | EntryInfo::Link(_) if is_folder => {
+            return Err(FilesError::file_exists(to));
+        }
         EntryInfo::File { .. } | EntryInfo::Link(_) => {}
         EntryInfo::Other(what) => return Err(FilesError::special(Intent::Write, to, what)),
     }

@@ -82,7 +82,11 @@ pub(crate) fn missing(tree: &dyn Tree, path: &RunPath) -> FilesError {
 
 /// Returns a few names in a folder, those most similar to `wanted` first, and true if the folder
 /// has more.
-pub(crate) fn similar_names(tree: &dyn Tree, folder: &RunPath, wanted: &str) -> (Vec<String>, bool) {
+pub(crate) fn similar_names(
+    tree: &dyn Tree,
+    folder: &RunPath,
+    wanted: &str,
+) -> (Vec<String>, bool) {
     let (mut children, mut more) = match tree.children(folder, MAX_SEARCHED, Intent::Read) {
         Ok(Some(children)) => (children, false),
         _ => return (vec!["too many entries to name".to_owned()], false),
@@ -107,8 +111,12 @@ pub(crate) fn check_parents(tree: &dyn Tree, path: &RunPath) -> Result<usize, Fi
         match tree.entry(&parent, Intent::Write)? {
             EntryInfo::Folder { .. } => existing += 1,
             EntryInfo::Absent => break,
-            EntryInfo::File { .. } | EntryInfo::Link(_) => return Err(FilesError::not_folder(&parent)),
-            EntryInfo::Other(what) => return Err(FilesError::special(Intent::Write, &parent, what)),
+            EntryInfo::File { .. } | EntryInfo::Link(_) => {
+                return Err(FilesError::not_folder(&parent));
+            }
+            EntryInfo::Other(what) => {
+                return Err(FilesError::special(Intent::Write, &parent, what));
+            }
         }
     }
     Ok(existing)

@@ -54,7 +54,12 @@ pub(crate) trait Tree {
 
     /// Changes a part of a file of `old_size` bytes. Creates the file and its missing parent
     /// folders if the file does not exist; `old_size` is 0 then.
-    fn edit_file(&mut self, path: &RunPath, old_size: u64, edit: Edit<'_>) -> Result<(), FilesError>;
+    fn edit_file(
+        &mut self,
+        path: &RunPath,
+        old_size: u64,
+        edit: Edit<'_>,
+    ) -> Result<(), FilesError>;
 
     /// Creates an empty file. Its folder must exist.
     fn create_file(&mut self, path: &RunPath) -> Result<(), FilesError>;

@@ -39,7 +39,9 @@ impl OpenPaths {
     pub(crate) fn below(&self, path: &RunPath) -> Vec<(OpenPath, RunPath)> {
         let open = self.0.iter().filter_map(Weak::upgrade).map(OpenPath);
         open.filter_map(|open| {
-            open.get().filter(|current| current.below(path).is_some()).map(|current| (open, current))
+            open.get()
+                .filter(|current| current.below(path).is_some())
+                .map(|current| (open, current))
         })
         .collect()
     }

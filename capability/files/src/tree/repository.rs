@@ -43,7 +43,9 @@ pub(crate) fn completes_layout(tree: &dyn Tree, path: &RunPath) -> Result<bool, 
         if !NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             continue;
         }
-        let has = |part: &str| Ok(name.eq_ignore_ascii_case(part) || tree.has_repository_part(&folder, part)?);
+        let has = |part: &str| {
+            Ok(name.eq_ignore_ascii_case(part) || tree.has_repository_part(&folder, part)?)
+        };
         if has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?)) {
             return Ok(true);
         }

@@ -47,7 +47,9 @@ pub(crate) fn resolve(
     };
     check_access(tree, &entry, intent)?;
     let end = walk.to_end()?;
-    let ask = |path: &RunPath| guard(target, path.as_str()).map_err(|why| FilesError::guarded(intent, &why));
+    let ask = |path: &RunPath| {
+        guard(target, path.as_str()).map_err(|why| FilesError::guarded(intent, &why))
+    };
     if end != entry {
         check_access(tree, &end, intent)?;
         ask(&entry)?;
@@ -57,7 +59,11 @@ pub(crate) fn resolve(
 }
 
 /// Checks that a path, which was resolved from `text`, names a file and not a folder.
-pub(crate) fn check_names_file(path: &RunPath, text: &str, target: Target) -> Result<(), FilesError> {
+pub(crate) fn check_names_file(
+    path: &RunPath,
+    text: &str,
+    target: Target,
+) -> Result<(), FilesError> {
     if path.is_top() {
         return Err(FilesError::is_folder(Intent::of(target), path));
     }

@@ -59,14 +59,19 @@ impl Journal {
         for (path, before) in &self.before {
             let mut budget = HASH_BUDGET;
             let now = snapshot(base, path, &mut budget)?;
-            let mut add = |kind, snapshot: &Snapshot| changes.push((path, change(path, kind, snapshot)));
+            let mut add =
+                |kind, snapshot: &Snapshot| changes.push((path, change(path, kind, snapshot)));
             match (before, &now) {
                 (Snapshot::Absent, Snapshot::Absent) => {}
                 (Snapshot::Absent, now) => add(ChangeKind::Created, now),
                 (Snapshot::Folder, Snapshot::Folder) | (Snapshot::Other, Snapshot::Other) => {}
                 (Snapshot::Link(a), Snapshot::Link(b)) if a == b => {}
-                (Snapshot::File { digest: Some(a), .. }, Snapshot::File { digest: Some(b), .. }) if a == b => {}
-                (Snapshot::File { .. }, Snapshot::File { .. }) | (Snapshot::Link(_), Snapshot::Link(_)) => {
+                (
+                    Snapshot::File { digest: Some(a), .. },
+                    Snapshot::File { digest: Some(b), .. },
+                ) if a == b => {}
+                (Snapshot::File { .. }, Snapshot::File { .. })
+                | (Snapshot::Link(_), Snapshot::Link(_)) => {
                     add(ChangeKind::Modified, &now);
                 }
                 (before, now) => {
@@ -106,7 +111,9 @@ fn snapshot(base: &Base, path: &RunPath, budget: &mut u64) -> Result<Snapshot, F
             EntryInfo::Folder { .. } => Snapshot::Folder,
             EntryInfo::Link(target) => Snapshot::Link(target),
             EntryInfo::Other(_) => Snapshot::Other,
-            EntryInfo::File { size, .. } => Snapshot::File { size, digest: digest(base, path, size, budget) },
+            EntryInfo::File { size, .. } => {
+                Snapshot::File { size, digest: digest(base, path, size, budget) }
+            }
         })
     };
     read().map_err(|cause| FilesError::io(Intent::Write, path, cause))

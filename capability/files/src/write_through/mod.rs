@@ -41,17 +41,27 @@ impl WriteThrough {
     }
 
     /// Changes an entry of the base after its state was recorded.
-    fn change(&mut self, path: &RunPath, change: impl FnOnce(&Base) -> io::Result<()>) -> Result<(), FilesError> {
+    fn change(
+        &mut self,
+        path: &RunPath,
+        change: impl FnOnce(&Base) -> io::Result<()>,
+    ) -> Result<(), FilesError> {
         self.journal.record(&self.base, [path])?;
         change(&self.base).map_err(|cause| FilesError::io(Intent::Write, path, cause))
     }
 
     /// Returns an entry and, if it is a folder, all entries below it.
-    fn with_descendants(&self, path: &RunPath, entry: EntryInfo) -> Result<Vec<(RunPath, EntryInfo)>, FilesError> {
+    fn with_descendants(
+        &self,
+        path: &RunPath,
+        entry: EntryInfo,
+    ) -> Result<Vec<(RunPath, EntryInfo)>, FilesError> {
         let is_folder = matches!(entry, EntryInfo::Folder { .. });
         let mut entries = vec![(path.clone(), entry)];
         if is_folder {
-            entries.extend(self.base.walk(path)?.into_iter().map(|walked| (walked.path, walked.entry)));
+            entries.extend(
+                self.base.walk(path)?.into_iter().map(|walked| (walked.path, walked.entry)),
+            );
         }
         Ok(entries)
     }
@@ -82,7 +92,10 @@ impl Tree for WriteThrough {
         max: usize,
         intent: Intent,
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError> {
-        let listed = self.base.list(path, max, |_| true).map_err(|cause| FilesError::io(intent, path, cause))?;
+        let listed = self
+            .base
+            .list(path, max, |_| true)
+            .map_err(|cause| FilesError::io(intent, path, cause))?;
         Ok(listed.map(|listed| {
             let mut children: Vec<(String, EntryInfo)> =
                 listed.into_iter().map(|child| (child.name, child.entry)).collect();
@@ -92,7 +105,9 @@ impl Tree for WriteThrough {
     }
 
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError> {
-        let path = folder.join(name).map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+        let path = folder
+            .join(name)
+            .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
         match self.entry(&path, Intent::Write) {
             Ok(entry) => Ok(entry != EntryInfo::Absent),
             // A link replaced the folder. The caller resolves the path again.
@@ -109,7 +124,12 @@ impl Tree for WriteThrough {
         self.change(path, |base| base.replace(path, data))
     }
 
-    fn edit_file(&mut self, path: &RunPath, old_size: u64, edit: Edit<'_>) -> Result<(), FilesError> {
+    fn edit_file(
+        &mut self,
+        path: &RunPath,
+        old_size: u64,
+        edit: Edit<'_>,
+    ) -> Result<(), FilesError> {
         if edit.new_size(old_size) > FILE_LIMIT {
             return Err(FilesError::exceeds_file_limit(path, FILE_LIMIT));
         }
@@ -149,7 +169,9 @@ impl Tree for WriteThrough {
         let entries = self.with_descendants(path, entry.clone())?;
         self.journal.record(&self.base, entries.iter().map(|(path, _)| path))?;
         for (path, entry) in entries.iter().rev() {
-            self.base.remove(path, entry).map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
+            self.base
+                .remove(path, entry)
+                .map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
             self.journal.forget(path);
         }
         Ok(())
@@ -169,7 +191,10 @@ impl Tree for WriteThrough {
             }
             moves.push((old, new));
         }
-        self.journal.record(&self.base, moves.iter().map(|(old, _)| old).chain(moves.iter().map(|(_, new)| new)))?;
+        self.journal.record(
+            &self.base,
+            moves.iter().map(|(old, _)| old).chain(moves.iter().map(|(_, new)| new)),
+        )?;
         self.base.rename(from, to).map_err(|cause| FilesError::io(Intent::Write, from, cause))?;
         for (old, _) in &moves {
             self.journal.forget(old);

@@ -23,7 +23,10 @@ pub(crate) fn tree(top: &Path) -> Tree {
                 folders.push(path);
             } else if kind.is_symlink() {
                 let target = std::fs::read_link(&path).unwrap();
-                tree.insert(format!("{name}@"), Some(target.to_string_lossy().into_owned().into_bytes()));
+                tree.insert(
+                    format!("{name}@"),
+                    Some(target.to_string_lossy().into_owned().into_bytes()),
+                );
             } else if kind.is_file() {
                 tree.insert(name, Some(std::fs::read(&path).unwrap()));
             } else {
@@ -74,7 +77,12 @@ pub(crate) fn names(files: &Files, path: &str) -> Vec<String> {
         EntryKind::File => "",
         EntryKind::Other => "?",
     };
-    files.list(path).unwrap().iter().map(|entry| format!("{}{}", entry.name, mark(entry.kind))).collect()
+    files
+        .list(path)
+        .unwrap()
+        .iter()
+        .map(|entry| format!("{}{}", entry.name, mark(entry.kind)))
+        .collect()
 }
 
 pub(crate) fn kinds(changes: &[Change]) -> Vec<(&str, ChangeKind)> {

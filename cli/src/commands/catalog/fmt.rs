@@ -36,21 +36,26 @@ pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
 /// Returns the named files, and those in the named folders.
 fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
     if named.is_empty() {
-        return Err(Fault::usage("no file is named").hint("name files or folders of programs, or `-` for stdin"));
+        return Err(Fault::usage("no file is named")
+            .hint("name files or folders of programs, or `-` for stdin"));
     }
-    let each = named.into_iter().map(|path| if path.is_dir() { super::files_in(&path) } else { Ok(vec![path]) });
+    let each = named
+        .into_iter()
+        .map(|path| if path.is_dir() { super::files_in(&path) } else { Ok(vec![path]) });
     Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Formats a file, or stdin onto stdout. Returns true if the layout changes.
 fn file(path: &Path, check: bool) -> Result<bool, String> {
     let text = input::text(path).map_err(|fault| fault.to_string())?;
-    let formatted = format(&text, Origin::File(path.to_owned())).map_err(|error| error.to_string())?;
+    let formatted =
+        format(&text, Origin::File(path.to_owned())).map_err(|error| error.to_string())?;
     let changed = formatted != text;
     if path == Path::new("-") && !check {
         output::data(formatted.as_bytes()).map_err(|fault| fault.to_string())?;
     } else if changed && !check {
-        write(path, &formatted).map_err(|error| format!("failed to write `{}`: {error}", path.display()))?;
+        write(path, &formatted)
+            .map_err(|error| format!("failed to write `{}`: {error}", path.display()))?;
     }
     Ok(changed)
 }

@@ -20,7 +20,9 @@ pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exi
     match command {
         CatalogCommand::List { json, flags } => list(json, flags, outer),
         CatalogCommand::Show { name, json, flags } => show(&name, json, flags, outer),
-        CatalogCommand::Search { words, json, flags } => search(&words.join(" "), json, flags, outer),
+        CatalogCommand::Search { words, json, flags } => {
+            search(&words.join(" "), json, flags, outer)
+        }
         CatalogCommand::New(args) => new::new(args, outer),
         CatalogCommand::Test { what, json, flags } => test::test(what, json, flags, outer).await,
         CatalogCommand::Fmt(args) => fmt::fmt(args, outer),
@@ -49,7 +51,8 @@ fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
 pub(crate) fn print(entries: &[&Entry]) -> Result<(), Fault> {
     let width = entries.iter().map(|entry| entry.name().as_str().len()).max().unwrap_or(0);
     let line = |entry: &&Entry| {
-        let mark = if entry.meta().replaces.is_some() { " (replaces the built-in one)" } else { "" };
+        let mark =
+            if entry.meta().replaces.is_some() { " (replaces the built-in one)" } else { "" };
         format!("{:<width$}  {}{mark}\n", entry.name().as_str(), entry.meta().description)
     };
     output::data(visible(&entries.iter().map(line).collect::<String>()).as_bytes())
@@ -71,11 +74,15 @@ fn search(words: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<
 
 fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let catalog = gather(flags, outer)?;
-    let entry = catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, "", super::LIST))?;
+    let entry =
+        catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, "", super::LIST))?;
     if json {
         let mut document = to_json(entry);
         if let Some(object) = document.as_object_mut() {
-            object.insert("examples".to_owned(), entry.meta().examples.iter().map(example_json).collect());
+            object.insert(
+                "examples".to_owned(),
+                entry.meta().examples.iter().map(example_json).collect(),
+            );
             object.insert("source".to_owned(), json!(entry.source().as_ref()));
         }
         output::json(&document)?;
@@ -148,9 +155,13 @@ fn example_json(example: &Example) -> Json {
 /// # Errors
 /// If the folder cannot be read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
-    let failed = |error| Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()));
+    let failed =
+        |error| Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()));
     let entries = std::fs::read_dir(folder).map_err(failed)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
     let is_program = |path: &PathBuf| {
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         !hidden && path.extension().is_some_and(|extension| extension == "wat")

@@ -15,12 +15,14 @@ use crate::setup;
 /// Writes a working program with examples to a new file, and prints the next steps.
 pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;
-    let name: Name = args
-        .name
-        .parse()
-        .map_err(|rule| Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}")))?;
+    let name: Name = args.name.parse().map_err(|rule| {
+        Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}"))
+    })?;
     // The last folder overrides the others, so it has the author's own programs.
-    let folder = args.dir.or_else(|| config.catalog.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
+    let folder = args
+        .dir
+        .or_else(|| config.catalog.value.last().cloned())
+        .unwrap_or_else(|| PathBuf::from("."));
     let path = folder.join(format!("{name}.wat"));
     let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
     let shown = path.display();
@@ -29,13 +31,15 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         file.write_all(skeleton(&name).as_bytes())
     });
     made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            Fault::usage(format!("the file `{shown}` exists already")).hint("give another name, or another `--dir DIR`")
-        }
-        _ => Fault::failed(format!("failed to write `{shown}`: {error}")).hint("give another `--dir DIR`"),
+        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` exists already"))
+            .hint("give another name, or another `--dir DIR`"),
+        _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
+            .hint("give another `--dir DIR`"),
     })?;
-    if let Some(known) =
-        setup::folders(&config).catalog().get(name.as_str()).filter(|known| known.origin().path().is_none())
+    if let Some(known) = setup::folders(&config)
+        .catalog()
+        .get(name.as_str())
+        .filter(|known| known.origin().path().is_none())
     {
         output::warn(&format!(
             "from a catalog folder, it takes the place of the program `{}` ({})",

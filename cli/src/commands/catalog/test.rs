@@ -39,7 +39,12 @@ impl Report {
 }
 
 /// Tests the named programs, or the whole catalog.
-pub(super) async fn test(what: Vec<String>, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
+pub(super) async fn test(
+    what: Vec<String>,
+    json: bool,
+    flags: CatalogFlags,
+    outer: Layer,
+) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
     let reports = run(&setup.host, tested(&setup.host, &what)?).await?;
     let sound = reports.iter().all(Report::passes);
@@ -66,15 +71,24 @@ fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
             let found = folder(path)?;
             if found.is_empty() {
                 return Err(Fault::usage(format!("there is no program in the folder `{name}`"))
-                    .hint("programs are files that end with .wat; `wattle catalog new NAME` makes one"));
+                    .hint(
+                        "programs are files that end with .wat; `wattle catalog new NAME` makes \
+                         one",
+                    ));
             }
             all.extend(found);
         } else if let Some(entry) = catalog.get(name) {
             all.push(Ok(Arc::clone(entry)));
-        } else if name.ends_with(".wat") || name.contains(std::path::is_separator) || path.is_file() {
+        } else if name.ends_with(".wat") || name.contains(std::path::is_separator) || path.is_file()
+        {
             all.push(Entry::read(path).map(Arc::new));
         } else {
-            return Err(crate::commands::no_program(&catalog, name, ", and no such file", crate::commands::LIST));
+            return Err(crate::commands::no_program(
+                &catalog,
+                name,
+                ", and no such file",
+                crate::commands::LIST,
+            ));
         }
     }
     Ok(all)
@@ -99,7 +113,8 @@ async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
     }
     let mut reports = Vec::with_capacity(tasks.len());
     while let Some(done) = tasks.join_next().await {
-        reports.push(done.map_err(|stopped| Fault::failed(format!("a test was stopped: {stopped}")))?);
+        reports
+            .push(done.map_err(|stopped| Fault::failed(format!("a test was stopped: {stopped}")))?);
     }
     reports.sort_by_key(|(at, _)| *at);
     Ok(reports.into_iter().map(|(_, report)| report).collect())
@@ -131,23 +146,41 @@ fn show(reports: &[Report]) -> Result<(), Fault> {
         0 => paint(GOOD, "all pass"),
         failed => paint(BAD, &format!("{failed} failed")),
     };
-    output::styled(&format!("{}, {}: {verdict}", count(reports.len(), "program"), count(examples, "example")))
+    output::styled(&format!(
+        "{}, {}: {verdict}",
+        count(reports.len(), "program"),
+        count(examples, "example")
+    ))
 }
 
 fn shown(report: &Report, width: usize) -> String {
     let entry = match &report.tested {
         Ok(entry) => entry,
-        Err(problem) => return format!("{} {}", paint(BAD, "FAILED"), indented(&visible(&problem.to_string()), 7)),
+        Err(problem) => {
+            return format!(
+                "{} {}",
+                paint(BAD, "FAILED"),
+                indented(&visible(&problem.to_string()), 7)
+            );
+        }
     };
     let (name, total) = (entry.name().as_str(), report.examples.len());
     if report.passes() && total == 0 {
         return format!("{} {name:<width$}  no example", paint(WARN, "none  "));
     }
     if report.passes() {
-        return format!("{} {name:<width$}  {}", paint(GOOD, "ok    "), paint(DIM, &format!("{total} of {total}")));
+        return format!(
+            "{} {name:<width$}  {}",
+            paint(GOOD, "ok    "),
+            paint(DIM, &format!("{total} of {total}"))
+        );
     }
     let from = paint(DIM, &visible(&entry.origin().to_string()));
-    let mut text = format!("{} {name:<width$}  {} of {total}  {from}", paint(BAD, "FAILED"), total - report.failed());
+    let mut text = format!(
+        "{} {name:<width$}  {} of {total}  {from}",
+        paint(BAD, "FAILED"),
+        total - report.failed()
+    );
     if let Some(problem) = &report.problem {
         text += &format!("\n       {}", indented(&visible(&problem.to_string()), 7));
     }
@@ -171,14 +204,23 @@ fn compared(difference: &Difference) -> String {
         let text = visible(change.value().trim_end_matches('\n'));
         match change.tag() {
             similar::ChangeTag::Equal => format!("\n           {text}"),
-            similar::ChangeTag::Delete => format!("\n         {}", paint(BAD, &format!("- {text}"))),
-            similar::ChangeTag::Insert => format!("\n         {}", paint(GOOD, &format!("+ {text}"))),
+            similar::ChangeTag::Delete => {
+                format!("\n         {}", paint(BAD, &format!("- {text}")))
+            }
+            similar::ChangeTag::Insert => {
+                format!("\n         {}", paint(GOOD, &format!("+ {text}")))
+            }
         }
     };
     let lines: Vec<String> = diff.iter_all_changes().map(line).collect();
     let cut = lines.len().saturating_sub(LINES);
-    let more = if cut > 0 { format!("\n           … {cut} further lines") } else { String::new() };
-    format!("{head} {}{}{more}", paint(DIM, "(- expected, + found)"), lines.into_iter().take(LINES).collect::<String>())
+    let more =
+        if cut > 0 { format!("\n           … {cut} further lines") } else { String::new() };
+    format!(
+        "{head} {}{}{more}",
+        paint(DIM, "(- expected, + found)"),
+        lines.into_iter().take(LINES).collect::<String>()
+    )
 }
 
 /// Indents all lines of a text but the first.
@@ -187,11 +229,12 @@ fn indented(text: &str, column: usize) -> String {
 }
 
 fn to_json(report: &Report) -> Json {
-    let problem =
-        |problem: &Problem| json!({"line": problem.line(), "message": problem.message(), "hint": problem.hint()});
+    let problem = |problem: &Problem| json!({"line": problem.line(), "message": problem.message(), "hint": problem.hint()});
     let example = |(line, result): (usize, &Result<(), ExampleFault>)| {
         let differences = result.as_ref().err().map_or(&[][..], |fault| &fault.differences);
-        let differences = differences.iter().map(|d| json!({"what": d.what, "found": d.found, "expected": d.expected}));
+        let differences = differences
+            .iter()
+            .map(|d| json!({"what": d.what, "found": d.found, "expected": d.expected}));
         json!({"line": line, "ok": result.is_ok(), "differences": differences.collect::<Vec<_>>()})
     };
     match &report.tested {

@@ -64,7 +64,12 @@ impl<'s> Emitter<'_, 's> {
 
     /// Emits `(if COND… (then …) (else …))`. If its value is used, adds the result type that the
     /// arms have in common.
-    pub(super) fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, context: Context) -> EmitResult {
+    pub(super) fn folded_if(
+        &mut self,
+        list: NodeId,
+        mut nodes: Nodes,
+        context: Context,
+    ) -> EmitResult {
         let tree = self.tree;
         let by_name = self.is_named_condition(nodes);
         let declared = !by_name
@@ -96,8 +101,13 @@ impl<'s> Emitter<'_, 's> {
         self.out.push(')');
         let taken = if conditions == 0 { Flow::Net(-1) } else { Flow::Net(0) };
         if declared {
-            let flow = results.map_or(Flow::Unknown, |results| Flow::Net(i32::try_from(results.len()).unwrap_or(0)));
-            return Ok(Emitted { flow: taken.then(flow), ..Emitted::one(value.ty().unwrap_or(Val::Any)) });
+            let flow = results.map_or(Flow::Unknown, |results| {
+                Flow::Net(i32::try_from(results.len()).unwrap_or(0))
+            });
+            return Ok(Emitted {
+                flow: taken.then(flow),
+                ..Emitted::one(value.ty().unwrap_or(Val::Any))
+            });
         }
         let out = value.close(self, list, type_at);
         Ok(Emitted { flow: taken.then(out.flow), ..out })
@@ -137,7 +147,13 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Emits `(else …)`, and checks that nothing follows it.
-    fn else_arm(&mut self, list: NodeId, nodes: &mut Nodes, declared: bool, value: &mut value::Join) -> EmitResult<()> {
+    fn else_arm(
+        &mut self,
+        list: NodeId,
+        nodes: &mut Nodes,
+        declared: bool,
+        value: &mut value::Join,
+    ) -> EmitResult<()> {
         let tree = self.tree;
         let other = nodes.next(tree);
         match other {
@@ -147,7 +163,8 @@ impl<'s> Emitter<'_, 's> {
             None => {}
             Some(other) if tree.head(other) != Some("else") => {
                 let message = match tree.head(other) {
-                    Some("then") => messages::second_then().maybe_safe(rewrite::replace_head(tree, other, "else")),
+                    Some("then") => messages::second_then()
+                        .maybe_safe(rewrite::replace_head(tree, other, "else")),
                     _ => messages::after_then().likely(Change::wrap("(else ", ")")),
                 };
                 return Err(Fault::new(tree.span(other), message));

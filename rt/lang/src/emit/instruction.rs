@@ -56,7 +56,13 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Emits a flat instruction with its immediates, or a bare value.
-    fn flat(&mut self, node: NodeId, nodes: &mut Nodes, context: Context, open: &mut Vec<bool>) -> EmitResult {
+    fn flat(
+        &mut self,
+        node: NodeId,
+        nodes: &mut Nodes,
+        context: Context,
+        open: &mut Vec<bool>,
+    ) -> EmitResult {
         let tree = self.tree;
         let name = tree.text(node);
         match name {
@@ -104,7 +110,8 @@ impl<'s> Emitter<'_, 's> {
         match head {
             "block" | "loop" => return self.block(list, head, nodes),
             "if" => return self.folded_if(list, nodes, context),
-            "then" | "else" | "param" | "result" | "type" | "mut" | "ref" | "offset" | "item" | "export" => {
+            "then" | "else" | "param" | "result" | "type" | "mut" | "ref" | "offset" | "item"
+            | "export" => {
                 return self.raw(list);
             }
             "i32.const" => {
@@ -159,7 +166,12 @@ impl<'s> Emitter<'_, 's> {
 
     /// Emits an instruction's name and immediates. Returns `None` for an unknown instruction, of
     /// which nothing is emitted.
-    fn instruction(&mut self, first: NodeId, name: &'s str, nodes: &mut Nodes) -> EmitResult<Option<StackEffect>> {
+    fn instruction(
+        &mut self,
+        first: NodeId,
+        name: &'s str,
+        nodes: &mut Nodes,
+    ) -> EmitResult<Option<StackEffect>> {
         let tree = self.tree;
         let mut after = *nodes;
         let Some(effect) = self.effect(name, &mut after) else { return Ok(None) };
@@ -191,11 +203,15 @@ impl<'s> Emitter<'_, 's> {
     /// Emits the atoms after an unknown instruction, up to the next known instruction.
     fn immediates(&mut self, nodes: &mut Nodes) -> EmitResult<()> {
         let tree = self.tree;
-        while let Some(node) = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom) {
+        while let Some(node) =
+            nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)
+        {
             let mut after = *nodes;
             after.next(tree);
             let text = tree.text(node);
-            if matches!(text, "block" | "loop" | "if" | "else" | "end") || self.effect(text, &mut after).is_some() {
+            if matches!(text, "block" | "loop" | "if" | "else" | "end")
+                || self.effect(text, &mut after).is_some()
+            {
                 break;
             }
             nodes.next(tree);
@@ -237,7 +253,12 @@ impl<'s> Emitter<'_, 's> {
                 NodeKind::Text | NodeKind::Block => self.literal(node)?,
                 // In an element segment, every name except the segment's own is that of a function.
                 // A segment inside a table has no name.
-                NodeKind::Atom if at > 0 && head == "elem" && tree.name(node).is_some() && !(own && at == 1) => {
+                NodeKind::Atom
+                    if at > 0
+                        && head == "elem"
+                        && tree.name(node).is_some()
+                        && !(own && at == 1) =>
+                {
                     self.function(node)?;
                 }
                 NodeKind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
@@ -278,9 +299,16 @@ impl<'s> Emitter<'_, 's> {
                 self.put(node, text);
                 Ok(())
             }
-            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), messages::function_number(text))),
+            None if forms::index(text).is_some() => {
+                Err(Fault::new(tree.span(node), messages::function_number(text)))
+            }
             None => {
-                let message = messages::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
+                let message = messages::unknown_function(
+                    text.trim_start_matches('$'),
+                    text,
+                    host,
+                    Some(self.program),
+                );
                 Err(Fault::new(tree.span(node), message))
             }
         }
@@ -325,7 +353,8 @@ impl<'s> Emitter<'_, 's> {
                 if let Some(called) = forms::call::called(self, head) {
                     return Some((0, called.pushes()));
                 }
-                if matches!(head, "then" | "else" | "block" | "loop") || forms::form(head).is_some() {
+                if matches!(head, "then" | "else" | "block" | "loop") || forms::form(head).is_some()
+                {
                     return None;
                 }
                 let mut inner = tree.children(node);
@@ -355,7 +384,10 @@ impl StackEffect {
         let is_bool = self.is_bool;
         match self.pops {
             Pops::Unknown => Emitted { ty: self.ty, ..Emitted::UNKNOWN },
-            _ => Emitted { is_bool, ..Emitted::net(count(self.pushes) - count(self.pops.len()), self.ty) },
+            _ => Emitted {
+                is_bool,
+                ..Emitted::net(count(self.pushes) - count(self.pops.len()), self.ty)
+            },
         }
     }
 }

@@ -91,7 +91,12 @@ pub(crate) struct EmittedFunc {
 
 impl<'a, 's> Emitter<'a, 's> {
     /// Creates an emitter. If `marked` is true, it records the source of each piece.
-    pub(crate) fn new(tree: &'a Tree<'s>, program: &'a Program<'s>, host: &'a Signatures, marked: bool) -> Self {
+    pub(crate) fn new(
+        tree: &'a Tree<'s>,
+        program: &'a Program<'s>,
+        host: &'a Signatures,
+        marked: bool,
+    ) -> Self {
         Emitter {
             tree,
             program,
@@ -129,8 +134,11 @@ impl<'a, 's> Emitter<'a, 's> {
             return;
         }
         self.out.replace_range(at..at + removed, text);
-        let moved = |start: u32| if removed == 0 { start as usize >= at } else { start as usize > at };
-        for (start, _) in self.marks.iter_mut().flatten().rev().take_while(|(start, _)| moved(*start)) {
+        let moved =
+            |start: u32| if removed == 0 { start as usize >= at } else { start as usize > at };
+        for (start, _) in
+            self.marks.iter_mut().flatten().rev().take_while(|(start, _)| moved(*start))
+        {
             *start = clamp((*start as usize + text.len()).saturating_sub(removed));
         }
     }
@@ -193,7 +201,8 @@ impl<'a, 's> Emitter<'a, 's> {
         if self.locals.get(name).is_some_and(|known| known.param && known.ty == ty.name()) {
             return Ok(());
         }
-        self.locals.declare(self.tree, Local { name: Some(name), ty: ty.name(), node, param: false })
+        self.locals
+            .declare(self.tree, Local { name: Some(name), ty: ty.name(), node, param: false })
     }
 
     /// Returns the type of a local of the current function.
@@ -205,7 +214,10 @@ impl<'a, 's> Emitter<'a, 's> {
     pub(crate) fn open_call(&mut self, from: NodeId, full_name: &str) -> EmitResult<()> {
         let host = self.host;
         let Some(signature) = host.get(full_name) else {
-            return Err(Fault::new(self.tree.span(from), messages::unknown_function(full_name, "", host, None)));
+            return Err(Fault::new(
+                self.tree.span(from),
+                messages::unknown_function(full_name, "", host, None),
+            ));
         };
         self.import(signature);
         self.put(from, "(call $");
@@ -214,7 +226,8 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     pub(crate) fn import(&mut self, signature: &Signature) {
-        let same = |known: &Signature| known.name == signature.name && known.module == signature.module;
+        let same =
+            |known: &Signature| known.name == signature.name && known.module == signature.module;
         if !self.imports.iter().any(same) {
             self.imports.push(*signature);
         }
@@ -280,7 +293,12 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     /// Emits a function.
-    pub(crate) fn func(&mut self, func: &Func<'s>, at: usize, run: bool) -> EmitResult<EmittedFunc> {
+    pub(crate) fn func(
+        &mut self,
+        func: &Func<'s>,
+        at: usize,
+        run: bool,
+    ) -> EmitResult<EmittedFunc> {
         let origin = func.node.unwrap_or(NodeId(0));
         self.line();
         self.put(origin, "(func");
@@ -300,7 +318,8 @@ impl<'a, 's> Emitter<'a, 's> {
         (self.hidden, self.names, self.code) = (Vec::new(), 0, false);
         let results = self.types.funcs.get(at).cloned().flatten().map(|ty| ty.results);
         let has_code = results.as_ref().is_none_or(|results| results == &[Val::I32]);
-        (self.run, self.codeless_func) = (run, (!has_code).then_some(func.name.unwrap_or("(func …)")));
+        (self.run, self.codeless_func) =
+            (run, (!has_code).then_some(func.name.unwrap_or("(func …)")));
         self.depth += 1;
         self.line();
         let mut body = func.body;
@@ -331,7 +350,8 @@ impl<'a, 's> Emitter<'a, 's> {
             let _ = write!(text, "\n    (local {}err i32)", self.prefix);
         }
         for (name, number, ty) in &self.hidden {
-            let _ = write!(text, "\n    (local {} {})", self.generated_name(name, *number), ty.name());
+            let _ =
+                write!(text, "\n    (local {} {})", self.generated_name(name, *number), ty.name());
         }
         text
     }
@@ -376,10 +396,13 @@ impl<'a, 's> Emitter<'a, 's> {
 
 /// Returns a prefix for generated names: `$.`, or `$.N.` if names in the source begin with `$.`.
 fn generated_prefix(source: &str) -> String {
-    let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let digits =
+        |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let after = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse::<u32>().ok());
-    let taken: HashSet<Option<u32>> =
-        source.match_indices("$.").map(|(at, dot)| after(source.get(at + dot.len()..).unwrap_or(""))).collect();
+    let taken: HashSet<Option<u32>> = source
+        .match_indices("$.")
+        .map(|(at, dot)| after(source.get(at + dot.len()..).unwrap_or("")))
+        .collect();
     if taken.is_empty() {
         return "$.".to_owned();
     }

@@ -44,7 +44,9 @@ impl Pops {
         let ty = match self {
             Pops::Fixed(types) => types.get(at).copied(),
             Pops::One(ty) => (at == 0).then_some(*ty),
-            Pops::Host(signature) => signature.params.get(at).map(|param| Val::from(param.ty.val())),
+            Pops::Host(signature) => {
+                signature.params.get(at).map(|param| Val::from(param.ty.val()))
+            }
             Pops::List(types) => types.get(at).copied(),
             Pops::Unknown => None,
         };
@@ -58,14 +60,27 @@ impl StackEffect {
     }
 
     fn never() -> Option<StackEffect> {
-        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Val::Any, is_bool: false, never: true })
+        Some(StackEffect {
+            pops: Pops::Unknown,
+            pushes: 0,
+            ty: Val::Any,
+            is_bool: false,
+            never: true,
+        })
     }
 
     /// Returns the effect of calling a host function.
     pub(crate) fn of_host(signature: &Signature) -> StackEffect {
         let ty = signature.pushes().next().map_or(Val::Any, Val::from);
-        let is_bool = !signature.fallible() && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
-        StackEffect { pops: Pops::Host(*signature), pushes: signature.pushes().count(), ty, is_bool, never: false }
+        let is_bool = !signature.fallible()
+            && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
+        StackEffect {
+            pops: Pops::Host(*signature),
+            pushes: signature.pushes().count(),
+            ty,
+            is_bool,
+            never: false,
+        }
     }
 }
 
@@ -107,8 +122,15 @@ impl Emitter<'_, '_> {
             "return" | "unreachable" => StackEffect::never(),
             "select" => match nodes.peek(tree).filter(|node| tree.head(*node) == Some("result")) {
                 Some(_) => {
-                    let ty = self.types.signature(tree, nodes).and_then(|ty| ty.results.first().copied());
-                    StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, ty.unwrap_or(Val::Any))
+                    let ty = self
+                        .types
+                        .signature(tree, nodes)
+                        .and_then(|ty| ty.results.first().copied());
+                    StackEffect::new(
+                        Pops::Fixed(&[Val::Any, Val::Any, Val::I32]),
+                        1,
+                        ty.unwrap_or(Val::Any),
+                    )
                 }
                 None => StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Val::Any),
             },
@@ -160,12 +182,14 @@ impl Emitter<'_, '_> {
         }
         let is_bool = ops::compares(name);
         let ty = op.pushes.first().copied().unwrap_or(Val::Any);
-        StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty).map(|effect| StackEffect { is_bool, ..effect })
+        StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)
+            .map(|effect| StackEffect { is_bool, ..effect })
     }
 
     /// Skips memory indices. There is only one memory, and `memory.copy` may name it twice.
     fn memory_numbers(&self, nodes: &mut Nodes) {
-        while nodes.peek(self.tree).and_then(|node| self.tree.atom(node)).and_then(index).is_some() {
+        while nodes.peek(self.tree).and_then(|node| self.tree.atom(node)).and_then(index).is_some()
+        {
             nodes.next(self.tree);
         }
     }
@@ -177,7 +201,8 @@ impl Emitter<'_, '_> {
             let first = ty.results.first().copied().unwrap_or(Val::Any);
             return StackEffect::new(Pops::List(ty.params), ty.results.len(), first);
         }
-        let known = self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))?;
+        let known =
+            self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))?;
         Some(StackEffect::of_host(known))
     }
 

@@ -33,8 +33,10 @@ const STEP: usize = 2;
 /// Fails if the text cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if
 /// a parenthesis is not closed. The meaning of the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
-    let pieces = Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
-    let pieces = pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
+    let pieces =
+        Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
+    let pieces =
+        pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
     let mut layout = Layout { out: String::with_capacity(source.len()), column: 0 };
     layout.pieces(&pieces, &Frame { base: 0, lead: 0, broken: false, tail: 0 });
     if !layout.out.is_empty() {
@@ -102,7 +104,9 @@ impl Layout {
                 // `(` and a comment after it would be read as `(;`.
                 true => frame.lead > 0 && piece.is_comment(),
                 false => {
-                    piece.starts_line || (!piece.is_comment() && (ended || self.breaks(piece, at, column, tail, frame)))
+                    piece.starts_line
+                        || (!piece.is_comment()
+                            && (ended || self.breaks(piece, at, column, tail, frame)))
                 }
             };
             if breaks {
@@ -115,7 +119,14 @@ impl Layout {
     }
 
     /// Returns true if a piece that the author left on the line must move to the next line.
-    fn breaks(&self, piece: &Piece<'_>, at: usize, column: usize, tail: usize, frame: &Frame) -> bool {
+    fn breaks(
+        &self,
+        piece: &Piece<'_>,
+        at: usize,
+        column: usize,
+        tail: usize,
+        frame: &Frame,
+    ) -> bool {
         let fits = |column: usize| flat(piece, column).is_some_and(|end| end + tail <= WIDTH);
         let is_list = matches!(piece.shape, Shape::List(_));
         if at < frame.lead {
@@ -133,14 +144,25 @@ impl Layout {
         match &piece.shape {
             Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
             Shape::Line(text) => self.put(text),
-            Shape::List(pieces) if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) => self.flat(pieces),
+            Shape::List(pieces)
+                if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
+            {
+                self.flat(pieces)
+            }
             Shape::List(pieces) => {
                 let open = self.column;
                 self.put("(");
                 let indent =
-                    if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(_))) { 1 } else { STEP };
+                    if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(_))) {
+                        1
+                    } else {
+                        STEP
+                    };
                 let broken = !pieces.iter().skip(1).any(|piece| piece.starts_line);
-                self.pieces(pieces, &Frame { base: open + indent, lead: lead(pieces), broken, tail: tail + 1 });
+                self.pieces(
+                    pieces,
+                    &Frame { base: open + indent, lead: lead(pieces), broken, tail: tail + 1 },
+                );
                 if pieces.last().is_some_and(Piece::is_line) {
                     self.line(false, open);
                 }
@@ -160,7 +182,9 @@ impl Layout {
             }
             match &piece.shape {
                 Shape::List(pieces) => self.flat(pieces),
-                Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => self.put(text),
+                Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => {
+                    self.put(text)
+                }
             }
         }
         self.put(")");
@@ -210,7 +234,8 @@ fn lead(pieces: &[Piece<'_>]) -> usize {
     };
     let is_word = |piece: &Piece<'_>| piece.atom().is_some();
     let is_header = |piece: &Piece<'_>| {
-        is_word(piece) || matches!(piece.head(), Some("param" | "result" | "type" | "export" | "import"))
+        is_word(piece)
+            || matches!(piece.head(), Some("param" | "result" | "type" | "export" | "import"))
     };
     let lead = match head {
         "func" | "block" | "loop" => behind(1, &is_header),

@@ -82,13 +82,15 @@ struct Reader<'s> {
 
 impl<'s> Reader<'s> {
     fn push(&mut self, shape: Shape<'s>) {
-        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        let (starts_line, after_blank_line) =
+            (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
         self.pieces.push(Piece { shape, starts_line, after_blank_line });
         self.breaks = 0;
     }
 
     fn open(&mut self) {
-        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        let (starts_line, after_blank_line) =
+            (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
         self.open.push((std::mem::take(&mut self.pieces), starts_line, after_blank_line));
         self.breaks = 0;
     }

@@ -24,7 +24,9 @@ pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     let ty = match ty.map(|ty| (ty, tree.atom(ty).and_then(Val::from_wat))) {
         None => None,
         Some((_, Some(ty))) => Some(ty),
-        Some((node, None)) => return Err(Fault::new(tree.span(node), form::let_type(name, tree.text(node)))),
+        Some((node, None)) => {
+            return Err(Fault::new(tree.span(node), form::let_type(name, tree.text(node))));
+        }
     };
     emit.put(list, "(local.set ");
     emit.put(target, name);
@@ -74,7 +76,9 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
-    let Some((call, targets)) = nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1 | 2)) else {
+    let Some((call, targets)) =
+        nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1 | 2))
+    else {
         return Err(operand_count(tree, list, 3, nodes.len()));
     };
     let mut names = Vec::new();
@@ -133,18 +137,27 @@ pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 /// Rejects parentheses around the names that a form binds.
 pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<()> {
     match all_operands(emit.tree, list).first() {
-        Some(first) if emit.tree.node(*first).kind == NodeKind::List => target_name(emit, list, *first).map(|_| ()),
+        Some(first) if emit.tree.node(*first).kind == NodeKind::List => {
+            target_name(emit, list, *first).map(|_| ())
+        }
         _ => Ok(()),
     }
 }
 
 /// Returns the name of the local that a form sets.
-pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: NodeId) -> EmitResult<&'s str> {
+pub(super) fn target_name<'s>(
+    emit: &Emitter<'_, 's>,
+    list: NodeId,
+    target: NodeId,
+) -> EmitResult<&'s str> {
     let tree = emit.tree;
     tree.name(target).ok_or_else(|| {
         let head = tree.head(list).unwrap_or("");
         let message = form::target(head, super::usage(head), tree.text(target));
-        Fault::new(tree.span(target), message.maybe_safe(idioms::rewrite_bindings(tree, list, target)))
+        Fault::new(
+            tree.span(target),
+            message.maybe_safe(idioms::rewrite_bindings(tree, list, target)),
+        )
     })
 }
 
@@ -175,12 +188,13 @@ fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> EmitResul
     match tree.head(call).and_then(|inner| called(emit, inner)) {
         Some(Called::Host(signature, true)) => {
             let plain = format!("{}.{}", signature.module, signature.name);
-            let message =
-                form::question_in_catch(head, &signature).maybe_safe(rewrite::replace_head(tree, call, plain));
+            let message = form::question_in_catch(head, &signature)
+                .maybe_safe(rewrite::replace_head(tree, call, plain));
             return Err(Fault::new(tree.span(call), message));
         }
         Some(Called::Host(signature, false)) if !signature.fallible() => {
-            let message = form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
+            let message =
+                form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
             return Err(Fault::new(tree.span(call), message));
         }
         _ => {}

@@ -65,7 +65,12 @@ pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) 
     }
 }
 
-fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, question: bool) -> EmitResult {
+fn host(
+    emit: &mut Emitter<'_, '_>,
+    list: NodeId,
+    signature: &Signature,
+    question: bool,
+) -> EmitResult {
     let tree = emit.tree;
     if question && !signature.fallible() {
         let plain = tree.head(list).map(|head| head.trim_end_matches('?'));
@@ -74,7 +79,9 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     }
     let operands = super::all_operands(tree, list);
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
-    if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty.is_optional()) {
+    if operands.len() > signature.params.len()
+        || !missing.iter().all(|param| param.ty.is_optional())
+    {
         let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
             true => crate::messages::unclosed_form(tree.head(list).unwrap_or(""), None),
             false => form::call_operands(signature, operands.len())
@@ -101,20 +108,31 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     if !question {
         let count = i32::try_from(effect.pushes).unwrap_or(0);
         let droppable = !signature.fallible() && count == 1;
-        return Ok(Emitted { is_bool: effect.is_bool, droppable, ..Emitted::net(count, effect.ty) });
+        return Ok(Emitted {
+            is_bool: effect.is_bool,
+            droppable,
+            ..Emitted::net(count, effect.ty)
+        });
     }
     emit.out.push(' ');
     emit.return_on_error(list)?;
     Ok(match signature.results.first() {
-        Some(result) => {
-            Emitted { droppable: true, is_bool: result.ty == Ty::Bool, ..Emitted::one(Val::from(result.ty.val())) }
-        }
+        Some(result) => Emitted {
+            droppable: true,
+            is_bool: result.ty == Ty::Bool,
+            ..Emitted::one(Val::from(result.ty.val()))
+        },
         None => Emitted::NOTHING,
     })
 }
 
 /// Rewrites `(str.cat A B C)` as a `fmt` of all arguments.
-fn rewrite_as_fmt(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
+fn rewrite_as_fmt(
+    emit: &Emitter<'_, '_>,
+    list: NodeId,
+    signature: &Signature,
+    operands: &[NodeId],
+) -> Option<Change> {
     let tree = emit.tree;
     if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
         return None;
@@ -139,7 +157,10 @@ fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> EmitResult {
     let operands = super::all_operands(tree, list);
     let wanted = effect.as_ref().map(|effect| effect.pops.len());
     if let Some(wanted) = wanted.filter(|wanted| *wanted != operands.len()) {
-        return Err(Fault::new(tree.span(list), form::helper_operands(name, wanted, operands.len())));
+        return Err(Fault::new(
+            tree.span(list),
+            form::helper_operands(name, wanted, operands.len()),
+        ));
     }
     emit.put(list, "(call ");
     emit.out.push_str(name);

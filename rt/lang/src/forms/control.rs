@@ -30,7 +30,9 @@ pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
 pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let clauses = all_operands(tree, list);
-    let Some((last, others)) = clauses.split_last() else { return Err(operand_count(tree, list, 2, 0)) };
+    let Some((last, others)) = clauses.split_last() else {
+        return Err(operand_count(tree, list, 2, 0));
+    };
     let mut value = Join::at(context);
     if value.is_wanted() && tree.head(*last) != Some("else") {
         return Err(Fault::new(tree.span(list), form::value_needs_else("cond")));
@@ -77,7 +79,8 @@ pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -
 pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let (condition, mut body) = first_and_rest(emit, list)?;
     let around = Loop { leave: emit.next_number(), next: emit.next_number() };
-    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
+    let (leave, next) =
+        (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
     emit.put(list, &format!("(block {leave} (loop {next} (br_if {leave} (i32.eqz "));
     emit.enter(list)?;
     emit.condition(list, condition)?;
@@ -96,12 +99,14 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     let mut body = tree.children(list);
     body.next(tree);
     binding_list(emit, list)?;
-    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree)) else {
+    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree))
+    else {
         return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
     };
     let name = target_name(emit, list, target)?;
     let around = Loop { leave: emit.next_number(), next: emit.next_number() };
-    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
+    let (leave, next) =
+        (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
     let again = emit.next_number();
     let again = emit.generated_name("again", again);
     emit.put(list, "(local.set ");
@@ -130,7 +135,10 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
             Some(bound)
         }
     };
-    emit.put(list, &format!("(block {leave} (loop {again} (br_if {leave} ({ty_name}.ge_s (local.get {name}) "));
+    emit.put(
+        list,
+        &format!("(block {leave} (loop {again} (br_if {leave} ({ty_name}.ge_s (local.get {name}) "),
+    );
     match bound {
         Some(bound) => emit.put(list, &format!("(local.get {bound})")),
         None => {
@@ -163,7 +171,8 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     };
     let name = target_name(emit, list, target)?;
     let around = Loop { leave: emit.next_number(), next: emit.next_number() };
-    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
+    let (leave, next) =
+        (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
     let number = emit.next_number();
     let (arr, at, again) = (
         emit.declare_hidden("arr", number, Val::I32),
@@ -176,7 +185,10 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     emit.value(list, array, Some(Val::I32))?;
     emit.declare(name, Val::I32, target)?;
     emit.put(list, &format!(") (local.set {at} (i32.const 0)) "));
-    emit.put(list, &format!("(block {leave} (loop {again} (br_if {leave} (i32.ge_s (local.get {at}) "));
+    emit.put(
+        list,
+        &format!("(block {leave} (loop {again} (br_if {leave} (i32.ge_s (local.get {at}) "),
+    );
     emit.open_call(list, "arr.len")?;
     emit.put(list, &format!(" (local.get {arr})))) "));
     emit.open_call(list, "arr.get")?;
@@ -187,7 +199,10 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     statements(emit, &mut body)?;
     emit.loops.pop();
     emit.depth -= 1;
-    emit.put(list, &format!(") (local.set {at} (i32.add (local.get {at}) (i32.const 1))) (br {again})))"));
+    emit.put(
+        list,
+        &format!(") (local.set {at} (i32.add (local.get {at}) (i32.const 1))) (br {again})))"),
+    );
     Ok(Emitted::NOTHING)
 }
 
@@ -201,7 +216,12 @@ pub(super) fn next(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     branch(emit, list, "next", |around| around.next)
 }
 
-fn branch(emit: &mut Emitter<'_, '_>, list: NodeId, label: &str, which: fn(&Loop) -> usize) -> EmitResult {
+fn branch(
+    emit: &mut Emitter<'_, '_>,
+    list: NodeId,
+    label: &str,
+    which: fn(&Loop) -> usize,
+) -> EmitResult {
     let [] = operands::<0>(emit.tree, list)?;
     let Some(number) = emit.loops.last().map(which) else {
         let head = emit.tree.head(list).unwrap_or("");
@@ -229,7 +249,8 @@ pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, context: Contex
 pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     if !emit.run {
-        let message = form::ret_in_helper(tree.text(list)).maybe_safe(rewrite::replace_head(tree, list, "return"));
+        let message = form::ret_in_helper(tree.text(list))
+            .maybe_safe(rewrite::replace_head(tree, list, "return"));
         return Err(Fault::new(tree.span(list), message));
     }
     match all_operands(tree, list).as_slice() {

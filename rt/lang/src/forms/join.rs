@@ -27,13 +27,16 @@ enum Piece {
 pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
-    let Some((template, values)) = nodes.split_first() else { return Err(operand_count(tree, list, 1, 0)) };
+    let Some((template, values)) = nodes.split_first() else {
+        return Err(operand_count(tree, list, 1, 0));
+    };
     if !matches!(tree.node(*template).kind, NodeKind::Text | NodeKind::Block) {
         return Err(Fault::new(tree.span(*template), form::fmt_template(tree.text(*template))));
     }
     let text = emit.text_value(*template)?;
     let pieces = pieces(&text).map_err(|found| {
-        let message = form::fmt_placeholder(&found).maybe_safe(rewrite_placeholders(emit, list, *template, values));
+        let message = form::fmt_placeholder(&found)
+            .maybe_safe(rewrite_placeholders(emit, list, *template, values));
         Fault::new(tree.span(*template), message)
     })?;
     let placeholders = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
@@ -84,7 +87,12 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 ///
 /// `{name}` takes the local of this name, `{0}` is accepted if all numbers are in order, and `{s}`,
 /// `{d}` and `{:.2f}` are translated. Braces that begin no placeholder are doubled.
-fn rewrite_placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
+fn rewrite_placeholders(
+    emit: &Emitter<'_, '_>,
+    list: NodeId,
+    template: NodeId,
+    values: &[NodeId],
+) -> Option<Change> {
     let tree = emit.tree;
     let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
     let kinds = kinds::enclosing(tree, emit.program, emit.host, list);
@@ -94,11 +102,19 @@ fn rewrite_placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, 
         let word = inside.trim_start_matches(':').trim_end_matches('f');
         let written = match inside {
             "" | "i" => None,
-            _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
+            _ if inside.starts_with('.')
+                && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) =>
+            {
+                None
+            }
             "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
             "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
-            _ if inside.parse() == Ok(count) => values.get(count).map(|value| placeholder_for(kind(value)).to_owned()),
-            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
+            _ if inside.parse() == Ok(count) => {
+                values.get(count).map(|value| placeholder_for(kind(value)).to_owned())
+            }
+            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
+                Some(format!("{{{word}}}"))
+            }
             _ if emit.local(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
@@ -123,9 +139,12 @@ fn rewrite_placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, 
 fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
-    while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
+    while let Some(found) =
+        text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
+    {
         let rest = text.get(found..)?;
-        let placeholder = ["{}", "{i}", "{{", "}}"].into_iter().find(|placeholder| rest.starts_with(placeholder));
+        let placeholder =
+            ["{}", "{i}", "{{", "}}"].into_iter().find(|placeholder| rest.starts_with(placeholder));
         at = found + placeholder.map_or(1, str::len);
         match placeholder {
             Some("}}") if open > 0 => {
@@ -148,7 +167,12 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
 }
 
 /// Rewrites `%s` and `%d` as placeholders, in a template that has none.
-fn rewrite_percent(tree: &Tree<'_>, template: NodeId, placeholders: usize, values: usize) -> Option<Change> {
+fn rewrite_percent(
+    tree: &Tree<'_>,
+    template: NodeId,
+    placeholders: usize,
+    values: usize,
+) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let found: Vec<_> = text
         .match_indices('%')
@@ -165,7 +189,12 @@ fn rewrite_percent(tree: &Tree<'_>, template: NodeId, placeholders: usize, value
 }
 
 /// Emits the string of a value.
-fn value(emit: &mut Emitter<'_, '_>, list: NodeId, placeholder: &Piece, node: NodeId) -> EmitResult<()> {
+fn value(
+    emit: &mut Emitter<'_, '_>,
+    list: NodeId,
+    placeholder: &Piece,
+    node: NodeId,
+) -> EmitResult<()> {
     let (function, ty, after) = match placeholder {
         Piece::Int => ("str.from_int", Val::I32, ")".to_owned()),
         Piece::Float(digits) => ("str.from_float", Val::F64, format!(" (i32.const {digits}))")),

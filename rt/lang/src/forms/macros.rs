@@ -66,8 +66,8 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
             Emitted { flow: Flow::Net(1) | Flow::Never, .. } => Emitted::NOTHING,
             Emitted { flow: Flow::Unknown, .. } => Emitted::UNKNOWN,
             Emitted { flow: Flow::Net(_), .. } => {
-                let message =
-                    form::missing_code(tree.text(operand)).safe(rewrite::replace_with_child(tree, list, operand));
+                let message = form::missing_code(tree.text(operand))
+                    .safe(rewrite::replace_with_child(tree, list, operand));
                 return Err(Fault::new(tree.span(operand), message));
             }
         },

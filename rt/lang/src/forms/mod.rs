@@ -49,8 +49,18 @@ pub fn forms() -> impl ExactSizeIterator<Item = FormDoc> {
 
 /// All forms, sorted by name.
 const FORMS: &[Form] = &[
-    Form { name: "!=", usage: "(!= A B)", about: "1 if two numbers differ, else 0", expand: operator::compare },
-    Form { name: "%", usage: "(% A B)", about: "the remainder, with the sign of A", expand: operator::arithmetic },
+    Form {
+        name: "!=",
+        usage: "(!= A B)",
+        about: "1 if two numbers differ, else 0",
+        expand: operator::compare,
+    },
+    Form {
+        name: "%",
+        usage: "(% A B)",
+        about: "the remainder, with the sign of A",
+        expand: operator::arithmetic,
+    },
     Form { name: "*", usage: "(* A B …)", about: "the product", expand: operator::arithmetic },
     Form { name: "+", usage: "(+ A B …)", about: "the sum", expand: operator::arithmetic },
     Form {
@@ -65,16 +75,36 @@ const FORMS: &[Form] = &[
         about: "the quotient, rounded towards 0 if the numbers are integers",
         expand: operator::arithmetic,
     },
-    Form { name: "<", usage: "(< A B)", about: "1 if A is less than B, else 0", expand: operator::compare },
-    Form { name: "<=", usage: "(<= A B)", about: "1 if A is at most B, else 0", expand: operator::compare },
+    Form {
+        name: "<",
+        usage: "(< A B)",
+        about: "1 if A is less than B, else 0",
+        expand: operator::compare,
+    },
+    Form {
+        name: "<=",
+        usage: "(<= A B)",
+        about: "1 if A is at most B, else 0",
+        expand: operator::compare,
+    },
     Form {
         name: "=",
         usage: "(= A B)",
         about: "1 if two numbers are equal, else 0; strings are compared with `str.eq`",
         expand: operator::compare,
     },
-    Form { name: ">", usage: "(> A B)", about: "1 if A is greater than B, else 0", expand: operator::compare },
-    Form { name: ">=", usage: "(>= A B)", about: "1 if A is at least B, else 0", expand: operator::compare },
+    Form {
+        name: ">",
+        usage: "(> A B)",
+        about: "1 if A is greater than B, else 0",
+        expand: operator::compare,
+    },
+    Form {
+        name: ">=",
+        usage: "(>= A B)",
+        about: "1 if A is at least B, else 0",
+        expand: operator::compare,
+    },
     Form {
         name: "and",
         usage: "(and A B …)",
@@ -102,7 +132,8 @@ const FORMS: &[Form] = &[
     Form {
         name: "catch",
         usage: "(catch $v $e (CALL …))",
-        about: "sets `$v` to a call's value and `$e` to its error code, 0 for success; for a call without a value, `(catch $e (CALL …))`",
+        about: "sets `$v` to a call's value and `$e` to its error code, 0 for success; for a call \
+                without a value, `(catch $e (CALL …))`",
         expand: binding::catch,
     },
     Form {
@@ -150,7 +181,8 @@ const FORMS: &[Form] = &[
     Form {
         name: "fmt",
         usage: "(fmt \"{} {i} {.2}\" S N X)",
-        about: "formats a string: `{}` is a string, `{i}` an i32, `{.2}` an f64 with 2 digits, `{{` a brace",
+        about: "formats a string: `{}` is a string, `{i}` an i32, `{.2}` an f64 with 2 digits, \
+                `{{` a brace",
         expand: join::fmt,
     },
     Form {
@@ -172,8 +204,18 @@ const FORMS: &[Form] = &[
         about: "1 if any is true, else 0; stops at the first that is not 0",
         expand: operator::logic,
     },
-    Form { name: "out", usage: "(out P)", about: "outputs a string as a result", expand: macros::resv },
-    Form { name: "resv", usage: "(resv $p)", about: "outputs a string as a result", expand: macros::resv },
+    Form {
+        name: "out",
+        usage: "(out P)",
+        about: "outputs a string as a result",
+        expand: macros::resv,
+    },
+    Form {
+        name: "resv",
+        usage: "(resv $p)",
+        about: "outputs a string as a result",
+        expand: macros::resv,
+    },
     Form {
         name: "ret",
         usage: "(ret P)",
@@ -181,9 +223,24 @@ const FORMS: &[Form] = &[
         expand: control::ret,
     },
     Form { name: "set", usage: "(set $x V)", about: "sets a local", expand: binding::set },
-    Form { name: "unless", usage: "(unless C …)", about: "runs the body if C is 0", expand: control::when },
-    Form { name: "when", usage: "(when C …)", about: "runs the body if C is not 0", expand: control::when },
-    Form { name: "while", usage: "(while C …)", about: "repeats the body while C is not 0", expand: control::repeat },
+    Form {
+        name: "unless",
+        usage: "(unless C …)",
+        about: "runs the body if C is 0",
+        expand: control::when,
+    },
+    Form {
+        name: "when",
+        usage: "(when C …)",
+        about: "runs the body if C is not 0",
+        expand: control::when,
+    },
+    Form {
+        name: "while",
+        usage: "(while C …)",
+        about: "repeats the body while C is not 0",
+        expand: control::repeat,
+    },
 ];
 
 /// Returns the form with the given name.
@@ -197,7 +254,10 @@ pub(super) fn usage(head: &str) -> &'static str {
 }
 
 /// Returns the operands of a form that takes exactly `N`.
-pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<[NodeId; N], Box<Fault>> {
+pub(super) fn operands<const N: usize>(
+    tree: &Tree<'_>,
+    list: NodeId,
+) -> Result<[NodeId; N], Box<Fault>> {
     let mut nodes = tree.children(list);
     nodes.next(tree);
     let mut found = [list; N];
@@ -220,7 +280,12 @@ pub(super) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
 
 /// Reports that a form has the wrong number of operands. If the program lacks parentheses, reports
 /// that the form is not closed.
-pub(super) fn operand_count(tree: &Tree<'_>, list: NodeId, wanted: usize, found: usize) -> Box<Fault> {
+pub(super) fn operand_count(
+    tree: &Tree<'_>,
+    list: NodeId,
+    wanted: usize,
+    found: usize,
+) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
     let message = match found > wanted && !tree.open.is_empty() {
         true => messages::unclosed_form(head, None),

@@ -21,7 +21,8 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Cont
         (_, 2) => {}
         ("+" | "*", 3..) => {}
         ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
-            let message = form::two_operands(head, nodes.len()).maybe_safe(nest(tree, list, head, &nodes));
+            let message =
+                form::two_operands(head, nodes.len()).maybe_safe(nest(tree, list, head, &nodes));
             return Err(Fault::new(tree.span(list), message));
         }
         (_, count) => return Err(operand_count(tree, list, 2, count)),
@@ -45,8 +46,8 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     let nodes = operands::<2>(tree, list)?;
     if nodes.iter().any(|node| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block)) {
         let texts = nodes.map(|node| tree.text(node));
-        let message =
-            form::compared_text(head, texts).maybe_safe(rewrite_string_comparison(tree, emit.host, list, head));
+        let message = form::compared_text(head, texts)
+            .maybe_safe(rewrite_string_comparison(tree, emit.host, list, head));
         return Err(Fault::new(tree.span(list), message));
     }
     operate(emit, list, &nodes, None, |ty| {
@@ -72,12 +73,18 @@ fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<C
     let start = tree.span(list).start;
     let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
     let opened = (start..start, format!("({head} ").repeat(between.len()));
-    let closed = between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
+    let closed =
+        between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
     Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
 }
 
 /// Rewrites a comparison of two strings, so that it compares their contents.
-fn rewrite_string_comparison(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
+fn rewrite_string_comparison(
+    tree: &Tree<'_>,
+    host: &Signatures,
+    list: NodeId,
+    head: &str,
+) -> Option<Change> {
     let end = tree.span(list).end;
     match (head, rewrite::replace_head(tree, list, "str.eq")?) {
         ("=", change) => Some(change),
@@ -182,14 +189,20 @@ fn operate(
     emit.depth -= 1;
     let ty = ty.unwrap_or(Val::I32);
     let Some(instruction) = instruction(ty) else {
-        return Err(Fault::new(tree.span(list), form::unsupported_operator(tree.head(list).unwrap_or(""), ty)));
+        return Err(Fault::new(
+            tree.span(list),
+            form::unsupported_operator(tree.head(list).unwrap_or(""), ty),
+        ));
     };
     // The instructions and numbers before the operands that were emitted.
     let mut before = format!("({}.{instruction} ", ty.name()).repeat(nodes.len().saturating_sub(1));
     for (at, node) in numbers.iter().enumerate() {
         let text = tree.text(*node);
         if !is_number(ty, text) {
-            return Err(Fault::new(tree.span(*node), form::number_type(text, ty, number(node).unwrap_or(ty))));
+            return Err(Fault::new(
+                tree.span(*node),
+                form::number_type(text, ty, number(node).unwrap_or(ty)),
+            ));
         }
         let close = if at > 0 { ")" } else { "" };
         before.push_str(&format!("({}.const {text}){close} ", ty.name()));

@@ -13,7 +13,12 @@ use crate::{idioms, nearest, rewrite};
 impl Emitter<'_, '_> {
     /// Emits the operand of a form: exactly one value, of the type `want` if given. Returns its
     /// type.
-    pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Option<Val>) -> EmitResult<Emitted> {
+    pub(crate) fn value(
+        &mut self,
+        form: NodeId,
+        node: NodeId,
+        want: Option<Val>,
+    ) -> EmitResult<Emitted> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
             NodeKind::Atom => match self.bare(node, want)? {
@@ -33,7 +38,8 @@ impl Emitter<'_, '_> {
         };
         if let Some(want) = want.filter(|want| !ty.fits(*want)) {
             let head = tree.head(form).unwrap_or("");
-            let message = form::operand_type(head, tree.text(node), want, ty, ops::conversion(ty, want));
+            let message =
+                form::operand_type(head, tree.text(node), want, ty, ops::conversion(ty, want));
             return Err(Fault::new(tree.span(node), message));
         }
         Ok(Emitted { ty, ..out })
@@ -60,7 +66,14 @@ impl Emitter<'_, '_> {
                 return Ok(Some(Emitted::one(ty)));
             }
             if let Some(at) = self.types.globals.by_name.get(text) {
-                let ty = self.types.globals.list.get(*at).copied().flatten().map_or(Val::Any, |global| global.ty);
+                let ty = self
+                    .types
+                    .globals
+                    .list
+                    .get(*at)
+                    .copied()
+                    .flatten()
+                    .map_or(Val::Any, |global| global.ty);
                 self.put(node, "(global.get ");
                 self.out.push_str(text);
                 self.out.push(')');
@@ -136,7 +149,11 @@ impl Emitter<'_, '_> {
         let mut nodes = tree.top();
         while let Some(node) = nodes.next_deep(tree) {
             let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
-            if sets && rewrite::items(tree, node).get(1).is_some_and(|target| tree.name(*target) == Some(name)) {
+            if sets
+                && rewrite::items(tree, node)
+                    .get(1)
+                    .is_some_and(|target| tree.name(*target) == Some(name))
+            {
                 let start = tree.span(node).start;
                 return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
             }
@@ -149,9 +166,13 @@ impl Emitter<'_, '_> {
         let tree = self.tree;
         let mut nodes = tree.top();
         while let Some(node) = nodes.next_deep(tree) {
-            let declares = matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
+            let declares =
+                matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
             if declares
-                && super::all_operands(tree, node).iter().take(2).any(|operand| tree.name(*operand) == Some(name))
+                && super::all_operands(tree, node)
+                    .iter()
+                    .take(2)
+                    .any(|operand| tree.name(*operand) == Some(name))
             {
                 return Some(crate::Position::of(tree.source, tree.span(node).start).line);
             }
@@ -206,9 +227,11 @@ fn is_integer(text: &str, bits: u32) -> bool {
         Some(digits) => (16, digits),
         None => (10, digits),
     };
-    let well_spaced = !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
+    let well_spaced =
+        !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
     let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
-    well_spaced && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
+    well_spaced
+        && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
 /// The common value of a form's branches.
@@ -256,8 +279,14 @@ impl Join {
     }
 
     /// Emits the nodes of a branch.
-    pub(crate) fn branch(&mut self, emit: &mut Emitter<'_, '_>, at: NodeId, nodes: &mut Nodes) -> EmitResult<Flow> {
-        let tail = if self.wanted { Tail::Value(self.want.or(self.found)) } else { Tail::Discarded };
+    pub(crate) fn branch(
+        &mut self,
+        emit: &mut Emitter<'_, '_>,
+        at: NodeId,
+        nodes: &mut Nodes,
+    ) -> EmitResult<Flow> {
+        let tail =
+            if self.wanted { Tail::Value(self.want.or(self.found)) } else { Tail::Discarded };
         let out = emit.sequence(nodes, tail)?;
         self.never &= out.flow == Flow::Never;
         if !self.wanted || out.flow == Flow::Never {

@@ -53,8 +53,10 @@ impl<'a, 's> LocalKinds<'a, 's> {
         func: &Func<'s>,
         raw: bool,
     ) -> Self {
-        let mut kinds = LocalKinds { tree, program, host, locals: HashMap::new(), pairs: Vec::new(), raw };
-        let params = func.locals.list.iter().filter(|local| local.param).filter_map(|local| local.name);
+        let mut kinds =
+            LocalKinds { tree, program, host, locals: HashMap::new(), pairs: Vec::new(), raw };
+        let params =
+            func.locals.list.iter().filter(|local| local.param).filter_map(|local| local.name);
         kinds.locals.extend(params.map(|name| (name, Known::Mixed)));
         for round in 0..=ROUNDS {
             let before = kinds.locals.clone();
@@ -110,7 +112,10 @@ impl<'a, 's> LocalKinds<'a, 's> {
                     continue;
                 }
                 (Some(signature), Some(first), Some(name)) => {
-                    self.set(name, signature.results.first().and_then(|result| ValueKind::of(result.ty)));
+                    self.set(
+                        name,
+                        signature.results.first().and_then(|result| ValueKind::of(result.ty)),
+                    );
                     self.pairs.push(ValueErrPair { value: name, err: first, catch: false });
                     (pending, err) = (None, None);
                     continue;
@@ -121,8 +126,12 @@ impl<'a, 's> LocalKinds<'a, 's> {
             let mut inner = tree.children(node);
             inner.next(tree);
             self.collect(inner);
-            pending = self.called(&all).filter(|(_, question, _)| !question).map(|(signature, ..)| signature);
-            pending = pending.filter(|signature| signature.fallible() && signature.results.len() == 1);
+            pending = self
+                .called(&all)
+                .filter(|(_, question, _)| !question)
+                .map(|(signature, ..)| signature);
+            pending =
+                pending.filter(|signature| signature.fallible() && signature.results.len() == 1);
         }
     }
 
@@ -160,7 +169,8 @@ impl<'a, 's> LocalKinds<'a, 's> {
             _ => node,
         };
         // 0 has no kind.
-        self.tree.atom(name) == Some("0") || self.tree.name(name).is_some_and(|name| !self.locals.contains_key(name))
+        self.tree.atom(name) == Some("0")
+            || self.tree.name(name).is_some_and(|name| !self.locals.contains_key(name))
     }
 
     /// Returns the host function that a list calls, whether it is called with `?`, and the
@@ -174,7 +184,11 @@ impl<'a, 's> LocalKinds<'a, 's> {
             if self.program.defined.contains_key(name) {
                 return None;
             }
-            let known = self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))?;
+            let known = self
+                .program
+                .aliases
+                .get(name)
+                .or_else(|| self.host.get(name.strip_prefix('$')?))?;
             return Some((*known, false, operands));
         }
         if !head.contains('.') || self.program.defined.contains_key(head) {
@@ -236,7 +250,9 @@ impl<'a, 's> LocalKinds<'a, 's> {
             ("local.tee", [_, _, value]) => self.kind_within(*value, depth),
             ("arg" | "fmt", _) => Some(ValueKind::Text),
             ("default", [_, call, _]) => self.result(*call),
-            ("=" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or" | "not", _) => Some(ValueKind::Number),
+            ("=" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or" | "not", _) => {
+                Some(ValueKind::Number)
+            }
             ("+" | "-" | "*" | "/" | "%", [_, operands @ ..]) => {
                 // Each operand is analyzed once. Repeating that at each level would double the work
                 // with each level.

@@ -68,7 +68,11 @@ impl ValueKind {
 }
 
 /// Rejects a program that uses a value of one kind as another.
-pub(crate) fn check(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures) -> Result<(), Box<Fault>> {
+pub(crate) fn check(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    host: &Signatures,
+) -> Result<(), Box<Fault>> {
     let raw = uses_raw_memory(tree.source);
     let last = program.funcs.len().saturating_sub(1);
     for (at, func) in program.funcs.iter().enumerate() {
@@ -88,7 +92,11 @@ pub(crate) fn enclosing<'a, 's>(
     host: &'a Signatures,
     node: NodeId,
 ) -> Option<LocalKinds<'a, 's>> {
-    let func = program.funcs.iter().rev().find(|func| func.node.is_none_or(|list| tree.contains_node(list, node)))?;
+    let func = program
+        .funcs
+        .iter()
+        .rev()
+        .find(|func| func.node.is_none_or(|list| tree.contains_node(list, node)))?;
     Some(LocalKinds::read(tree, program, host, func, uses_raw_memory(tree.source)))
 }
 

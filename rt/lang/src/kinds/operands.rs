@@ -11,9 +11,9 @@ use crate::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::{Code, Signature};
 
 impl LocalKinds<'_, '_> {
-    /// Returns true if the node's value is dropped when nothing uses it, so that a program that ends
-    /// with it returns something else. This applies to `(arg …)` and to calls of host functions by
-    /// name, but not to a plain `call`.
+    /// Returns true if the node's value is dropped when nothing uses it, so that a program that
+    /// ends with it returns something else. This applies to `(arg …)` and to calls of host
+    /// functions by name, but not to a plain `call`.
     fn is_droppable(&self, node: NodeId) -> bool {
         match self.tree.head(node) {
             Some("call") | None => false,
@@ -43,7 +43,9 @@ impl LocalKinds<'_, '_> {
             (Some("return"), [_, value]) => *value,
             _ => last,
         };
-        let Some(kind) = self.kind(value).filter(|kind| !matches!(kind, ValueKind::Number | ValueKind::Code)) else {
+        let Some(kind) =
+            self.kind(value).filter(|kind| !matches!(kind, ValueKind::Number | ValueKind::Code))
+        else {
             return Ok(());
         };
         let change = (kind == ValueKind::Text && !flat).then(|| match value == last {
@@ -53,7 +55,10 @@ impl LocalKinds<'_, '_> {
                 (tree.span(value).end..tree.span(last).end, ")".to_owned()),
             ]),
         });
-        Err(Fault::new(tree.span(last), messages::returned_value(kind, tree.text(value)).maybe_safe(change)))
+        Err(Fault::new(
+            tree.span(last),
+            messages::returned_value(kind, tree.text(value)).maybe_safe(change),
+        ))
     }
 
     /// Checks the operands of a sequence and of everything nested in it.
@@ -77,38 +82,64 @@ impl LocalKinds<'_, '_> {
         }
         let head = tree.head(list).unwrap_or("");
         match (head, all.as_slice()) {
-            ("out" | "ret" | "resv", [_, operand]) => self.check_operand(head, *operand, ValueKind::Text),
+            ("out" | "ret" | "resv", [_, operand]) => {
+                self.check_operand(head, *operand, ValueKind::Text)
+            }
             ("check" | "fail", [_, operand]) => self.check_operand(head, *operand, ValueKind::Code),
             ("fail", [_, code, message]) => {
                 self.check_operand(head, *code, ValueKind::Code)?;
                 self.check_operand(head, *message, ValueKind::Text)
             }
             ("each", [_, _, array, ..]) => self.check_operand(head, *array, ValueKind::Array),
-            ("arg", [_, number]) | ("argv", [_, number, _]) => self.check_operand(head, *number, ValueKind::Number),
+            ("arg", [_, number]) | ("argv", [_, number, _]) => {
+                self.check_operand(head, *number, ValueKind::Number)
+            }
             ("fmt", [_, template, values @ ..]) => self.check_placeholders(*template, values),
             _ => Ok(()),
         }
     }
 
     /// Checks the operand of a form.
-    fn check_operand(&self, head: &str, operand: NodeId, wanted: ValueKind) -> Result<(), Box<Fault>> {
+    fn check_operand(
+        &self,
+        head: &str,
+        operand: NodeId,
+        wanted: ValueKind,
+    ) -> Result<(), Box<Fault>> {
         match self.kind(operand).filter(|kind| !kind.is_accepted_as(wanted)) {
-            Some(found) => Err(self.mismatch(head, operand, found, wanted, self.conversion(operand, found, wanted))),
+            Some(found) => Err(self.mismatch(
+                head,
+                operand,
+                found,
+                wanted,
+                self.conversion(operand, found, wanted),
+            )),
             None => Ok(()),
         }
     }
 
-    fn check_call(&self, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Result<(), Box<Fault>> {
+    fn check_call(
+        &self,
+        list: NodeId,
+        signature: &Signature,
+        operands: &[NodeId],
+    ) -> Result<(), Box<Fault>> {
         if operands.len() > signature.params.len() {
             return Ok(());
         }
-        let kinds: Vec<Option<ValueKind>> = operands.iter().map(|operand| self.kind(*operand)).collect();
-        let wanted: Vec<Option<ValueKind>> = signature.params.iter().map(|param| ValueKind::of(param.ty)).collect();
-        let fits = |at: usize, given: Option<ValueKind>| match (given, wanted.get(at).copied().flatten()) {
+        let kinds: Vec<Option<ValueKind>> =
+            operands.iter().map(|operand| self.kind(*operand)).collect();
+        let wanted: Vec<Option<ValueKind>> =
+            signature.params.iter().map(|param| ValueKind::of(param.ty)).collect();
+        let fits = |at: usize, given: Option<ValueKind>| match (
+            given,
+            wanted.get(at).copied().flatten(),
+        ) {
             (Some(given), Some(wanted)) => given.is_accepted_as(wanted),
             _ => true,
         };
-        let Some(bad) = (0..kinds.len()).find(|at| !fits(*at, kinds.get(*at).copied().flatten())) else {
+        let Some(bad) = (0..kinds.len()).find(|at| !fits(*at, kinds.get(*at).copied().flatten()))
+        else {
             return Ok(());
         };
         let kind = |at: usize| kinds.get(at).copied().flatten();
@@ -120,26 +151,36 @@ impl LocalKinds<'_, '_> {
         let name = format!("{}.{}", signature.module, signature.name);
         // Two operands whose kinds are certain, and correct once swapped.
         let fits_swapped = |other: &usize| {
-            *other != bad && kind(*other).is_some() && fits(*other, kind(bad)) && fits(bad, kind(*other))
+            *other != bad
+                && kind(*other).is_some()
+                && fits(*other, kind(bad))
+                && fits(bad, kind(*other))
         };
         let swaps: Vec<usize> = (0..kinds.len()).filter(fits_swapped).collect();
-        if let ([other], Some(partner)) = (swaps.as_slice(), swaps.first().and_then(|at| operands.get(*at)))
+        if let ([other], Some(partner)) =
+            (swaps.as_slice(), swaps.first().and_then(|at| operands.get(*at)))
             && kind(*other) != Some(found)
         {
             return Err(Fault::new(
                 self.tree.span(list),
-                messages::operands_swapped(signature).safe(rewrite::swap(self.tree, *operand, *partner)),
+                messages::operands_swapped(signature)
+                    .safe(rewrite::swap(self.tree, *operand, *partner)),
             ));
         }
         // The function of the same name for values of the kind that was found.
-        let same = found.module().and_then(|module| self.host.get(&format!("{module}.{}", signature.name)));
+        let same = found
+            .module()
+            .and_then(|module| self.host.get(&format!("{module}.{}", signature.name)));
         if bad == 0
             && let Some(same) = same.filter(|same| same.params.len() == signature.params.len())
             && let Some(change) = self.rename_callee(list, same)
         {
             let message = messages::kind_mismatch(&name, self.tree.text(*operand), found, want);
             let other = format!("{}.{}", same.module, same.name);
-            return Err(Fault::new(self.tree.span(*operand), message.use_function(&other).safe(change)));
+            return Err(Fault::new(
+                self.tree.span(*operand),
+                message.use_function(&other).safe(change),
+            ));
         }
         Err(self.mismatch(&name, *operand, found, want, self.conversion(*operand, found, want)))
     }
@@ -180,8 +221,12 @@ impl LocalKinds<'_, '_> {
                 let text = tree.text(operand).trim_matches('"');
                 Code::from_name(text).map(|_| Change::Replace(text.to_owned()))
             }
-            (ValueKind::Map, ValueKind::Array) if has("map.keys") => Some(Change::wrap("(map.keys ", ")")),
-            (ValueKind::Text, ValueKind::Number) if has("str.to_int") => Some(Change::wrap("(str.to_int? ", ")")),
+            (ValueKind::Map, ValueKind::Array) if has("map.keys") => {
+                Some(Change::wrap("(map.keys ", ")"))
+            }
+            (ValueKind::Text, ValueKind::Number) if has("str.to_int") => {
+                Some(Change::wrap("(str.to_int? ", ")"))
+            }
             _ => None,
         }
     }
@@ -212,9 +257,13 @@ impl LocalKinds<'_, '_> {
             let (value, err) = (tree.text(pair.value), tree.text(pair.err));
             let message = messages::names_swapped(value, err, pair.catch);
             let at = if pair.catch { pair.value } else { pair.err };
-            return Fault::new(tree.span(at), message.safe(rewrite::swap(tree, pair.value, pair.err)));
+            return Fault::new(
+                tree.span(at),
+                message.safe(rewrite::swap(tree, pair.value, pair.err)),
+            );
         }
-        let message = messages::kind_mismatch(head, tree.text(operand), found, wanted).maybe_safe(change);
+        let message =
+            messages::kind_mismatch(head, tree.text(operand), found, wanted).maybe_safe(change);
         Fault::new(tree.span(operand), message)
     }
 
@@ -233,7 +282,8 @@ impl LocalKinds<'_, '_> {
                 let right = match wanted {
                     ValueKind::Code => named(operand, pair.err),
                     wanted => {
-                        named(operand, pair.value) && self.kind(operand).is_some_and(|kind| kind.is_accepted_as(wanted))
+                        named(operand, pair.value)
+                            && self.kind(operand).is_some_and(|kind| kind.is_accepted_as(wanted))
                     }
                 };
                 if right {
@@ -249,12 +299,18 @@ impl LocalKinds<'_, '_> {
         let all = items(self.tree, list);
         if let Some((signature, _, operands)) = self.called(&all) {
             let wanted = signature.params.iter().map(|param| ValueKind::of(param.ty));
-            return operands.iter().zip(wanted).filter_map(|(node, kind)| Some((*node, kind?))).collect();
+            return operands
+                .iter()
+                .zip(wanted)
+                .filter_map(|(node, kind)| Some((*node, kind?)))
+                .collect();
         }
         match (self.tree.head(list), all.as_slice()) {
             (Some("out" | "ret" | "resv"), [_, operand]) => vec![(*operand, ValueKind::Text)],
             (Some("check" | "fail"), [_, operand]) => vec![(*operand, ValueKind::Code)],
-            (Some("fail"), [_, code, message]) => vec![(*code, ValueKind::Code), (*message, ValueKind::Text)],
+            (Some("fail"), [_, code, message]) => {
+                vec![(*code, ValueKind::Code), (*message, ValueKind::Text)]
+            }
             (Some("each"), [_, _, array, ..]) => vec![(*array, ValueKind::Array)],
             _ => Vec::new(),
         }
@@ -272,10 +328,13 @@ impl LocalKinds<'_, '_> {
                 "i" => (ValueKind::Number, "{}"),
                 _ => continue,
             };
-            let Some(found) = self.kind(*value).filter(|kind| !kind.is_accepted_as(wanted)) else { continue };
+            let Some(found) = self.kind(*value).filter(|kind| !kind.is_accepted_as(wanted)) else {
+                continue;
+            };
             let fits = matches!(
                 (found, wanted),
-                (ValueKind::Number | ValueKind::Code, ValueKind::Text) | (ValueKind::Text, ValueKind::Number)
+                (ValueKind::Number | ValueKind::Code, ValueKind::Text)
+                    | (ValueKind::Text, ValueKind::Number)
             );
             let change = fits.then(|| Change::Edits(vec![(span, other.to_owned())]));
             let fault = self.mismatch("fmt", *value, found, wanted, change);
@@ -290,7 +349,10 @@ impl LocalKinds<'_, '_> {
 
 /// Returns the placeholders of a template: the range of each with its braces, and the text between
 /// them.
-pub(crate) fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
+pub(crate) fn placeholders<'s>(
+    tree: &Tree<'s>,
+    template: NodeId,
+) -> Vec<(std::ops::Range<usize>, &'s str)> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let mut placeholders = Vec::new();
     let mut at = 0;

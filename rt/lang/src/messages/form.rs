@@ -17,7 +17,13 @@ pub(crate) fn value_needs_else(head: &str) -> Message {
         .hint("add `(else V)`, or move the code that uses the value into the arms")
 }
 
-pub(crate) fn operand_type(head: &str, text: &str, want: Val, found: Val, by: Option<&str>) -> Message {
+pub(crate) fn operand_type(
+    head: &str,
+    text: &str,
+    want: Val,
+    found: Val,
+    by: Option<&str>,
+) -> Message {
     let text = excerpt(text);
     let message = message(
         "operand-type",
@@ -31,20 +37,27 @@ pub(crate) fn operand_type(head: &str, text: &str, want: Val, found: Val, by: Op
 
 pub(crate) fn condition_type(text: &str, found: Val) -> Message {
     let text = excerpt(text);
-    message("operand-type", format!("`{text}` is {}, but a condition must be an i32", with_article(found)))
-        .hint(format!("compare it: `(!= {text} 0)`"))
-        .safe(Change::wrap("(!= ", " 0)"))
+    message(
+        "operand-type",
+        format!("`{text}` is {}, but a condition must be an i32", with_article(found)),
+    )
+    .hint(format!("compare it: `(!= {text} 0)`"))
+    .safe(Change::wrap("(!= ", " 0)"))
 }
 
 pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
-    let message = message("bad-number", format!("`{}` is not {}", excerpt(text), with_article(want)));
+    let message =
+        message("bad-number", format!("`{}` is not {}", excerpt(text), with_article(want)));
     match (want, own) {
         (Val::I32 | Val::I64, Val::F64) => match conversion(want, Val::F64) {
-            Some(by) => message.hint(format!("write a whole number, or convert the other side to f64 with `({by} …)`")),
+            Some(by) => message.hint(format!(
+                "write a whole number, or convert the other side to f64 with `({by} …)`"
+            )),
             None => message,
         },
         (Val::I32, Val::I64) => message.hint(
-            "it does not fit in 32 bits: make the value an i64, as in `(let $x i64 …)` or with `(i64.extend_i32_s …)`",
+            "it does not fit in 32 bits: make the value an i64, as in `(let $x i64 …)` or with \
+             `(i64.extend_i32_s …)`",
         ),
         _ => message,
     }
@@ -56,19 +69,27 @@ pub(crate) fn function_as_value(name: &str) -> Message {
 }
 
 /// Reports an unknown local. `later` is the line of a later form that declares it.
-pub(crate) fn unknown_local<'n>(name: &str, known: impl Iterator<Item = &'n str>, later: Option<u32>) -> Message {
+pub(crate) fn unknown_local<'n>(
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+    later: Option<u32>,
+) -> Message {
     let message = message("unknown-local", format!("no local `{}`", excerpt(name)));
     if let Some(line) = later {
-        return message
-            .hint(format!("line {line} declares it, after this: declare it before this, as in `(let {name} 0)`"));
+        return message.hint(format!(
+            "line {line} declares it, after this: declare it before this, as in `(let {name} 0)`"
+        ));
     }
     let known: Vec<&str> = known.collect();
-    let certain = nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
+    let certain =
+        nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
     let near = nearest::names(name, known.iter().copied());
     let declare = format!("declare it with `(let {} …)`", excerpt(name));
     match near.is_empty() {
         true => message.hint(declare),
-        false => message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain),
+        false => {
+            message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
+        }
     }
 }
 
@@ -76,17 +97,19 @@ pub(crate) fn unknown_local<'n>(name: &str, known: impl Iterator<Item = &'n str>
 pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
     let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
     match text {
-        "true" | "True" | "#t" | "#true" | "t" | "TRUE" => message.hint("write 1").replace_with("1"),
-        "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none" | "None" | "undefined" => {
-            message.hint("write 0").replace_with("0")
+        "true" | "True" | "#t" | "#true" | "t" | "TRUE" => {
+            message.hint("write 1").replace_with("1")
         }
-        _ if is_local => {
-            message.hint(format!("the name of a local begins with `$`: `${text}`")).replace_with(format!("${text}"))
-        }
-        _ if usage.is_empty() => {
-            message.hint(format!("`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms"))
-        }
-        _ => message.hint(format!("write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms")),
+        "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none"
+        | "None" | "undefined" => message.hint("write 0").replace_with("0"),
+        _ if is_local => message
+            .hint(format!("the name of a local begins with `$`: `${text}`"))
+            .replace_with(format!("${text}")),
+        _ if usage.is_empty() => message
+            .hint(format!("`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms")),
+        _ => message.hint(format!(
+            "write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms"
+        )),
     }
 }
 
@@ -94,8 +117,11 @@ pub(crate) fn value_and_err(signature: &Signature, text: &str) -> Message {
     let (module, name) = (signature.module, signature.name);
     let text = excerpt(text);
     let with = text.replacen(&format!("{module}.{name}"), &format!("{module}.{name}?"), 1);
-    message("question-missing", format!("`{module}.{name}` returns a value and err, but one value is expected"))
-        .hint(format!("write `{with}` to end the program if it fails, or `(default {text} …)`"))
+    message(
+        "question-missing",
+        format!("`{module}.{name}` returns a value and err, but one value is expected"),
+    )
+    .hint(format!("write `{with}` to end the program if it fails, or `(default {text} …)`"))
 }
 
 pub(crate) fn missing_result(signature: &Signature) -> Message {
@@ -108,7 +134,10 @@ pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
         ..=0 => "no value".to_owned(),
         n => format!("{n} values"),
     };
-    message("form-operands", format!("`{}` returns {results}, but `{head}` takes one", excerpt(text)))
+    message(
+        "form-operands",
+        format!("`{}` returns {results}, but `{head}` takes one", excerpt(text)),
+    )
 }
 
 pub(crate) fn missing_code(found: &str) -> Message {
@@ -125,7 +154,11 @@ pub(crate) fn branch_value(count: i32) -> Message {
 pub(crate) fn branch_types(first: Val, found: Val) -> Message {
     let message = message(
         "operand-type",
-        format!("this arm returns {}, but an earlier arm returns {}", with_article(found), with_article(first)),
+        format!(
+            "this arm returns {}, but an earlier arm returns {}",
+            with_article(found),
+            with_article(first)
+        ),
     );
     match conversion(found, first) {
         Some(by) => message.hint(format!("convert its value: `({by} …)`")),
@@ -151,7 +184,10 @@ pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
 }
 
 pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Message {
-    message("operand-count", format!("`{}` takes {}, found {found}", excerpt(name), counted(wanted, "argument")))
+    message(
+        "operand-count",
+        format!("`{}` takes {}, found {found}", excerpt(name), counted(wanted, "argument")),
+    )
 }
 
 pub(crate) fn let_type(name: &str, found: &str) -> Message {
@@ -172,31 +208,42 @@ pub(crate) fn set_unknown(name: &str, value: &str) -> Message {
 }
 
 pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
-    let message = message("form-operands", format!("`{head}` takes the name of a local, found `{}`", excerpt(found)));
+    let message = message(
+        "form-operands",
+        format!("`{head}` takes the name of a local, found `{}`", excerpt(found)),
+    );
     match found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        true if is_word(found) => {
-            message.hint(format!("names begin with `$`: `${}`", excerpt(found))).replace_with(format!("${found}"))
-        }
+        true if is_word(found) => message
+            .hint(format!("names begin with `$`: `${}`", excerpt(found)))
+            .replace_with(format!("${found}")),
         true => message.hint(format!("names begin with `$`: `${}`", excerpt(found))),
         false => message.hint(format!("write `{usage}`")),
     }
 }
 
 pub(crate) fn catch_call(head: &str, found: &str) -> Message {
-    message("form-operands", format!("`{head}` takes a call that can fail, found `{}`", excerpt(found)))
-        .hint(format!("write `{}`", usage(head)))
+    message(
+        "form-operands",
+        format!("`{head}` takes a call that can fail, found `{}`", excerpt(found)),
+    )
+    .hint(format!("write `{}`", usage(head)))
 }
 
 pub(crate) fn catch_names(results: usize, call: &str) -> Message {
     let call = excerpt(call);
-    let (returned, names) = if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
-    message("form-operands", format!("`{call}` returns {returned}")).hint(format!("write `(catch {names} {call})`"))
+    let (returned, names) =
+        if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
+    message("form-operands", format!("`{call}` returns {returned}"))
+        .hint(format!("write `(catch {names} {call})`"))
 }
 
 pub(crate) fn question_in_catch(head: &str, signature: &Signature) -> Message {
     let (module, name) = (signature.module, signature.name);
-    message("question-extra", format!("`{head}` takes the call without `?`, which would end the program"))
-        .hint(format!("write `({module}.{name} …)`"))
+    message(
+        "question-extra",
+        format!("`{head}` takes the call without `?`, which would end the program"),
+    )
+    .hint(format!("write `({module}.{name} …)`"))
 }
 
 pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
@@ -205,16 +252,23 @@ pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
 }
 
 pub(crate) fn else_not_last() -> Message {
-    message("form-operands", "`else` must be the last clause of `cond`").hint("move it after the other clauses")
+    message("form-operands", "`else` must be the last clause of `cond`")
+        .hint("move it after the other clauses")
 }
 
 pub(crate) fn clause(found: &str) -> Message {
-    message("form-operands", format!("a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{}`", excerpt(found)))
-        .hint("write `(cond ((= $a 1) …) (else …))`")
+    message(
+        "form-operands",
+        format!("a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{}`", excerpt(found)),
+    )
+    .hint("write `(cond ((= $a 1) …) (else …))`")
 }
 
 pub(crate) fn count_type(text: &str, found: Val) -> Message {
-    message("operand-type", format!("`{}` is {}, but `for` counts in i32 or i64", excerpt(text), with_article(found)))
+    message(
+        "operand-type",
+        format!("`{}` is {}, but `for` counts in i32 or i64", excerpt(text), with_article(found)),
+    )
 }
 
 pub(crate) fn outside_loop(head: &str) -> Message {
@@ -234,8 +288,10 @@ pub(crate) fn two_operands(head: &str, found: usize) -> Message {
 
 pub(crate) fn compared_text(head: &str, [a, b]: [&str; 2]) -> Message {
     let (a, b) = (excerpt(a), excerpt(b));
-    let message =
-        message("compared-text", format!("`{head}` compares numbers; it would compare the strings' addresses"));
+    let message = message(
+        "compared-text",
+        format!("`{head}` compares numbers; it would compare the strings' addresses"),
+    );
     match head {
         "=" => message.hint(format!("write `(str.eq {a} {b})`")),
         "!=" => message.hint(format!("write `(not (str.eq {a} {b}))`")),
@@ -252,13 +308,18 @@ pub(crate) fn unsupported_operator(head: &str, ty: Val) -> Message {
 }
 
 pub(crate) fn fmt_template(found: &str) -> Message {
-    message("form-operands", format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)))
-        .hint("write `(fmt \"{} and {i}\" $string $number)`; join strings with `str.cat?`")
+    message(
+        "form-operands",
+        format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)),
+    )
+    .hint("write `(fmt \"{} and {i}\" $string $number)`; join strings with `str.cat?`")
 }
 
 pub(crate) fn fmt_placeholder(found: &str) -> Message {
-    message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found)))
-        .hint("write `{}` for a string, `{i}` for an i32, `{.2}` for an f64 with 2 digits, `{{` and `}}` for braces")
+    message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found))).hint(
+        "write `{}` for a string, `{i}` for an i32, `{.2}` for an f64 with 2 digits, `{{` and \
+         `}}` for braces",
+    )
 }
 
 pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {

@@ -22,8 +22,9 @@ pub(crate) fn unknown_type(found: &str) -> Message {
 /// Returns the type that a type name of another language corresponds to.
 pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
-        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr" | "pointer" | "string"
-        | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16" | "i8" | "u8" | "byte" => "i32",
+        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr"
+        | "pointer" | "string" | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16"
+        | "i8" | "u8" | "byte" => "i32",
         "i64" | "int64" | "u64" | "uint64" | "long" => "i64",
         "f64" | "float64" | "double" => "f64",
         "f32" | "float32" => "f32",
@@ -32,8 +33,11 @@ pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
 }
 
 pub(crate) fn two_types(name: &str, first: &str, second: &str, line: u32) -> Message {
-    message("duplicate-name", format!("`{name}` is declared as {second} here and as {first} on line {line}"))
-        .hint("rename one of them")
+    message(
+        "duplicate-name",
+        format!("`{name}` is declared as {second} here and as {first} on line {line}"),
+    )
+    .hint("rename one of them")
 }
 
 pub(crate) fn duplicate_param(name: &str, line: u32) -> Message {
@@ -42,36 +46,51 @@ pub(crate) fn duplicate_param(name: &str, line: u32) -> Message {
 }
 
 pub(crate) fn returned_value(kind: ValueKind, value: &str) -> Message {
-    let text =
-        format!("the program's last value, `{}`, is {}, but it is used as the error code", excerpt(value), kind.name());
+    let text = format!(
+        "the program's last value, `{}`, is {}, but it is used as the error code",
+        excerpt(value),
+        kind.name()
+    );
     let message = message("returned-value", text);
     match kind {
-        ValueKind::Text => {
-            message.hint("return it with `(ret …)`, or output it with `(out …)` and end with `(i32.const 0)`")
-        }
+        ValueKind::Text => message.hint(
+            "return it with `(ret …)`, or output it with `(out …)` and end with `(i32.const 0)`",
+        ),
         _ => message.hint("output its contents with `(out …)`, and end with `(i32.const 0)`"),
     }
 }
 
 pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {
-    message("form-operands", format!("`{head}` takes {}, found {found}", counted(wanted, "argument")))
-        .hint(format!("write `{usage}`"))
+    message(
+        "form-operands",
+        format!("`{head}` takes {}, found {found}", counted(wanted, "argument")),
+    )
+    .hint(format!("write `{usage}`"))
 }
 
 pub(crate) fn argv_target(found: &str) -> Message {
-    message("form-operands", format!("`argv` takes the name of a local, found `{}`", excerpt(found)))
-        .hint("write `(argv N $p)`")
+    message(
+        "form-operands",
+        format!("`argv` takes the name of a local, found `{}`", excerpt(found)),
+    )
+    .hint("write `(argv N $p)`")
 }
 
 pub(crate) fn cannot_return_code(form: &str, func: &str) -> Message {
-    message("form-result", format!("`{form}` returns an error code, but `{func}` does not return one i32"))
-        .hint("add `(result i32)` to the function, or test the error with `if`")
+    message(
+        "form-result",
+        format!("`{form}` returns an error code, but `{func}` does not return one i32"),
+    )
+    .hint("add `(result i32)` to the function, or test the error with `if`")
 }
 
 pub(crate) fn form_target(form: &str, name: &str, found: Val) -> Message {
     message(
         "operand-type",
-        format!("`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {}", with_article(found)),
+        format!(
+            "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {}",
+            with_article(found)
+        ),
     )
     .hint(format!("remove its declaration: `{form}` declares it"))
 }

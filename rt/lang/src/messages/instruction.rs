@@ -20,7 +20,8 @@ pub(crate) fn unknown_instruction(
     functions: Option<String>,
     code: Option<Code>,
 ) -> Message {
-    let found = message("unknown-instruction", format!("`{}` is not an instruction", excerpt(name)));
+    let found =
+        message("unknown-instruction", format!("`{}` is not an instruction", excerpt(name)));
     if !near.is_empty() {
         return found.hint(format!("nearest: {}", quoted(near)));
     }
@@ -28,16 +29,18 @@ pub(crate) fn unknown_instruction(
         (_, Some(code)) => found.hint(format!("write its number: `(i32.const {})`", code.number())),
         ("true", _) => found.hint("write `(i32.const 1)`"),
         ("false" | "null" | "nil", _) => found.hint("write `(i32.const 0)`"),
-        ("param" | "result" | "type" | "export", _) => {
-            found.hint(format!("write `({name} …)` at the start of a function, before its instructions"))
-        }
+        ("param" | "result" | "type" | "export", _) => found.hint(format!(
+            "write `({name} …)` at the start of a function, before its instructions"
+        )),
         ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", _) => {
             found.hint(format!("write `({name} …)` at the top level, not inside a form"))
         }
         (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
             found.hint("write text that is not code as a comment: `;; …`")
         }
-        _ => found.maybe_hint(functions.map(|functions| format!("call functions with `(call $f …)`; {functions}"))),
+        _ => found.maybe_hint(
+            functions.map(|functions| format!("call functions with `(call $f …)`; {functions}")),
+        ),
     }
 }
 
@@ -46,7 +49,8 @@ pub(crate) fn foreign_head(name: &str) -> Message {
 }
 
 pub(crate) fn letter_before_text() -> Message {
-    message("call-form", "a string cannot have a letter before it").hint("write `(fmt \"{}\" $value)`")
+    message("call-form", "a string cannot have a letter before it")
+        .hint("write `(fmt \"{}\" $value)`")
 }
 
 pub(crate) fn call_syntax(name: &str) -> Message {
@@ -55,7 +59,8 @@ pub(crate) fn call_syntax(name: &str) -> Message {
 }
 
 pub(crate) fn flat_form(name: &str, usage: &str) -> Message {
-    message("unknown-instruction", format!("`{name}` needs parentheses")).hint(format!("write `{usage}`"))
+    message("unknown-instruction", format!("`{name}` needs parentheses"))
+        .hint(format!("write `{usage}`"))
 }
 
 pub(crate) fn call_missing(name: &str, known: &Signature) -> Message {
@@ -70,22 +75,33 @@ pub(crate) fn helper_call_missing(name: &str) -> Message {
 }
 
 pub(crate) fn bare_operand(text: &str, written: &str) -> Message {
-    message("bare-operand", format!("`{}` is not an instruction", excerpt(text))).hint(format!("write `{written}`"))
+    message("bare-operand", format!("`{}` is not an instruction", excerpt(text)))
+        .hint(format!("write `{written}`"))
 }
 
 pub(crate) fn missing_argument(name: &str, what: &str, usage: &str) -> Message {
     message("missing-argument", format!("`{name}` needs {what}")).hint(format!("write `{usage}`"))
 }
 
-pub(crate) fn bad_number(name: &str, ty: Val, found: &str, local: bool, code: Option<i32>) -> Message {
+pub(crate) fn bad_number(
+    name: &str,
+    ty: Val,
+    found: &str,
+    local: bool,
+    code: Option<i32>,
+) -> Message {
     let text = format!("`{name}` takes a number that is {}, found `{found}`", with_article(ty));
     let message = message("bad-number", text);
     match (found, code) {
         (_, Some(code)) => message.hint(format!("write `({name} {code})`")),
-        _ if local => message.hint(format!("write `(local.get {found})` without the constant around it")),
+        _ if local => {
+            message.hint(format!("write `(local.get {found})` without the constant around it"))
+        }
         ("true", _) => message.hint("write 1"),
         ("false" | "null", _) => message.hint("write 0"),
-        (found, _) if found.starts_with('(') => message.hint("write the expression without the constant around it"),
+        (found, _) if found.starts_with('(') => {
+            message.hint("write the expression without the constant around it")
+        }
         (found, _) if matches!(ty, Val::I32 | Val::I64) && found.contains('.') => {
             message.hint("write it as `(f64.const …)`")
         }
@@ -105,7 +121,11 @@ pub(crate) fn unknown_local(name: &str, near: &[&str], global: bool) -> Message 
         return found.hint("the name of a local begins with `$`");
     }
     let declare = format!("declare it with `(local {} i32)`", excerpt(name));
-    if near.is_empty() { found.hint(declare) } else { found.hint(format!("nearest: {}; or {declare}", quoted(near))) }
+    if near.is_empty() {
+        found.hint(declare)
+    } else {
+        found.hint(format!("nearest: {}; or {declare}", quoted(near)))
+    }
 }
 
 pub(crate) fn local_number(number: &str, count: usize) -> Message {
@@ -119,7 +139,10 @@ pub(crate) fn unknown_global(name: &str, near: &[&str], local: bool) -> Message 
         return found.hint(format!("`{name}` is a local: use `local.get` and `local.set`"));
     }
     match near {
-        [] => found.hint(format!("declare it at the top level: `(global {} (mut i32) (i32.const 0))`", excerpt(name))),
+        [] => found.hint(format!(
+            "declare it at the top level: `(global {} (mut i32) (i32.const 0))`",
+            excerpt(name)
+        )),
         near => found.hint(format!("nearest: {}", quoted(near))),
     }
 }
@@ -133,7 +156,9 @@ pub(crate) fn constant_global(name: &str, ty: Val) -> Message {
 pub(crate) fn unknown_label(name: &str, around: &[&str]) -> Message {
     let found = message("unknown-label", format!("no enclosing block or loop `{}`", excerpt(name)));
     match around {
-        [] => found.hint("label the block or loop to branch to: `(block $done …)`, `(loop $next …)`"),
+        [] => {
+            found.hint("label the block or loop to branch to: `(block $done …)`, `(loop $next …)`")
+        }
         around => found.hint(format!("enclosing labels: {}", quoted(around))),
     }
 }
@@ -169,8 +194,10 @@ pub(crate) fn second_then() -> Message {
 }
 
 pub(crate) fn after_then() -> Message {
-    message("if-form", "only `(else …)` may follow `(then …)`")
-        .hint("put all instructions of the arm into the one `(then …)`, and close the `if` after its last arm")
+    message("if-form", "only `(else …)` may follow `(then …)`").hint(
+        "put all instructions of the arm into the one `(then …)`, and close the `if` after its \
+         last arm",
+    )
 }
 
 pub(crate) fn after_else() -> Message {

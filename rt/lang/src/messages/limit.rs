@@ -22,20 +22,31 @@ pub(crate) fn module_too_long(limit: usize) -> Message {
 
 pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
     let (what, hint) = match measure {
-        Measure::Instructions => {
-            ("the program has {} instructions", "move repeated code into a function or a loop, and data into files")
-        }
+        Measure::Instructions => (
+            "the program has {} instructions",
+            "move repeated code into a function or a loop, and data into files",
+        ),
         Measure::Functions => ("the program has {} functions", "split it into several programs"),
-        Measure::Types => ("the program has {} function types", "use the same types for functions and blocks"),
-        Measure::Locals => {
-            ("the program's functions declare {} locals", "keep lists in an array (`$arr.new`) or in memory")
+        Measure::Types => {
+            ("the program has {} function types", "use the same types for functions and blocks")
         }
-        Measure::Globals => ("the program has {} globals", "keep lists in an array (`$arr.new`) or in memory"),
-        Measure::Elements => ("the program's element segments have {} entries", "call functions by name"),
-        Measure::TableUses => ("the program has {} instructions that use a table", "call functions by name"),
-        Measure::Labels => {
-            ("the program's `br_table` instructions have {} labels", "look values up in a string or an array")
+        Measure::Locals => (
+            "the program's functions declare {} locals",
+            "keep lists in an array (`$arr.new`) or in memory",
+        ),
+        Measure::Globals => {
+            ("the program has {} globals", "keep lists in an array (`$arr.new`) or in memory")
         }
+        Measure::Elements => {
+            ("the program's element segments have {} entries", "call functions by name")
+        }
+        Measure::TableUses => {
+            ("the program has {} instructions that use a table", "call functions by name")
+        }
+        Measure::Labels => (
+            "the program's `br_table` instructions have {} labels",
+            "look values up in a string or an array",
+        ),
         Measure::Carried => (
             "functions, calls, blocks and branches pass {} values",
             "pass one array or one address instead of many values",
@@ -55,14 +66,20 @@ pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
 
 pub(crate) fn unfinished(reason: &Unfinished, time: Duration) -> Message {
     match reason {
-        Unfinished::Busy => message("host-busy", "the host is already compiling as many programs as it can")
-            .hint("the program is not at fault: try again in a few seconds"),
-        Unfinished::Overdue => {
-            message("compile-time", format!("compiling took longer than {} s and was stopped", time.as_secs_f64()))
-                .hint("split the program into several, or a long function into shorter ones")
+        Unfinished::Busy => {
+            message("host-busy", "the host is already compiling as many programs as it can")
+                .hint("the program is not at fault: try again in a few seconds")
         }
+        Unfinished::Overdue => message(
+            "compile-time",
+            format!("compiling took longer than {} s and was stopped", time.as_secs_f64()),
+        )
+        .hint("split the program into several, or a long function into shorter ones"),
         Unfinished::Bug(panic) => message("compiler-bug", format!("the compiler failed: {panic}"))
-            .hint("this is a bug in wattle, not in the program; writing the program differently may work"),
+            .hint(
+                "this is a bug in wattle, not in the program; writing the program differently may \
+                 work",
+            ),
     }
 }
 

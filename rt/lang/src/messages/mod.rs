@@ -41,7 +41,15 @@ impl Fault {
     pub(crate) fn into_diagnostic(self, source: &str, severity: Severity) -> Diagnostic {
         let fix = self.message.fix.and_then(|fix| fix.resolve(source, &self.span));
         let span = clamp(self.span.start)..clamp(self.span.end);
-        Diagnostic::new(source, severity, self.message.code, span, self.message.text, self.message.hint).with_fix(fix)
+        Diagnostic::new(
+            source,
+            severity,
+            self.message.code,
+            span,
+            self.message.text,
+            self.message.hint,
+        )
+        .with_fix(fix)
     }
 }
 
@@ -99,16 +107,24 @@ impl Message {
     }
 
     /// Proposes a safe fix within `piece`, and shows the fixed piece as the hint.
-    pub(crate) fn suggest_rewrite(self, source: &str, piece: Range<usize>, change: Change) -> Message {
+    pub(crate) fn suggest_rewrite(
+        self,
+        source: &str,
+        piece: Range<usize>,
+        change: Change,
+    ) -> Message {
         let fix = ProposedFix { change: change.clone(), certainty: Certainty::Safe };
         let inside = |at: usize| (piece.start..=piece.end).contains(&at);
         let shown = fix.resolve(source, &piece).and_then(|fix| {
-            let within =
-                fix.edits.iter().all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
+            let within = fix
+                .edits
+                .iter()
+                .all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
             let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
             within.then(|| excerpt(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
         });
-        let hinted = shown.into_iter().fold(self, |message, shown| message.hint(format!("write `{shown}`")));
+        let hinted =
+            shown.into_iter().fold(self, |message, shown| message.hint(format!("write `{shown}`")));
         hinted.safe(change)
     }
 
@@ -138,5 +154,10 @@ fn with_article(ty: Val) -> String {
 
 /// Lists at most 8 names.
 fn quoted<T: AsRef<str>>(names: &[T]) -> String {
-    names.iter().take(8).map(|name| format!("`{}`", excerpt(name.as_ref()))).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .take(8)
+        .map(|name| format!("`{}`", excerpt(name.as_ref())))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

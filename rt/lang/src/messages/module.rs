@@ -7,7 +7,8 @@ use crate::truncate::excerpt;
 use crate::{Signature, Signatures, nearest};
 
 pub(crate) fn empty() -> Message {
-    message("empty", "the program is empty").hint("write the program's instructions, ending with `(i32.const 0)`")
+    message("empty", "the program is empty")
+        .hint("write the program's instructions, ending with `(i32.const 0)`")
 }
 
 pub(crate) fn missing_body() -> Message {
@@ -43,7 +44,8 @@ pub(crate) fn run_result() -> Message {
 /// Reports a function inside another form. `head` and `line` belong to the form before it.
 pub(crate) fn nested_function(head: &str, line: u32) -> Message {
     message("nested-function", "a function begins inside another form").hint(format!(
-        "functions are written at the top level; check that the form `({head}` of line {line} is closed before this"
+        "functions are written at the top level; check that the form `({head}` of line {line} is \
+         closed before this"
     ))
 }
 
@@ -66,17 +68,22 @@ pub(crate) fn dropped_export() -> Message {
 
 pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
     message("unknown-import", format!("no host function `{full_name}` to import")).maybe_hint(
-        nearest::functions(full_name, host, None).or_else(|| Some("imports need not be declared".to_owned())),
+        nearest::functions(full_name, host, None)
+            .or_else(|| Some("imports need not be declared".to_owned())),
     )
 }
 
 pub(crate) fn misleading_import(name: &str, full_name: &str) -> Message {
-    message("misleading-import", format!("`{name}` names the import `{full_name}`, but is itself a host function"))
-        .hint("remove the import: call host functions by their own names")
+    message(
+        "misleading-import",
+        format!("`{name}` names the import `{full_name}`, but is itself a host function"),
+    )
+    .hint("remove the import: call host functions by their own names")
 }
 
 pub(crate) fn duplicate_function(name: &str) -> Message {
-    message("duplicate-name", format!("there is already a function `{name}`")).hint("rename one of them")
+    message("duplicate-name", format!("there is already a function `{name}`"))
+        .hint("rename one of them")
 }
 
 pub(crate) fn host_function_name(known: &Signature) -> Message {
@@ -107,7 +114,9 @@ pub(crate) fn unknown_function(
     message("unknown-function", format!("no {kind} `${}`", excerpt(full_name)))
         .maybe_hint(nearest::functions(full_name, host, program).or_else(|| nearest::modules(host)))
         .maybe_safe(
-            nearest::certain_function(full_name, host, program).filter(|_| !written.is_empty()).map(Change::Replace),
+            nearest::certain_function(full_name, host, program)
+                .filter(|_| !written.is_empty())
+                .map(Change::Replace),
         )
 }
 

@@ -36,7 +36,8 @@ impl<'s> Walk<'_, 's> {
             "br" | "br_if" => self.branch_effect(&mut effect, nodes)?,
             "br_table" => self.branch_table_effect(&mut effect, nodes)?,
             "return" => {
-                effect.pops = self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
+                effect.pops =
+                    self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
                 effect.after = Continuation::Never;
             }
             "unreachable" => effect.after = Continuation::Never,
@@ -79,7 +80,8 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
-        let callee = self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
+        let callee =
+            self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
         effect.argument = Some(self.tree.text(callee));
         (effect.pops, effect.pushes) = self.function_type(callee)?;
         if effect.name == "return_call" {
@@ -88,10 +90,20 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn local_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
+    fn local_effect(
+        &self,
+        effect: &mut InstructionEffect<'s>,
+        nodes: &mut Nodes,
+    ) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "local.get" { "" } else { " …" };
-        let node = self.argument(effect.at, name, "a local's name", &format!("({name} $x{operand})"), nodes)?;
+        let node = self.argument(
+            effect.at,
+            name,
+            "a local's name",
+            &format!("({name} $x{operand})"),
+            nodes,
+        )?;
         effect.argument = Some(self.tree.text(node));
         let ty = self.local(effect.at, name, node)?;
         if name != "local.get" {
@@ -103,20 +115,34 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn global_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
+    fn global_effect(
+        &self,
+        effect: &mut InstructionEffect<'s>,
+        nodes: &mut Nodes,
+    ) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "global.get" { "" } else { " …" };
-        let node = self.argument(effect.at, name, "a global's name", &format!("({name} $g{operand})"), nodes)?;
+        let node = self.argument(
+            effect.at,
+            name,
+            "a global's name",
+            &format!("({name} $g{operand})"),
+            nodes,
+        )?;
         let text = self.tree.text(node);
         effect.argument = Some(text);
         let Some(global) = self.types.globals.get(text) else {
             let is_local = self.func.locals.get(text).is_some();
             let near = nearest::names(text, self.types.globals.by_name.keys().copied());
             let change = match near.as_slice() {
-                _ if is_local => self.rename_instruction(effect.at, name, &name.replace("global", "local")),
-                near => nearest::certain(text, near.iter().copied()).map(|near| Change::Replace(near.to_owned())),
+                _ if is_local => {
+                    self.rename_instruction(effect.at, name, &name.replace("global", "local"))
+                }
+                near => nearest::certain(text, near.iter().copied())
+                    .map(|near| Change::Replace(near.to_owned())),
             };
-            return self.fault(node, messages::unknown_global(text, &near, is_local).maybe_safe(change));
+            return self
+                .fault(node, messages::unknown_global(text, &near, is_local).maybe_safe(change));
         };
         let global = global.ok_or(Stop::Unsupported)?;
         match name {
@@ -130,10 +156,15 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn branch_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
+    fn branch_effect(
+        &self,
+        effect: &mut InstructionEffect<'s>,
+        nodes: &mut Nodes,
+    ) -> WalkResult<()> {
         let name = effect.name;
         let operand = if name == "br" { "" } else { " …" };
-        let node = self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
+        let node =
+            self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
         effect.argument = Some(self.tree.text(node));
         effect.pops = self.label(node)?;
         match name {
@@ -146,7 +177,11 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    fn branch_table_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> WalkResult<()> {
+    fn branch_table_effect(
+        &self,
+        effect: &mut InstructionEffect<'s>,
+        nodes: &mut Nodes,
+    ) -> WalkResult<()> {
         let tree = self.tree;
         let mut labels = Vec::new();
         while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
@@ -204,7 +239,10 @@ impl<'s> Walk<'_, 's> {
                     let local = self.func.locals.get(&text).is_some();
                     let code = Code::from_name(&text).map(Code::number);
                     let change = self.constant_of(node, &text, local, code);
-                    return self.fault(node, messages::bad_number(name, ty, &text, local, code).maybe_safe(change));
+                    return self.fault(
+                        node,
+                        messages::bad_number(name, ty, &text, local, code).maybe_safe(change),
+                    );
                 }
             }
         }
@@ -212,17 +250,27 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Rewrites a constant whose operand is not a number.
-    fn constant_of(&self, node: NodeId, text: &str, local: bool, code: Option<i32>) -> Option<Change> {
+    fn constant_of(
+        &self,
+        node: NodeId,
+        text: &str,
+        local: bool,
+        code: Option<i32>,
+    ) -> Option<Change> {
         let tree = self.author;
         let inner = self.origin(node)?;
-        let list =
-            rewrite::parent(tree, inner).filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
+        let list = rewrite::parent(tree, inner)
+            .filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
         match text {
             _ if code.is_some() => code.map(|code| Change::Replace(code.to_string())),
-            _ if local => Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))])),
+            _ if local => {
+                Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))]))
+            }
             "true" => Some(Change::Replace("1".to_owned())),
             "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
-            _ if tree.node(inner).kind == NodeKind::List => Some(rewrite::replace_with_child(tree, list, inner)),
+            _ if tree.node(inner).kind == NodeKind::List => {
+                Some(rewrite::replace_with_child(tree, list, inner))
+            }
             _ => None,
         }
     }
@@ -232,16 +280,22 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
-            NodeKind::List => rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
-            _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
+            NodeKind::List => {
+                rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name))
+            }
+            _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())]))
+                .filter(|_| tree.text(node) == name),
         }
     }
 
     /// Makes a global mutable.
     fn make_mutable(&self, name: &str) -> Option<Change> {
         let tree = self.author;
-        let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
-        let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
+        let mut lists =
+            (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
+        let global = lists.find(|list| {
+            rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name)
+        })?;
         let ty = *rewrite::items(tree, global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
         Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
@@ -273,7 +327,11 @@ impl<'s> Walk<'_, 's> {
                     self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
                 });
                 let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
-                self.fault(at, messages::missing_argument(name, what, usage).maybe_safe(change.filter(|_| swappable)))
+                self.fault(
+                    at,
+                    messages::missing_argument(name, what, usage)
+                        .maybe_safe(change.filter(|_| swappable)),
+                )
             }
         }
     }
@@ -284,7 +342,8 @@ impl<'s> Walk<'_, 's> {
             let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unsupported)?;
             return Ok((ty.params, ty.results));
         }
-        let signature = self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?));
+        let signature =
+            self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?));
         let signature = signature.ok_or(Stop::Unsupported)?;
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
@@ -303,9 +362,13 @@ impl<'s> Walk<'_, 's> {
                 let near = nearest::names(text, self.local_names());
                 let global = self.types.globals.by_name.contains_key(text);
                 let change = match near.as_slice() {
-                    _ if global => self.rename_instruction(at, name, &name.replace("local", "global")),
+                    _ if global => {
+                        self.rename_instruction(at, name, &name.replace("local", "global"))
+                    }
                     // A local that is set but not declared lacks its declaration.
-                    [] if name != "local.get" && text.starts_with('$') => self.declare_local(at, text),
+                    [] if name != "local.get" && text.starts_with('$') => {
+                        self.declare_local(at, text)
+                    }
                     _ => self.certain_local(text),
                 };
                 self.fault(node, messages::unknown_local(text, &near, global).maybe_safe(change))
@@ -325,9 +388,10 @@ impl<'s> Walk<'_, 's> {
             Some(frame) => Ok(frame.branch().to_vec()),
             None => {
                 let own = |label: &&str| !label.starts_with("$.");
-                let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
-                let change =
-                    nearest::certain(text, around.iter().copied()).map(|near| Change::Replace(near.to_owned()));
+                let around: Vec<&str> =
+                    self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
+                let change = nearest::certain(text, around.iter().copied())
+                    .map(|near| Change::Replace(near.to_owned()));
                 self.fault(node, messages::unknown_label(text, &around).maybe_safe(change))
             }
         }

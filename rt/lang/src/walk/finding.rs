@@ -20,33 +20,49 @@ impl<'s> Walk<'_, 's> {
     pub(super) fn report_unused<T>(&self, entry: &Entry, first: usize) -> WalkResult<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
-            let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
+            let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1)
+            {
                 Some(called) => {
-                    let change =
-                        self.origin(entry.from).and_then(|call| rewrite::add_question_mark(self.author, call, called));
+                    let change = self
+                        .origin(entry.from)
+                        .and_then(|call| rewrite::add_question_mark(self.author, call, called));
                     messages::results_as_operand(usage, *wanted, *given, called).maybe_safe(change)
                 }
-                None => messages::operand_count(usage, *wanted, *given, None).maybe_safe(self.as_operator(*node)),
+                None => messages::operand_count(usage, *wanted, *given, None)
+                    .maybe_safe(self.as_operator(*node)),
             };
             return self.fault(*node, message);
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
         let written = self.origin(entry.from).and_then(|node| self.author.head(node));
         let message = match self.callee(entry.from) {
-            Some(signature) if signature.fallible() && written.is_some_and(|head| head != "call") => {
-                let change =
-                    self.origin(entry.from).and_then(|call| rewrite::add_question_mark(self.author, call, signature));
+            Some(signature)
+                if signature.fallible() && written.is_some_and(|head| head != "call") =>
+            {
+                let change = self
+                    .origin(entry.from)
+                    .and_then(|call| rewrite::add_question_mark(self.author, call, signature));
                 messages::call_left(signature).maybe_safe(change)
             }
             Some(signature) => {
-                let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == NodeKind::List);
+                let call = self
+                    .origin(entry.from)
+                    .filter(|call| self.author.node(*call).kind == NodeKind::List);
                 let all = signature.pushes().count();
                 let change = match call {
                     // Otherwise err, which nothing uses, would become the program's error code.
-                    Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
+                    Some(call)
+                        if all == 2
+                            && self
+                                .stack
+                                .get(first)
+                                .is_some_and(|code| code.from == entry.from) =>
+                    {
                         rewrite::add_question_mark(self.author, call, signature)
                     }
-                    Some(call) if all == 2 && count == 2 => rewrite::add_question_mark(self.author, call, signature),
+                    Some(call) if all == 2 && count == 2 => {
+                        rewrite::add_question_mark(self.author, call, signature)
+                    }
                     Some(_) => messages::consume_result(signature),
                     None => None,
                 };
@@ -71,12 +87,20 @@ impl<'s> Walk<'_, 's> {
 
     /// Proposes a conversion: a constant of the expected type, or a conversion instruction around
     /// the expression.
-    fn propose_conversion(&self, message: Message, from: NodeId, wanted: Val, found: Val) -> Message {
-        let constant = self
-            .origin(from)
-            .filter(|list| self.author.head(*list).is_some_and(|head| head.ends_with(".const")) && found == Val::I32);
-        let change =
-            constant.and_then(|list| rewrite::replace_head(self.author, list, format!("{}.const", wanted.name())));
+    fn propose_conversion(
+        &self,
+        message: Message,
+        from: NodeId,
+        wanted: Val,
+        found: Val,
+    ) -> Message {
+        let constant = self.origin(from).filter(|list| {
+            self.author.head(*list).is_some_and(|head| head.ends_with(".const"))
+                && found == Val::I32
+        });
+        let change = constant.and_then(|list| {
+            rewrite::replace_head(self.author, list, format!("{}.const", wanted.name()))
+        });
         match (change, ops::conversion(found, wanted)) {
             (Some(change), _) => message.safe(change),
             (None, Some(by)) => message.convert(wanted, found, by),
@@ -129,12 +153,15 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let Some(node) = self.origin(node) else { return String::new() };
         let text = tree.text(node);
-        if tree.node(node).kind != NodeKind::List || text.chars().count() <= MAX_LIST && !text.contains('\n') {
+        if tree.node(node).kind != NodeKind::List
+            || text.chars().count() <= MAX_LIST && !text.contains('\n')
+        {
             return excerpt(text);
         }
         let mut nodes = tree.children(node);
         let atoms = std::iter::from_fn(|| nodes.next(tree).and_then(|node| tree.atom(node)));
-        let words: Vec<String> = atoms.take(2).map(|word| truncate(word, MAX_LIST).into_owned()).collect();
+        let words: Vec<String> =
+            atoms.take(2).map(|word| truncate(word, MAX_LIST).into_owned()).collect();
         format!("({} …)", words.join(" "))
     }
 
@@ -149,13 +176,23 @@ impl<'s> Walk<'_, 's> {
         let at = if effect.given.is_some() { entry.from } else { effect.at };
         let from = self.excerpt(entry.from);
         let called = self.callee(entry.from);
-        let err = called.filter(|called| called.fallible() && entry.nth > 0 && entry.nth == called.results.len());
+        let err = called.filter(|called| {
+            called.fallible() && entry.nth > 0 && entry.nth == called.results.len()
+        });
         if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
             let name = effect.argument.unwrap_or("");
             let message = match err {
-                Some(called) => messages::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at)),
+                Some(called) => {
+                    messages::err_on_top(name, wanted, called).maybe_safe(self.swap_pops(effect.at))
+                }
                 None => {
-                    let message = messages::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
+                    let message = messages::wrong_set(
+                        name,
+                        wanted,
+                        entry.ty,
+                        &from,
+                        ops::conversion(entry.ty, wanted),
+                    );
                     if effect.given.is_some() {
                         self.propose_conversion(message, entry.from, wanted, entry.ty)
                     } else {
@@ -166,9 +203,13 @@ impl<'s> Walk<'_, 's> {
             return self.fault(at, message);
         }
         if let Some(called) = err {
-            return self.fault(at, messages::err_as_operand(&self.usage(effect), nth, wanted, called));
+            return self
+                .fault(at, messages::err_as_operand(&self.usage(effect), nth, wanted, called));
         }
-        let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
+        let param = self
+            .host_of(effect)
+            .and_then(|signature| signature.params.get(nth))
+            .map(|param| param.name);
         let usage = self.usage(effect);
         let hint = ops::conversion(entry.ty, wanted);
         let message = messages::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
@@ -198,7 +239,8 @@ impl<'s> Walk<'_, 's> {
             Some(name) => format!("{} {name}", effect.name),
             None => effect.name.to_owned(),
         };
-        let shows_types = effect.name == "call" || ops::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
+        let shows_types = effect.name == "call"
+            || ops::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
         if !shows_types {
             return name;
         }
@@ -211,15 +253,23 @@ impl<'s> Walk<'_, 's> {
 
     /// Reports a name that is not an instruction. Stops the walk at a rare instruction that it does
     /// not support.
-    pub(super) fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> WalkResult<T> {
-        if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+    pub(super) fn report_unknown<T>(
+        &self,
+        at: NodeId,
+        first: NodeId,
+        name: &'s str,
+    ) -> WalkResult<T> {
+        if at == first
+            && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+        {
             return self.report_bare(first);
         }
         if is_instruction(name) {
             return Err(Stop::Unsupported);
         }
         if let Some(form) = forms::form(name) {
-            let change = self.origin(first).and_then(|atom| idioms::add_parentheses(self.author, atom));
+            let change =
+                self.origin(first).and_then(|atom| idioms::add_parentheses(self.author, atom));
             return self.fault(first, messages::flat_form(name, form.usage).maybe_safe(change));
         }
         let plain = name.strip_prefix('$').unwrap_or(name);
@@ -230,21 +280,34 @@ impl<'s> Walk<'_, 's> {
             return self.fault(first, messages::helper_call_missing(name));
         }
         let near = ops::nearest(name);
-        let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
-        let of_wat =
-            ["i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.", "ref.", "elem."];
-        let of_host = at != first && plain.contains('.') && !of_wat.iter().any(|module| plain.starts_with(module));
+        let functions =
+            nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
+        let of_wat = [
+            "i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.",
+            "ref.", "elem.",
+        ];
+        let of_host = at != first
+            && plain.contains('.')
+            && !of_wat.iter().any(|module| plain.starts_with(module));
         let message = match of_host && near.is_empty() {
             true => messages::unknown_head(name, self.host),
             false => messages::unknown_instruction(name, &near, functions, Code::from_name(name)),
         };
-        let prose =
-            self.origin(first).filter(|_| at == first).and_then(|atom| idioms::comment_prose(self.author, atom));
+        let prose = self
+            .origin(first)
+            .filter(|_| at == first)
+            .and_then(|atom| idioms::comment_prose(self.author, atom));
         if let Some(change) = prose {
             return self.fault(first, message.safe(change));
         }
-        let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
-        self.fault(first, message.maybe_safe(list.and_then(|list| self.rewrite_list(list, name, &near))))
+        let list = self
+            .origin(first)
+            .filter(|_| at != first)
+            .and_then(|first| rewrite::parent(self.author, first));
+        self.fault(
+            first,
+            message.maybe_safe(list.and_then(|list| self.rewrite_list(list, name, &near))),
+        )
     }
 
     /// Rewrites a list with an unknown head, if it has one possible meaning.
@@ -256,16 +319,26 @@ impl<'s> Walk<'_, 's> {
         if let Some(form) = nearest::certain(name, forms) {
             return rewrite::replace_head(self.author, list, form);
         }
-        if let Some(meant) = ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str))) {
+        if let Some(meant) =
+            ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str)))
+        {
             return rewrite::replace_head(self.author, list, meant);
         }
         let (plain, question) = match name.strip_suffix('?') {
             Some(plain) => (plain, "?"),
             None => (name, ""),
         };
-        let function = nearest::certain_function(plain.trim_start_matches('$'), self.host, Some(self.program))?;
+        let function = nearest::certain_function(
+            plain.trim_start_matches('$'),
+            self.host,
+            Some(self.program),
+        )?;
         let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
-        rewrite::replace_head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
+        rewrite::replace_head(
+            self.author,
+            list,
+            format!("{}{question}", known.unwrap_or(&function)),
+        )
     }
 
     /// Returns the names of the program's own locals.
@@ -283,8 +356,12 @@ impl<'s> Walk<'_, 's> {
         let text = self.tree.text(node);
         let message = match self.func.locals.get(text) {
             Some(_) => messages::bare_operand(text, &format!("(local.get {text})")),
-            None if is_number(Val::I32, text) => messages::bare_operand(text, &format!("(i32.const {text})")),
-            None if is_number(Val::F64, text) => messages::bare_operand(text, &format!("(f64.const {text})")),
+            None if is_number(Val::I32, text) => {
+                messages::bare_operand(text, &format!("(i32.const {text})"))
+            }
+            None if is_number(Val::F64, text) => {
+                messages::bare_operand(text, &format!("(f64.const {text})"))
+            }
             None if self.types.globals.by_name.contains_key(text) => {
                 messages::bare_operand(text, &format!("(global.get {text})"))
             }

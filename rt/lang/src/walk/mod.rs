@@ -57,7 +57,11 @@ pub(super) struct ParsedModule<'m, 'a> {
 
 impl<'m, 'a> ParsedModule<'m, 'a> {
     /// Parses the module that was emitted for the source tree.
-    pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
+    pub(super) fn read(
+        author: &'a Tree<'a>,
+        module: &'m Module,
+        host: &'a Signatures,
+    ) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
         // The module was emitted for a source that was accepted, so any fault is reported at the
         // source node.
@@ -82,7 +86,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
     }
 
     fn walk(&self, at: usize) -> WalkResult<End> {
-        let (Some(func), Some(Some(ty))) = (self.program.funcs.get(at), self.types.funcs.get(at)) else {
+        let (Some(func), Some(Some(ty))) = (self.program.funcs.get(at), self.types.funcs.get(at))
+        else {
             return Err(Stop::Unsupported);
         };
         let node = func.node.unwrap_or(NodeId(0));
@@ -99,7 +104,8 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         };
         let ParsedModule { tree, program, types, host, author, module } = self;
         let (stack, frames) = (Vec::new(), vec![frame]);
-        let mut walk = Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
+        let mut walk =
+            Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
         let mut body = func.body;
         walk.inside(&mut body)?;
         let reachable = walk.frames.last().is_some_and(|frame| !frame.unreachable);
@@ -169,7 +175,8 @@ impl<'s> Walk<'_, 's> {
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.fault(list, messages::empty_form()) };
         let Some(name) = tree.atom(first) else {
-            let change = self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
+            let change =
+                self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
             return self.fault(list, messages::headless_form().maybe_safe(change));
         };
         match name {
@@ -214,7 +221,9 @@ impl<'s> Walk<'_, 's> {
             "else" => {
                 skip_name(tree, nodes);
                 let open = self.frames.len() > self.floor;
-                let Some(frame) = self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned() else {
+                let Some(frame) =
+                    self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned()
+                else {
                     return self.fault(node, messages::stray_end(name));
                 };
                 self.finish(node)?;
@@ -243,12 +252,16 @@ impl<'s> Walk<'_, 's> {
         let base = self.stack.len();
         let mut operands = false;
         let then = loop {
-            let Some(node) = nodes.next(tree) else { return self.fault(list, messages::missing_then()) };
+            let Some(node) = nodes.next(tree) else {
+                return self.fault(list, messages::missing_then());
+            };
             match tree.head(node) {
                 Some("then") => break node,
                 Some("else") => return self.fault(node, messages::missing_then()),
                 _ if tree.node(node).kind == NodeKind::List => self.list(node)?,
-                _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => self.push(&[Val::I32], node),
+                _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => {
+                    self.push(&[Val::I32], node)
+                }
                 _ => return self.report_bare(node),
             }
             operands = true;
@@ -279,7 +292,15 @@ impl<'s> Walk<'_, 's> {
     /// Pops the condition of an `if`.
     fn condition(&mut self, at: NodeId, given: Option<usize>) -> WalkResult<()> {
         let (pops, pushes) = (vec![Val::I32], Vec::new());
-        self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: Continuation::Next, given })
+        self.apply(InstructionEffect {
+            at,
+            name: "if",
+            argument: None,
+            pops,
+            pushes,
+            after: Continuation::Next,
+            given,
+        })
     }
 
     /// Reads the label and type of a block.

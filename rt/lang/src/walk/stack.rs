@@ -81,7 +81,13 @@ pub(super) enum Continuation {
 
 impl<'s> Walk<'_, 's> {
     /// Opens a block.
-    pub(super) fn open(&mut self, node: NodeId, name: &'s str, label: Option<&'s str>, ty: FuncType) -> WalkResult<()> {
+    pub(super) fn open(
+        &mut self,
+        node: NodeId,
+        name: &'s str,
+        label: Option<&'s str>,
+        ty: FuncType,
+    ) -> WalkResult<()> {
         let (at, pops) = (node, ty.params.clone());
         self.apply(InstructionEffect {
             at,
@@ -130,12 +136,19 @@ impl<'s> Walk<'_, 's> {
         let wanted = frame.results.len();
         if available < wanted && !frame.unreachable {
             let at = if frame.kind == FrameKind::Func { frame.node } else { end };
-            let found: Vec<Val> = self.stack.iter().skip(frame.height).map(|entry| entry.ty).collect();
-            return self.fault(at, messages::missing_frame_result(&self.frame_name(&frame), &frame.results, &found));
+            let found: Vec<Val> =
+                self.stack.iter().skip(frame.height).map(|entry| entry.ty).collect();
+            return self.fault(
+                at,
+                messages::missing_frame_result(&self.frame_name(&frame), &frame.results, &found),
+            );
         }
         let first = self.stack.len() - wanted.min(available);
-        for (result, entry) in
-            frame.results.iter().skip(wanted.saturating_sub(available)).zip(self.stack.iter().skip(first))
+        for (result, entry) in frame
+            .results
+            .iter()
+            .skip(wanted.saturating_sub(available))
+            .zip(self.stack.iter().skip(first))
         {
             if !entry.ty.fits(*result) {
                 let hint = ops::conversion(entry.ty, *result);
@@ -161,7 +174,12 @@ impl<'s> Walk<'_, 's> {
 
     /// Pushes values.
     pub(super) fn push(&mut self, types: &[Val], from: NodeId) {
-        self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry { ty: *ty, from, nth, surplus: None }));
+        self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry {
+            ty: *ty,
+            from,
+            nth,
+            surplus: None,
+        }));
     }
 
     /// Pops the operands of an instruction and pushes its results.
@@ -170,7 +188,8 @@ impl<'s> Walk<'_, 's> {
             return Err(Stop::Unsupported);
         }
         let frame = self.frames.last();
-        let (height, unreachable) = frame.map_or((0, false), |frame| (frame.height, frame.unreachable));
+        let (height, unreachable) =
+            frame.map_or((0, false), |frame| (frame.height, frame.unreachable));
         let available = self.stack.len().saturating_sub(height);
         if effect.after == Continuation::Select {
             let second = self.stack.len().checked_sub(2).filter(|_| available >= 2);
@@ -192,11 +211,14 @@ impl<'s> Walk<'_, 's> {
                 Some(given) if given <= available => {
                     messages::operand_count(&usage, wanted, given, self.host_of(&effect))
                 }
-                _ => messages::value_missing(&usage, wanted, available, effect.name, effect.argument),
+                _ => {
+                    messages::value_missing(&usage, wanted, available, effect.name, effect.argument)
+                }
             };
             let called = self.host_of(&effect);
-            let change =
-                self.origin(effect.at).and_then(|at| idioms::supply_operands(self.author, at, effect.name, called));
+            let change = self
+                .origin(effect.at)
+                .and_then(|at| idioms::supply_operands(self.author, at, effect.name, called));
             return self.fault(effect.at, message.maybe_safe(change));
         }
         let taken = wanted.min(available);
@@ -209,7 +231,9 @@ impl<'s> Walk<'_, 's> {
         }
         if let Some(given) = effect.given.filter(|given| *given > wanted) {
             let usage = self.usage(&effect);
-            for entry in self.stack.iter_mut().take(first).skip((first + wanted).saturating_sub(given)) {
+            for entry in
+                self.stack.iter_mut().take(first).skip((first + wanted).saturating_sub(given))
+            {
                 let surplus = (effect.at, usage.clone(), wanted, given);
                 entry.surplus.get_or_insert_with(|| Box::new(surplus));
             }

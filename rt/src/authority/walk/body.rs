@@ -133,7 +133,14 @@ impl Body<'_, '_, '_> {
         match operator {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
                 let height = self.stack.len();
-                self.frames.push(Frame { kind: Kind::Block, height, params: 0, results: 0, end: None, live: false });
+                self.frames.push(Frame {
+                    kind: Kind::Block,
+                    height,
+                    params: 0,
+                    results: 0,
+                    end: None,
+                    live: false,
+                });
             }
             Operator::Else => self.begin_else()?,
             Operator::End => self.end()?,
@@ -196,8 +203,12 @@ impl Body<'_, '_, '_> {
                 left.join(&right, &mut self.walk.effort)?;
                 self.stack.push(left);
             }
-            O::LocalGet { local_index } => self.stack.push(self.locals.get(*local_index as usize)?.clone()),
-            O::LocalSet { local_index } => *self.locals.get_mut(*local_index as usize)? = self.pop()?,
+            O::LocalGet { local_index } => {
+                self.stack.push(self.locals.get(*local_index as usize)?.clone())
+            }
+            O::LocalSet { local_index } => {
+                *self.locals.get_mut(*local_index as usize)? = self.pop()?
+            }
             O::LocalTee { local_index } => {
                 *self.locals.get_mut(*local_index as usize)? = self.stack.last()?.clone();
             }
@@ -387,7 +398,9 @@ fn written(operator: &Operator<'_>) -> Option<(u64, u64)> {
     Some(match operator {
         O::I32Store8 { memarg } | O::I64Store8 { memarg } => (memarg.offset, 1),
         O::I32Store16 { memarg } | O::I64Store16 { memarg } => (memarg.offset, 2),
-        O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => (memarg.offset, 4),
+        O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => {
+            (memarg.offset, 4)
+        }
         O::I64Store { memarg } | O::F64Store { memarg } => (memarg.offset, 8),
         _ => return None,
     })

@@ -55,9 +55,13 @@ mod tests {
     fn a_write_overlaps_every_range_that_it_touches() {
         let mut writes = Writes::default();
         writes.add(100, 8);
-        for (range, expected) in
-            [(100..101, true), (90..101, true), (107..200, true), (108..200, false), (0..100, false)]
-        {
+        for (range, expected) in [
+            (100..101, true),
+            (90..101, true),
+            (107..200, true),
+            (108..200, false),
+            (0..100, false),
+        ] {
             assert_eq!(writes.overlap(&range), expected, "{range:?}");
         }
         writes.add(95, 4);

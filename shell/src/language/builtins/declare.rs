@@ -55,10 +55,17 @@ impl Interpreter {
         };
         Some(match &variable.value {
             Value::Unset => format!("declare {letters} {name}"),
-            Value::Text(text) => format!("declare {letters} {name}={}", escape::double_quoted(text)),
+            Value::Text(text) => {
+                format!("declare {letters} {name}={}", escape::double_quoted(text))
+            }
             Value::List(elements) => format!(
                 "declare {letters} {name}=({})",
-                list(elements.iter().map(|(index, text)| (index.to_string(), text.to_string())).collect())
+                list(
+                    elements
+                        .iter()
+                        .map(|(index, text)| (index.to_string(), text.to_string()))
+                        .collect()
+                )
             ),
             Value::Map(map) => {
                 let pairs = list(
@@ -75,7 +82,10 @@ impl Interpreter {
                         })
                         .collect(),
                 );
-                format!("declare {letters} {name}=({pairs}{})", if map.is_empty() { "" } else { " " })
+                format!(
+                    "declare {letters} {name}=({pairs}{})",
+                    if map.is_empty() { "" } else { " " }
+                )
             }
         })
     }
@@ -91,9 +101,13 @@ impl Interpreter {
         for one in given {
             match &one {
                 ExpandedWord::Text(word) if in_options && word == "--" => in_options = false,
-                ExpandedWord::Text(word) if in_options && word.len() > 1 && word.starts_with(['-', '+']) => {
+                ExpandedWord::Text(word)
+                    if in_options && word.len() > 1 && word.starts_with(['-', '+']) =>
+                {
                     if let Err(letter) = options.apply(word, builtin) {
-                        return self.usage_error(format!("{builtin}: {word}: invalid option `{letter}`")).await;
+                        return self
+                            .usage_error(format!("{builtin}: {word}: invalid option `{letter}`"))
+                            .await;
                     }
                 }
                 _ => rest.push(one),
@@ -109,7 +123,9 @@ impl Interpreter {
             return self.print_declarations(builtin, options, rest).await;
         }
         let local = builtin == "local"
-            || (matches!(builtin, "declare" | "typeset") && !self.execution.calls.is_empty() && !options.global);
+            || (matches!(builtin, "declare" | "typeset")
+                && !self.execution.calls.is_empty()
+                && !options.global);
         let mut status = 0;
         for one in rest {
             let setting = match one {
@@ -117,7 +133,9 @@ impl Interpreter {
                 ExpandedWord::Text(word) => parse_setting(&word),
             };
             let done = match setting {
-                Ok((setting, has_value)) => self.declare_one(setting, has_value, &options, local).await?,
+                Ok((setting, has_value)) => {
+                    self.declare_one(setting, has_value, &options, local).await?
+                }
                 Err(message) => Err(message),
             };
             if let Err(message) = done {
@@ -139,7 +157,10 @@ impl Interpreter {
         if !is_name(&name) {
             return Ok(Err(format!("`{name}': not a valid identifier")));
         }
-        if local && self.variables.get_itself(&name).is_some_and(|variable| variable.readonly) && has_value {
+        if local
+            && self.variables.get_itself(&name).is_some_and(|variable| variable.readonly)
+            && has_value
+        {
             return Ok(Err(format!("{name}: readonly variable")));
         }
         if local {
@@ -267,7 +288,8 @@ impl Interpreter {
     }
 
     fn unset_one(&mut self, name: &str, reference: bool) -> Result<(), String> {
-        let Some((array, index)) = name.strip_suffix(']').and_then(|text| text.split_once('[')) else {
+        let Some((array, index)) = name.strip_suffix(']').and_then(|text| text.split_once('['))
+        else {
             if !is_name(name) {
                 return Err(format!("`{name}': not a valid identifier"));
             }
@@ -329,8 +351,8 @@ impl DeclareOptions {
     }
 }
 
-/// Parses an argument that became an assignment by expansion, such as `"$name=$value"`. Returns true
-/// with it if it has a value.
+/// Parses an argument that became an assignment by expansion, such as `"$name=$value"`. Returns
+/// true with it if it has a value.
 fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     let (left, value) = match word.split_once('=') {
         Some((left, value)) => (left, Some(value)),
@@ -345,7 +367,11 @@ fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     if !is_name(name) {
         return Err(format!("`{word}': not a valid identifier"));
     }
-    let setting =
-        Setting { name: name.into(), index, append, value: SettingValue::Text(value.unwrap_or_default().into()) };
+    let setting = Setting {
+        name: name.into(),
+        index,
+        append,
+        value: SettingValue::Text(value.unwrap_or_default().into()),
+    };
     Ok((setting, value.is_some()))
 }

@@ -8,9 +8,9 @@ impl Interpreter {
         let (mut newline, mut escapes) = (true, self.options.xpg_echo);
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.peek() {
-            let letters = word
-                .strip_prefix('-')
-                .filter(|letters| !letters.is_empty() && letters.chars().all(|c| matches!(c, 'n' | 'e' | 'E')));
+            let letters = word.strip_prefix('-').filter(|letters| {
+                !letters.is_empty() && letters.chars().all(|c| matches!(c, 'n' | 'e' | 'E'))
+            });
             let Some(letters) = letters else { break };
             for letter in letters.chars() {
                 match letter {

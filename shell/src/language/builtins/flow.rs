@@ -1,5 +1,5 @@
-//! Builtins that change the control flow or look up names: `break`, `return`, `exit`, `eval`, `source`,
-//! `shift`, `let`, `trap`, `command`, `type`, `alias`.
+//! Builtins that change the control flow or look up names: `break`, `return`, `exit`, `eval`,
+//! `source`, `shift`, `let`, `trap`, `command`, `type`, `alias`.
 
 use crate::language::builtin_table;
 use crate::language::exec::Found;
@@ -33,7 +33,9 @@ impl Interpreter {
 
     pub(super) async fn return_or_exit(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
-            return self.failure("return: can only `return' from a function or sourced script").await;
+            return self
+                .failure("return: can only `return' from a function or sourced script")
+                .await;
         }
         match words.first().map(|word| word.trim().parse::<i64>()) {
             None => {}
@@ -66,11 +68,17 @@ impl Interpreter {
         if words.peek().is_some_and(|word| word == "--") {
             words.next();
         }
-        let Some(path) = words.next() else { return self.usage_error("source: filename argument required").await };
+        let Some(path) = words.next() else {
+            return self.usage_error("source: filename argument required").await;
+        };
         let full = self.path(&path);
-        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::from_path(&full) {
+        let text = if let Some(crate::stream::Device::Descriptor(_)) =
+            crate::stream::Device::from_path(&full)
+        {
             match self.open(&path, crate::stream::OpenMode::READ).await {
-                Ok(stream) => Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned()),
+                Ok(stream) => {
+                    Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned())
+                }
                 Err(message) => Err((message, 1)),
             }
         } else {
@@ -136,7 +144,8 @@ impl Interpreter {
         let mut words = words.into_iter().peekable();
         let (mut brief, mut verbose) = (false, false);
         while name == "command"
-            && let Some(word) = words.next_if(|word| matches!(word.as_str(), "-v" | "-V" | "-p" | "--"))
+            && let Some(word) =
+                words.next_if(|word| matches!(word.as_str(), "-v" | "-V" | "-p" | "--"))
         {
             match word.as_str() {
                 "-v" => brief = true,
@@ -172,7 +181,10 @@ impl Interpreter {
     /// Returns the meaning of a name, as `command -v` and as `type` print it.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
         if let Some(value) = self.definitions.aliases.get(name) {
-            return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
+            return Some((
+                format!("alias {name}='{value}'"),
+                format!("{name} is aliased to `{value}'"),
+            ));
         }
         if matches!(
             name,
@@ -203,12 +215,17 @@ impl Interpreter {
             return Some((name.into(), format!("{name} is a function")));
         }
         match self.find(name) {
-            Found::Builtin(_) if !name.contains('/') => Some((name.into(), format!("{name} is a shell builtin"))),
+            Found::Builtin(_) if !name.contains('/') => {
+                Some((name.into(), format!("{name} is a shell builtin")))
+            }
             Found::Tool(_) | Found::Shell | Found::Builtin(_) => {
-                let path = if name.contains('/') { name.to_owned() } else { format!("/usr/bin/{name}") };
+                let path =
+                    if name.contains('/') { name.to_owned() } else { format!("/usr/bin/{name}") };
                 Some((path.clone(), format!("{name} is {path}")))
             }
-            Found::File(path) => self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}"))),
+            Found::File(path) => {
+                self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}")))
+            }
             Found::Unknown => None,
         }
     }
@@ -279,7 +296,8 @@ impl Interpreter {
             }
         }
         if name == "alias" && words.iter().all(|word| word == "-p") {
-            text = aliases.iter().map(|(name, value)| format!("alias {name}='{value}'\n")).collect();
+            text =
+                aliases.iter().map(|(name, value)| format!("alias {name}='{value}'\n")).collect();
         }
         for word in unknown {
             status = 1;
@@ -302,7 +320,9 @@ impl Interpreter {
                 .traps
                 .iter()
                 .filter(|(name, _)| chosen.is_empty() || chosen.contains(name))
-                .map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action)))
+                .map(|(name, action)| {
+                    format!("trap -- {} {name}\n", crate::language::escape::quoted(action))
+                })
                 .collect();
             return self.print(text).await;
         }

@@ -6,7 +6,8 @@ use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn cd(&mut self, words: Vec<String>) -> Flow<u8> {
-        let mut words = words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
+        let mut words =
+            words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
         let (word, more) = (words.next(), words.next().is_some());
         if more {
             return self.failure("cd: too many arguments").await;
@@ -57,7 +58,9 @@ impl Interpreter {
                 let here = self.folders.current.clone();
                 let path = match word {
                     Some(path) => path,
-                    None if self.folders.stack.is_empty() => return self.failure("pushd: no other directory").await,
+                    None if self.folders.stack.is_empty() => {
+                        return self.failure("pushd: no other directory").await;
+                    }
                     None => self.folders.stack.remove(0),
                 };
                 if self.folders.stack.len() >= 100 {
@@ -79,8 +82,11 @@ impl Interpreter {
             }
             _ => {}
         }
-        let all =
-            std::iter::once(&self.folders.current).chain(&self.folders.stack).cloned().collect::<Vec<_>>().join(" ");
+        let all = std::iter::once(&self.folders.current)
+            .chain(&self.folders.stack)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ");
         self.print(format!("{all}\n")).await
     }
 
@@ -103,7 +109,8 @@ impl Interpreter {
         let mut status = 0;
         for path in paths {
             if self.stat(&path).await.is_none() {
-                self.report(&format!("chmod: cannot access '{path}': No such file or directory")).await;
+                self.report(&format!("chmod: cannot access '{path}': No such file or directory"))
+                    .await;
                 status = 1;
             }
         }

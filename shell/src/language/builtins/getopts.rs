@@ -11,7 +11,8 @@ impl Interpreter {
         let given: Vec<String> = words.collect();
         let arguments = if given.is_empty() { self.parameters.arguments.clone() } else { given };
         let silent = letters.starts_with(':');
-        let position: usize = self.variable("OPTIND").and_then(|text| text.parse().ok()).unwrap_or(1).max(1);
+        let position: usize =
+            self.variable("OPTIND").and_then(|text| text.parse().ok()).unwrap_or(1).max(1);
         let word = arguments.get(position - 1).cloned().unwrap_or_default();
         if self.parameters.getopts_offset == 0 {
             if word == "--" {
@@ -27,10 +28,15 @@ impl Interpreter {
         };
         self.parameters.getopts_offset += 1;
         let last = word.chars().count() <= self.parameters.getopts_offset;
-        let takes = letters.trim_start_matches(':').find(letter).filter(|_| letter != ':').map(|at| {
-            letters.trim_start_matches(':').get(at + letter.len_utf8()..).is_some_and(|rest| rest.starts_with(':'))
-        });
-        let (mut found, mut argument, mut next) = (letter.to_string(), None, position + usize::from(last));
+        let takes =
+            letters.trim_start_matches(':').find(letter).filter(|_| letter != ':').map(|at| {
+                letters
+                    .trim_start_matches(':')
+                    .get(at + letter.len_utf8()..)
+                    .is_some_and(|rest| rest.starts_with(':'))
+            });
+        let (mut found, mut argument, mut next) =
+            (letter.to_string(), None, position + usize::from(last));
         match takes {
             None => {
                 found = "?".into();
@@ -65,7 +71,9 @@ impl Interpreter {
         let letter = if next > position { 0 } else { self.parameters.getopts_offset };
         // `OPTARG` is unset if there is no argument. A readonly one keeps its value.
         let _ = self.variables.unset("OPTARG");
-        for (name, text) in [("OPTIND", Some(next.to_string())), ("OPTARG", argument), (name.as_str(), Some(found))] {
+        for (name, text) in
+            [("OPTIND", Some(next.to_string())), ("OPTARG", argument), (name.as_str(), Some(found))]
+        {
             if let Some(text) = text
                 && let Err(message) = self.set(name, text).await?
             {

@@ -5,7 +5,8 @@ use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn help(&mut self, words: Vec<String>) -> Flow<u8> {
-        let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
+        let words: Vec<String> =
+            words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
         if words.is_empty() {
             let text = help(self.run.commands.names());
             return self.print(text).await;
@@ -15,7 +16,8 @@ impl Interpreter {
             if let Some((name, sentence)) = TABLE.iter().find(|(name, _)| *name == word) {
                 self.print(format!("{name}: {sentence}\n")).await?;
             } else if self.run.commands.has(&word) {
-                self.print(format!("{word}: a command; `{word} --help` prints its usage\n")).await?;
+                self.print(format!("{word}: a command; `{word} --help` prints its usage\n"))
+                    .await?;
             } else {
                 let words = self.not_found(&word);
                 self.report(&format!("help: {words}")).await;
@@ -31,12 +33,16 @@ pub(crate) fn help(mut commands: Vec<String>) -> String {
     commands.sort_unstable();
     let builtins: Vec<&str> = builtin_table::names().collect();
     let mut text = String::from(
-        "A shell like bash over the run's files. It starts no process of the operating system.\n\nbuiltins:\n",
+        "A shell like bash over the run's files. It starts no process of the operating \
+         system.\n\nbuiltins:\n",
     );
     wrap(&mut text, &builtins);
     text.push_str("\ncommands:\n");
     wrap(&mut text, &commands.iter().map(String::as_str).collect::<Vec<_>>());
-    text.push_str("\n`help NAME` describes a builtin, `NAME --help` prints the usage of a command. `/` is the root of the run's files.\n");
+    text.push_str(
+        "\n`help NAME` describes a builtin, `NAME --help` prints the usage of a command. `/` is \
+         the root of the run's files.\n",
+    );
     text
 }
 

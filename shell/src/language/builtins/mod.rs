@@ -21,7 +21,9 @@ impl Interpreter {
     /// Runs a builtin and returns its status.
     pub(crate) async fn builtin(&mut self, name: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
         match name {
-            "declare" | "typeset" | "local" | "export" | "readonly" => return self.declare(name, given).await,
+            "declare" | "typeset" | "local" | "export" | "readonly" => {
+                return self.declare(name, given).await;
+            }
             _ => {}
         }
         let words = texts(given);

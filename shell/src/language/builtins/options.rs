@@ -34,8 +34,16 @@ const IDLE: &[(&str, Option<char>)] = &[
     ("vi", None),
 ];
 /// The options of `shopt`.
-const SHOPT: &[&str] =
-    &["dotglob", "extglob", "globstar", "inherit_errexit", "nocaseglob", "nocasematch", "nullglob", "xpg_echo"];
+const SHOPT: &[&str] = &[
+    "dotglob",
+    "extglob",
+    "globstar",
+    "inherit_errexit",
+    "nocaseglob",
+    "nocasematch",
+    "nullglob",
+    "xpg_echo",
+];
 /// Options of `shopt` that are accepted and have no effect.
 const IDLE_SHOPT: &[&str] = &[
     "autocd",
@@ -104,7 +112,9 @@ impl Interpreter {
                         _ => text.push_str(
                             &self
                                 .declaration(&name)
-                                .map(|line| format!("{}\n", line.splitn(3, ' ').last().unwrap_or_default()))
+                                .map(|line| {
+                                    format!("{}\n", line.splitn(3, ' ').last().unwrap_or_default())
+                                })
                                 .unwrap_or_default(),
                         ),
                     }
@@ -138,7 +148,11 @@ impl Interpreter {
                                 .map(|(name, _)| {
                                     format!(
                                         "{name:<15}\t{}\n",
-                                        if self.option(name).unwrap_or(false) { "on" } else { "off" }
+                                        if self.option(name).unwrap_or(false) {
+                                            "on"
+                                        } else {
+                                            "off"
+                                        }
                                     )
                                 })
                                 .collect();

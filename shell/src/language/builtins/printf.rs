@@ -56,7 +56,9 @@ impl Interpreter {
             let before = rest.len();
             output.format_once(&format, &mut rest);
             if output.bytes.len() > limit {
-                return self.failure(format!("printf: the text is longer than {}", amount(limit))).await;
+                return self
+                    .failure(format!("printf: the text is longer than {}", amount(limit)))
+                    .await;
             }
             if output.ended || rest.is_empty() || rest.len() == before {
                 break;
@@ -67,10 +69,12 @@ impl Interpreter {
             self.report(&format!("printf: {message}")).await;
         }
         match variable {
-            Some(name) => match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
-                Ok(()) => Ok(status),
-                Err(message) => self.failure(format!("printf: {message}")).await,
-            },
+            Some(name) => {
+                match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
+                    Ok(()) => Ok(status),
+                    Err(message) => self.failure(format!("printf: {message}")).await,
+                }
+            }
             None => Ok(self.print(output.bytes).await?.max(status)),
         }
     }
@@ -98,7 +102,9 @@ impl Output {
                 continue;
             }
             let mut directive = Directive::default();
-            while let Some(flag) = chars.next_if(|c| matches!(c, '-' | '0' | '+' | ' ' | '#' | '\'')) {
+            while let Some(flag) =
+                chars.next_if(|c| matches!(c, '-' | '0' | '+' | ' ' | '#' | '\''))
+            {
                 match flag {
                     '-' => directive.left = true,
                     '0' => directive.zero = true,
@@ -127,7 +133,10 @@ impl Output {
                 self.ended = true;
                 return;
             }
-            while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q').is_some() {}
+            while chars
+                .next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q')
+                .is_some()
+            {}
             let Some(kind) = chars.next() else {
                 self.errors.push("`%': missing format character".into());
                 self.ended = true;
@@ -146,7 +155,8 @@ impl Output {
         let text = match kind {
             's' => truncated(next(rest).unwrap_or_default(), directive.precision),
             'b' => {
-                let (bytes, ended) = escape::unescape(&next(rest).unwrap_or_default(), Dialect::Echo);
+                let (bytes, ended) =
+                    escape::unescape(&next(rest).unwrap_or_default(), Dialect::Echo);
                 self.ended = ended;
                 self.pad(directive, &bytes);
                 return;
@@ -158,15 +168,21 @@ impl Output {
                 whole(directive, &value.unsigned_abs().to_string(), sign(directive, value < 0))
             }
             'u' => whole(directive, &self.number(next(rest)).cast_unsigned().to_string(), ""),
-            'x' => {
-                whole(directive, &format!("{:x}", self.number(next(rest))), if directive.alternate { "0x" } else { "" })
-            }
-            'X' => {
-                whole(directive, &format!("{:X}", self.number(next(rest))), if directive.alternate { "0X" } else { "" })
-            }
-            'o' => {
-                whole(directive, &format!("{:o}", self.number(next(rest))), if directive.alternate { "0" } else { "" })
-            }
+            'x' => whole(
+                directive,
+                &format!("{:x}", self.number(next(rest))),
+                if directive.alternate { "0x" } else { "" },
+            ),
+            'X' => whole(
+                directive,
+                &format!("{:X}", self.number(next(rest))),
+                if directive.alternate { "0X" } else { "" },
+            ),
+            'o' => whole(
+                directive,
+                &format!("{:o}", self.number(next(rest))),
+                if directive.alternate { "0" } else { "" },
+            ),
             'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
                 let value = self.real(next(rest));
                 let text = real(directive, kind, value.abs());
@@ -315,11 +331,13 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
                 .split_once('e')
                 .and_then(|(_, exponent)| exponent.parse().ok())
                 .unwrap_or_default();
-            let text = if exponent < -4 || exponent >= i64::try_from(precision).unwrap_or(i64::MAX) {
+            let text = if exponent < -4 || exponent >= i64::try_from(precision).unwrap_or(i64::MAX)
+            {
                 scientific(value, precision - 1)
             } else {
                 let places =
-                    usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
+                    usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent)
+                        .unwrap_or_default();
                 fixed(value, places)
             };
             if directive.alternate { text } else { trimmed(&text) }
@@ -345,8 +363,13 @@ fn scientific(value: f64, precision: usize) -> String {
 
 /// Removes trailing zeros of the fraction.
 fn trimmed(text: &str) -> String {
-    let (digits, exponent) = text.split_once('e').map_or((text, None), |(digits, exponent)| (digits, Some(exponent)));
-    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    let (digits, exponent) =
+        text.split_once('e').map_or((text, None), |(digits, exponent)| (digits, Some(exponent)));
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    };
     match exponent {
         Some(exponent) => format!("{digits}e{exponent}"),
         None => digits.into(),

@@ -57,7 +57,8 @@ impl Interpreter {
             let found = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
             if !found {
                 self.report(&format!(
-                    "kill: ({word}) - No such process: only background jobs of this shell can be ended"
+                    "kill: ({word}) - No such process: only background jobs of this shell can be \
+                     ended"
                 ))
                 .await;
                 status = 1;

@@ -56,12 +56,19 @@ impl Interpreter {
             self.write_stderr(prompt).await;
         }
         let Some(stream) = self.descriptors.open.get(&options.fd).cloned() else {
-            return self.failure(format!("read: {}: invalid file descriptor: Bad file descriptor", options.fd)).await;
+            return self
+                .failure(format!(
+                    "read: {}: invalid file descriptor: Bad file descriptor",
+                    options.fd
+                ))
+                .await;
         };
         let limit = self.run.bounds.substitution;
         let reading = read_line(&stream, &options, limit);
         let read = match options.timeout {
-            Some(timeout) if timeout.is_zero() => return Ok(u8::from(stream.kind() == StreamKind::Pipe)),
+            Some(timeout) if timeout.is_zero() => {
+                return Ok(u8::from(stream.kind() == StreamKind::Pipe));
+            }
             Some(timeout) => match tokio::time::timeout(timeout, reading).await {
                 Ok(read) => read,
                 Err(_) => return Ok(142),
@@ -114,7 +121,8 @@ impl Interpreter {
     fn split(&self, line: Line, max: usize) -> Vec<String> {
         let separators = self.separators();
         let is_separator = |(c, escaped): &(char, bool)| !escaped && separators.contains(*c);
-        let is_space = |sign: &(char, bool)| is_separator(sign) && matches!(sign.0, ' ' | '\t' | '\n');
+        let is_space =
+            |sign: &(char, bool)| is_separator(sign) && matches!(sign.0, ' ' | '\t' | '\n');
         let mut rest = line.as_slice();
         let skip = |rest: &[(char, bool)]| rest.iter().take_while(|sign| is_space(sign)).count();
         rest = rest.get(skip(rest)..).unwrap_or_default();
@@ -133,7 +141,9 @@ impl Interpreter {
                     // Only one field remains: a separator at its end belongs to the delimiter.
                     last = rest.get(..plain).unwrap_or_default();
                 } else {
-                    while let Some((_, front)) = last.split_last().filter(|(sign, _)| is_space(sign)) {
+                    while let Some((_, front)) =
+                        last.split_last().filter(|(sign, _)| is_space(sign))
+                    {
                         last = front;
                     }
                 }
@@ -154,7 +164,9 @@ impl Interpreter {
             let mut value = || words.next().unwrap_or_default();
             match word.as_str() {
                 "-t" => trim = true,
-                "-n" => max_lines = value().parse().ok().filter(|max| *max > 0).unwrap_or(usize::MAX),
+                "-n" => {
+                    max_lines = value().parse().ok().filter(|max| *max > 0).unwrap_or(usize::MAX)
+                }
                 "-O" => origin = value().parse::<i64>().ok(),
                 "-s" => skip = value().parse().unwrap_or_default(),
                 "-u" => fd = value().parse().unwrap_or_default(),
@@ -171,13 +183,19 @@ impl Interpreter {
         let (data, over) = self.read_whole(&stream).await?;
         if over {
             return self
-                .failure(format!("mapfile: the input is longer than {}", amount(self.run.bounds.substitution)))
+                .failure(format!(
+                    "mapfile: the input is longer than {}",
+                    amount(self.run.bounds.substitution)
+                ))
                 .await;
         }
-        let lines = data.split_inclusive(|byte| *byte == delimiter).skip(skip).take(max_lines).map(|line| {
-            let line = if trim { line.strip_suffix(&[delimiter]).unwrap_or(line) } else { line };
-            String::from_utf8_lossy(line).into_owned()
-        });
+        let lines = data.split_inclusive(|byte| *byte == delimiter).skip(skip).take(max_lines).map(
+            |line| {
+                let line =
+                    if trim { line.strip_suffix(&[delimiter]).unwrap_or(line) } else { line };
+                String::from_utf8_lossy(line).into_owned()
+            },
+        );
         let lines: Vec<String> = lines.collect();
         let done = match origin {
             None => self.set_list(&name, lines)?,
@@ -185,7 +203,9 @@ impl Interpreter {
                 let mut done = Ok(());
                 for (offset, line) in (0_i64..).zip(lines) {
                     let Some(index) = origin.checked_add(offset) else {
-                        return self.failure("mapfile: the array has no index after the last number").await;
+                        return self
+                            .failure("mapfile: the array has no index after the last number")
+                            .await;
                     };
                     done = done.and(self.set(&format!("{name}[{index}]"), line).await?);
                 }
@@ -204,7 +224,9 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
     let mut options = ReadOptions::default();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && options.names.is_empty())
+        let Some(letters) = word
+            .strip_prefix('-')
+            .filter(|letters| !letters.is_empty() && options.names.is_empty())
         else {
             options.names.push(word);
             continue;
@@ -220,7 +242,9 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
                 continue;
             }
             let value = match letters.as_str() {
-                "" => words.next().ok_or_else(|| format!("-{letter}: option requires an argument"))?,
+                "" => {
+                    words.next().ok_or_else(|| format!("-{letter}: option requires an argument"))?
+                }
                 rest => rest.to_owned(),
             };
             let number = || value.parse().map_err(|_| format!("{value}: invalid number"));
@@ -233,12 +257,18 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
                     options.exact = true;
                 }
                 'u' => {
-                    options.fd = value.parse().map_err(|_| format!("{value}: invalid file descriptor specification"))?
+                    options.fd = value
+                        .parse()
+                        .map_err(|_| format!("{value}: invalid file descriptor specification"))?
                 }
                 't' => {
-                    let seconds =
-                        value.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                    options.timeout = Some(seconds.ok_or_else(|| format!("{value}: invalid timeout specification"))?);
+                    let seconds = value
+                        .parse::<f64>()
+                        .ok()
+                        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                    options.timeout = Some(
+                        seconds.ok_or_else(|| format!("{value}: invalid timeout specification"))?,
+                    );
                 }
                 'p' => options.prompt = Some(value),
                 'i' => {}
@@ -250,8 +280,13 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
     Ok(options)
 }
 
-/// Reads up to the delimiter. Reads a pipe byte by byte, because the rest belongs to its next reader.
-async fn read_line(stream: &Stream, options: &ReadOptions, limit: usize) -> Result<(Line, End), String> {
+/// Reads up to the delimiter. Reads a pipe byte by byte, because the rest belongs to its next
+/// reader.
+async fn read_line(
+    stream: &Stream,
+    options: &ReadOptions,
+    limit: usize,
+) -> Result<(Line, End), String> {
     let mut line = Line::new();
     let mut bytes = ByteReader { stream: stream.clone(), buffer: Vec::new(), at: 0 };
     let mut escaped = false;
@@ -261,8 +296,14 @@ async fn read_line(stream: &Stream, options: &ReadOptions, limit: usize) -> Resu
         if options.max_chars.is_some_and(|max| line.len() >= max) {
             break End::Delimiter;
         }
-        let Some(byte) = bytes.next().await.map_err(|errno| format!("read error: {errno}"))? else { break End::Input };
-        if utf8.is_empty() && byte == options.delimiter && !options.exact && (!escaped || options.raw) {
+        let Some(byte) = bytes.next().await.map_err(|errno| format!("read error: {errno}"))? else {
+            break End::Input;
+        };
+        if utf8.is_empty()
+            && byte == options.delimiter
+            && !options.exact
+            && (!escaped || options.raw)
+        {
             break End::Delimiter;
         }
         count += 1;
@@ -322,7 +363,9 @@ impl ByteReader {
         let unused = self.buffer.len().saturating_sub(self.at);
         if unused > 0 {
             // Only files are buffered, and a file can seek.
-            let _ = self.stream.seek(std::io::SeekFrom::Current(-i64::try_from(unused).unwrap_or_default()));
+            let _ = self
+                .stream
+                .seek(std::io::SeekFrom::Current(-i64::try_from(unused).unwrap_or_default()));
         }
     }
 }

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 
 use crate::language::interpreter::{Flow, Interpreter};
 
-const BINARY: [&str; 14] = ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+const BINARY: [&str; 14] =
+    ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
 
 /// The arguments of a test, with the current position.
 struct Words {
@@ -47,7 +48,9 @@ impl Interpreter {
             _ => self.test_or(&mut words).await,
         };
         match result {
-            Ok(_) if words.remaining() > 0 => self.usage_error(format!("{name}: too many arguments")).await,
+            Ok(_) if words.remaining() > 0 => {
+                self.usage_error(format!("{name}: too many arguments")).await
+            }
             Ok(truth) => Ok(u8::from(!truth)),
             Err(error) => self.usage_error(format!("{name}: {error}")).await,
         }
@@ -108,10 +111,14 @@ impl Interpreter {
             let (operator, text) = (words.next(), words.next());
             return self.unary(&operator, &text).await;
         }
-        if words.remaining() == 2 && words.peek(1).is_none_or(|word| word != "-a" && word != "-o" && word != ")") {
+        if words.remaining() == 2
+            && words.peek(1).is_none_or(|word| word != "-a" && word != "-o" && word != ")")
+        {
             return Err(format!("{}: unary operator expected", words.peek(0).unwrap_or_default()));
         }
-        if words.remaining() == 3 && words.depth == 0 && words.peek(1).is_some_and(|word| word != "-a" && word != "-o")
+        if words.remaining() == 3
+            && words.depth == 0
+            && words.peek(1).is_some_and(|word| word != "-a" && word != "-o")
         {
             return Err(format!("{}: binary operator expected", words.peek(1).unwrap_or_default()));
         }

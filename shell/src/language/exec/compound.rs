@@ -21,7 +21,9 @@ impl Interpreter {
                 let words = self.loop_words(words.as_deref()).await?;
                 self.select(name, words, body).await
             }
-            Kind::Count { start, test, step, body } => self.count_loop(start, test, step, body).await,
+            Kind::Count { start, test, step, body } => {
+                self.count_loop(start, test, step, body).await
+            }
             Kind::Case { word, arms } => self.case(word, arms).await,
             Kind::Test(test) => {
                 self.last.status = match self.conditional(test).await? {
@@ -215,10 +217,15 @@ impl Interpreter {
         if words.is_empty() {
             return Ok(());
         }
-        let menu: String = words.iter().enumerate().map(|(index, word)| format!("{}) {word}\n", index + 1)).collect();
+        let menu: String = words
+            .iter()
+            .enumerate()
+            .map(|(index, word)| format!("{}) {word}\n", index + 1))
+            .collect();
         let mut shown = false;
         loop {
-            let prompt = self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
+            let prompt =
+                self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
             let text = if shown { prompt } else { format!("{menu}{prompt}") };
             shown = true;
             self.write_stderr(&text).await;

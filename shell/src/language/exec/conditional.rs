@@ -9,7 +9,10 @@ use crate::language::pattern;
 
 impl Interpreter {
     /// Evaluates a test, or returns the message of an invalid one.
-    pub(super) fn conditional<'a>(&'a mut self, test: &'a Test) -> BoxFuture<'a, Flow<Result<bool, String>>> {
+    pub(super) fn conditional<'a>(
+        &'a mut self,
+        test: &'a Test,
+    ) -> BoxFuture<'a, Flow<Result<bool, String>>> {
         async move {
             Ok(match test {
                 Test::And(left, right) => match self.conditional(left).await? {
@@ -65,13 +68,16 @@ impl Interpreter {
     fn regex_match(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
         let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
             Ok(regex) => regex,
-            Err(message) => return Ok(Err(format!("[[: the regular expression is not valid: {message}"))),
+            Err(message) => {
+                return Ok(Err(format!("[[: the regular expression is not valid: {message}")));
+            }
         };
         let found = regex.captures(text);
         let groups = match &found {
-            Some(found) => {
-                found.iter().map(|group| group.map_or_else(String::new, |group| group.as_str().to_owned())).collect()
-            }
+            Some(found) => found
+                .iter()
+                .map(|group| group.map_or_else(String::new, |group| group.as_str().to_owned()))
+                .collect(),
             None => Vec::new(),
         };
         let matched = found.is_some();

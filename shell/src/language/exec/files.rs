@@ -45,7 +45,12 @@ impl Interpreter {
                     (name, None) => Ok(self.value(name).is_some()),
                 };
             }
-            "-R" => return Ok(self.variables.get_itself(text).is_some_and(|variable| variable.reference)),
+            "-R" => {
+                return Ok(self
+                    .variables
+                    .get_itself(text)
+                    .is_some_and(|variable| variable.reference));
+            }
             "-o" => return Ok(self.option(text).unwrap_or(false)),
             // No descriptor of a run is a terminal.
             "-t" => return Ok(false),
@@ -59,7 +64,11 @@ impl Interpreter {
                 _ => false,
             });
         }
-        let kind = if matches!(operator, "-L" | "-h") { self.stat_link(text).await } else { self.stat(text).await };
+        let kind = if matches!(operator, "-L" | "-h") {
+            self.stat_link(text).await
+        } else {
+            self.stat(text).await
+        };
         Ok(match (operator, kind) {
             (_, None) => false,
             ("-e" | "-a" | "-r" | "-w" | "-O" | "-G" | "-N", Some(_)) => true,
@@ -74,7 +83,12 @@ impl Interpreter {
     }
 
     /// Evaluates a binary operator such as `=` or `-nt`. Numbers are plain decimal ones.
-    pub(crate) async fn binary(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
+    pub(crate) async fn binary(
+        &mut self,
+        left: &str,
+        operator: &str,
+        right: &str,
+    ) -> Result<bool, String> {
         match operator {
             "=" | "==" => Ok(left == right),
             "!=" => Ok(left != right),
@@ -93,7 +107,8 @@ impl Interpreter {
                 let (left, right) = (self.path(left), self.path(right));
                 let same = self
                     .on_files(move |files| {
-                        Ok(files.stat(&left).is_ok() && files.real_path(&left)? == files.real_path(&right)?)
+                        Ok(files.stat(&left).is_ok()
+                            && files.real_path(&left)? == files.real_path(&right)?)
                     })
                     .await;
                 Ok(same.unwrap_or(false))

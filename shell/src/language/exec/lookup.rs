@@ -23,7 +23,8 @@ pub(crate) enum Found {
 }
 
 /// Folders whose prefix is ignored: commands are found below all of them.
-const COMMAND_FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
+const COMMAND_FOLDERS: [&str; 6] =
+    ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
 
 /// Well-known commands that the shell lacks, with a hint for each group.
 const ABSENT: &[(&str, &str)] = &[
@@ -37,19 +38,22 @@ const ABSENT: &[(&str, &str)] = &[
     ),
     (
         "python python3 python2 node nodejs deno bun perl ruby php lua Rscript",
-        "there is no such interpreter here; use awk, jq, sed or the shell itself, or a catalog program",
+        "there is no such interpreter here; use awk, jq, sed or the shell itself, or a catalog \
+         program",
     ),
     (
         "curl wget http aria2c lynx w3m",
         "the shell has no network; use the catalog program `fetch` or the capability `http`",
     ),
     (
-        "ssh scp sftp rsync telnet nc ncat netcat ftp ping dig nslookup host ip ifconfig netstat ss traceroute",
+        "ssh scp sftp rsync telnet nc ncat netcat ftp ping dig nslookup host ip ifconfig netstat \
+         ss traceroute",
         "the shell has no network; use the catalog program `fetch` or the capability `http`",
     ),
     (
         "git hg svn gh",
-        "there is no version control here; in a trusted run the tool `git` commits and pushes the workdir",
+        "there is no version control here; in a trusted run the tool `git` commits and pushes the \
+         workdir",
     ),
     (
         "docker podman kubectl systemctl service crontab mount umount chroot",
@@ -64,10 +68,16 @@ const ABSENT: &[(&str, &str)] = &[
         "ps pgrep pkill killall lsof free uptime dmesg strace",
         "there are no processes here; `jobs` lists background jobs",
     ),
-    ("mysql psql sqlite3 redis-cli mongo", "there is no database client here; use the capability `kv` or files"),
+    (
+        "mysql psql sqlite3 redis-cli mongo",
+        "there is no database client here; use the capability `kv` or files",
+    ),
     ("rg ag ack fd", "use grep -r and find"),
     ("chown chgrp", "files have no owner here"),
-    ("open xdg-open pbcopy pbpaste xclip", "there is no desktop here; print the text, or write it to a file"),
+    (
+        "open xdg-open pbcopy pbpaste xclip",
+        "there is no desktop here; print the text, or write it to a file",
+    ),
     ("bc dc", "use $(( )) for whole numbers, or awk 'BEGIN { print … }'"),
 ];
 
@@ -94,7 +104,9 @@ impl Interpreter {
     /// Returns the message for an unknown command, with a hint or the names most similar to it.
     pub(crate) fn not_found(&self, name: &str) -> String {
         let plain = name.rsplit('/').next().unwrap_or(name);
-        if let Some((_, hint)) = ABSENT.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
+        if let Some((_, hint)) =
+            ABSENT.iter().find(|(names, _)| names.split(' ').any(|known| known == plain))
+        {
             return format!("{name}: command not found: {hint}");
         }
         let mut near: Vec<(usize, String)> = self
@@ -108,7 +120,10 @@ impl Interpreter {
         let near: Vec<String> = near.into_iter().map(|(_, known)| known).collect();
         match near.is_empty() {
             true => format!("{name}: command not found; `help` lists the commands that there are"),
-            false => format!("{name}: command not found; there are: {} (`help` lists all)", near.join(", ")),
+            false => format!(
+                "{name}: command not found; there are: {} (`help` lists all)",
+                near.join(", ")
+            ),
         }
     }
 
@@ -123,9 +138,14 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script of the run's files as a command, with the interpreter that its first line names,
-    /// or else with the shell.
-    pub(super) async fn run_file(&mut self, path: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+    /// Runs a script of the run's files as a command, with the interpreter that its first line
+    /// names, or else with the shell.
+    pub(super) async fn run_file(
+        &mut self,
+        path: String,
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> Flow<u8> {
         let name = argv.first().cloned().unwrap_or_default();
         let text = match self.stat(&path).await.map(|stat| stat.kind) {
             Some(EntryKind::File) => self.script(&path).await?,
@@ -141,7 +161,9 @@ impl Interpreter {
             }
         };
         let first = text.lines().next().unwrap_or_default();
-        let Some(line) = first.strip_prefix("#!") else { return self.run_script(text, argv, env).await };
+        let Some(line) = first.strip_prefix("#!") else {
+            return self.run_script(text, argv, env).await;
+        };
         let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         if words.first().is_some_and(|word| word.ends_with("/env")) {
             words.remove(0);
@@ -149,7 +171,8 @@ impl Interpreter {
                 words.remove(0);
             }
         }
-        let interpreter = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned();
+        let interpreter =
+            words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned();
         if matches!(interpreter.as_str(), "" | "sh" | "bash" | "dash" | "ash") {
             return self.run_script(text, argv, env).await;
         }
@@ -167,15 +190,24 @@ impl Interpreter {
         let path = path.to_owned();
         let read = self.on_files(move |files| Ok(files.read_at(&path, 0, limit as u64 + 1)?)).await;
         Ok(match read {
-            Ok(text) if text.len() > limit => Err((format!("the script is longer than {}", amount(limit)), 126)),
-            Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => Err(("cannot execute binary file".into(), 126)),
+            Ok(text) if text.len() > limit => {
+                Err((format!("the script is longer than {}", amount(limit)), 126))
+            }
+            Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => {
+                Err(("cannot execute binary file".into(), 126))
+            }
             Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
             Err(fault) => Err((fault.to_string(), 127)),
         })
     }
 
     /// Runs a script in a new shell with the given environment.
-    async fn run_script(&mut self, text: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+    async fn run_script(
+        &mut self,
+        text: String,
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
         let mut argv = argv.into_iter();
         shell.parameters.name = argv.next().unwrap_or_default();
@@ -223,7 +255,11 @@ impl Interpreter {
     }
 
     /// Runs `sh` or `bash` on a script file, on the text of `-c`, or on standard input.
-    pub(super) async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+    pub(super) async fn run_shell(
+        &mut self,
+        words: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
         let mut words = words.into_iter().peekable();
         let (mut command, mut from_input) = (false, false);
@@ -238,7 +274,11 @@ impl Interpreter {
             words.next();
             if word.starts_with("--") {
                 if word == "--version" {
-                    self.print("bash 5.2, emulated by wattle: it starts no process of the operating system\n").await?;
+                    self.print(
+                        "bash 5.2, emulated by wattle: it starts no process of the operating \
+                         system\n",
+                    )
+                    .await?;
                     return Ok(0);
                 }
                 continue;

@@ -63,10 +63,18 @@ impl Interpreter {
         ran?;
         // The commands of other compounds have triggered it themselves.
         let triggers = match pipeline.stages.as_slice() {
-            [only] => matches!(only.kind, Kind::Simple(_) | Kind::Subshell(_) | Kind::Test(_) | Kind::Arithmetic(_)),
+            [only] => matches!(
+                only.kind,
+                Kind::Simple(_) | Kind::Subshell(_) | Kind::Test(_) | Kind::Arithmetic(_)
+            ),
             stages => !stages.is_empty(),
         };
-        if last && !pipeline.negated && triggers && self.last.status != 0 && self.execution.errexit_suspended == 0 {
+        if last
+            && !pipeline.negated
+            && triggers
+            && self.last.status != 0
+            && self.execution.errexit_suspended == 0
+        {
             self.handle_failure().await?;
         }
         Ok(())
@@ -100,7 +108,8 @@ impl Interpreter {
             let ran = match &command.kind {
                 Kind::Simple(simple) => self.simple(simple, &command.redirects).await,
                 Kind::Function(name, body) => {
-                    Arc::make_mut(&mut self.definitions.functions).insert(name.clone(), Arc::clone(body));
+                    Arc::make_mut(&mut self.definitions.functions)
+                        .insert(name.clone(), Arc::clone(body));
                     self.last.status = 0;
                     Ok(())
                 }

@@ -90,7 +90,8 @@ impl Interpreter {
         }
         self.last.status = statuses.last().copied().unwrap_or_default();
         if self.options.pipefail {
-            self.last.status = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
+            self.last.status =
+                statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
         }
         let status = self.last.status;
         self.set_pipe_status(statuses)?;
@@ -122,8 +123,11 @@ impl Interpreter {
     }
 }
 
-/// Waits for the next stage that ends. Returns its index and its result, or `None` if all have ended.
-async fn next_ended(tasks: &mut [Option<Task<StageResult>>]) -> Option<(usize, Option<StageResult>)> {
+/// Waits for the next stage that ends. Returns its index and its result, or `None` if all have
+/// ended.
+async fn next_ended(
+    tasks: &mut [Option<Task<StageResult>>],
+) -> Option<(usize, Option<StageResult>)> {
     if tasks.iter().all(Option::is_none) {
         return None;
     }

@@ -32,11 +32,15 @@ impl Interpreter {
                 text.push('\n');
                 return self.assign_stream(redirect, Stream::bytes(text)).await;
             }
-            Target::Duplicate { word, input } => return self.duplicate(redirect, word, *input).await,
+            Target::Duplicate { word, input } => {
+                return self.duplicate(redirect, word, *input).await;
+            }
             Target::Read(word) => (word, OpenMode::READ),
             Target::Append(word) => (word, OpenMode::APPEND),
             Target::ReadWrite(word) => (word, OpenMode::READ_WRITE),
-            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenMode::CREATE_NEW),
+            Target::Write { path, clobber: false } if self.options.noclobber => {
+                (path, OpenMode::CREATE_NEW)
+            }
             Target::Write { path, .. } => (path, OpenMode::WRITE),
         };
         let path = match self.target(path).await? {
@@ -67,10 +71,15 @@ impl Interpreter {
             Some(Device::Zero) => Stream::zero(),
             Some(Device::Full) => Stream::full(),
             Some(Device::Random) => Stream::random(),
-            Some(Device::Terminal) => {
-                self.descriptors.open.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
+            Some(Device::Terminal) => self
+                .descriptors
+                .open
+                .get(if how.write { &2 } else { &0 })
+                .cloned()
+                .unwrap_or_else(Stream::null),
+            Some(Device::Descriptor(fd)) => {
+                self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null)
             }
-            Some(Device::Descriptor(fd)) => self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null),
             None => {
                 if how == OpenMode::CREATE_NEW {
                     if let Some(stat) = self.stat(path).await {
@@ -82,7 +91,9 @@ impl Interpreter {
                         return Err(format!("{path}: {message}"));
                     }
                 }
-                Stream::open(&self.run.files, &absolute, how).await.map_err(|fault| format!("{path}: {fault}"))?
+                Stream::open(&self.run.files, &absolute, how)
+                    .await
+                    .map_err(|fault| format!("{path}: {fault}"))?
             }
         };
         Ok(stream)
@@ -97,7 +108,8 @@ impl Interpreter {
                 Ok(first.and_then(|()| self.set_descriptor(2, stream)))
             }
             Descriptor::Named(name) => {
-                let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number)) else {
+                let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number))
+                else {
                     return Ok(Ok(()));
                 };
                 if let Err(message) = self.set_descriptor(free, stream) {
@@ -118,7 +130,12 @@ impl Interpreter {
     }
 
     /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number is a file, as in `>&file`.
-    async fn duplicate(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Redirected> {
+    async fn duplicate(
+        &mut self,
+        redirect: &Redirect,
+        word: &Word,
+        input: bool,
+    ) -> Flow<Redirected> {
         let text = self.text(word).await?;
         if text == "-" {
             match &redirect.fd {
@@ -153,7 +170,9 @@ impl Interpreter {
             return Ok(Err(format!("{text}: ambiguous redirect")));
         }
         match self.open(&text, OpenMode::WRITE).await {
-            Ok(stream) => Ok(self.set_descriptor(1, stream.clone()).and_then(|()| self.set_descriptor(2, stream))),
+            Ok(stream) => Ok(self
+                .set_descriptor(1, stream.clone())
+                .and_then(|()| self.set_descriptor(2, stream))),
             Err(message) => Ok(Err(message)),
         }
     }

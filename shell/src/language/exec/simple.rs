@@ -30,7 +30,10 @@ impl Interpreter {
             }
             self.descriptors.open = before;
         }
-        for fd in self.descriptors.substitutions.split_off(first_substitution.min(self.descriptors.substitutions.len()))
+        for fd in self
+            .descriptors
+            .substitutions
+            .split_off(first_substitution.min(self.descriptors.substitutions.len()))
         {
             self.descriptors.open.remove(&fd);
         }
@@ -99,7 +102,9 @@ impl Interpreter {
         async move {
             if let Some(body) = self.definitions.functions.get(&name).cloned() {
                 return self
-                    .with_settings(settings, async |shell| shell.function(name, texts(given), body).await)
+                    .with_settings(settings, async |shell| {
+                        shell.function(name, texts(given), body).await
+                    })
                     .await;
             }
             if builtin_table::is_builtin(&name) {
@@ -117,7 +122,12 @@ impl Interpreter {
     }
 
     /// Runs a command that is neither a function nor a builtin.
-    async fn call_external(&mut self, name: String, given: Vec<ExpandedWord>, settings: Vec<Setting>) -> Flow {
+    async fn call_external(
+        &mut self,
+        name: String,
+        given: Vec<ExpandedWord>,
+        settings: Vec<Setting>,
+    ) -> Flow {
         let mut env = self.variables.exported();
         for setting in settings {
             if self.variables.get(&setting.name).is_some_and(|variable| variable.readonly) {
@@ -139,7 +149,11 @@ impl Interpreter {
     }
 
     /// Runs a command with the assignments before it, and restores the variables afterwards.
-    async fn with_settings(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
+    async fn with_settings(
+        &mut self,
+        settings: Vec<Setting>,
+        run: impl AsyncFnOnce(&mut Interpreter) -> Flow,
+    ) -> Flow {
         if settings.is_empty() {
             return run(self).await;
         }
@@ -193,8 +207,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs `exec`. Without words it makes its redirections permanent. With words it runs them as the
-    /// last command of this shell.
+    /// Runs `exec`. Without words it makes its redirections permanent. With words it runs them as
+    /// the last command of this shell.
     async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
         let mut words = texts(given);
         if words.first().is_some_and(|word| word == "--") {
@@ -222,20 +236,33 @@ impl Interpreter {
         env: Vec<(String, String)>,
     ) -> BoxFuture<'_, Flow<CommandOutcome>> {
         async move {
-            let Some(name) = argv.first().cloned() else { return Ok(CommandOutcome::Exited(Status::SUCCESS)) };
+            let Some(name) = argv.first().cloned() else {
+                return Ok(CommandOutcome::Exited(Status::SUCCESS));
+            };
             let exited = |status: u8| Ok(CommandOutcome::Exited(Status(status)));
             match self.find(&name) {
-                Found::Shell => exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?),
+                Found::Shell => {
+                    exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?)
+                }
                 Found::Tool(name) => {
                     if let Err(message) = self.run.count_command() {
                         return Err(self.exceed(message));
                     }
                     let argv = std::iter::once(name).chain(argv.into_iter().skip(1)).collect();
-                    let fds = self.descriptors.open.iter().map(|(number, stream)| (*number, stream.clone())).collect();
+                    let fds = self
+                        .descriptors
+                        .open
+                        .iter()
+                        .map(|(number, stream)| (*number, stream.clone()))
+                        .collect();
                     let command = Command { argv, env, cwd: self.folders.current.clone(), fds };
-                    let spawn = Arc::new(Spawner { run: Arc::clone(&self.run), depth: self.execution.depth });
+                    let spawn = Arc::new(Spawner {
+                        run: Arc::clone(&self.run),
+                        depth: self.execution.depth,
+                    });
                     let run = Arc::clone(&self.run);
-                    let ended = run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
+                    let ended =
+                        run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
                     Ok(ended)
                 }
                 Found::Builtin(name) => {
@@ -282,6 +309,7 @@ impl Interpreter {
 
 /// Quotes a word for the output of `set -x`.
 fn quoted_word(text: &str) -> String {
-    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
+    let plain =
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
     if plain { text.to_owned() } else { escape::quoted(text) }
 }

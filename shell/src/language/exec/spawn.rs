@@ -19,7 +19,8 @@ pub(crate) struct Spawner {
 impl Spawn for Spawner {
     fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status> {
         async move {
-            let mut shell = Interpreter::new(Arc::clone(&self.run), command.fds.iter().cloned().collect());
+            let mut shell =
+                Interpreter::new(Arc::clone(&self.run), command.fds.iter().cloned().collect());
             shell.execution.depth = self.depth;
             shell.lifecycle.subshell = true;
             shell.folders.current = command.cwd.clone();
@@ -34,7 +35,9 @@ impl Spawn for Spawner {
                 Status(shell.last.status)
             };
             match timeout {
-                Some(timeout) => tokio::time::timeout(timeout, ran).await.unwrap_or(Status::TIMED_OUT),
+                Some(timeout) => {
+                    tokio::time::timeout(timeout, ran).await.unwrap_or(Status::TIMED_OUT)
+                }
                 None => ran.await,
             }
         }

@@ -60,7 +60,9 @@ impl Interpreter {
     async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
-        let (Kind::Simple(simple), [redirect]) = (&stage.kind, stage.redirects.as_slice()) else { return Ok(None) };
+        let (Kind::Simple(simple), [redirect]) = (&stage.kind, stage.redirects.as_slice()) else {
+            return Ok(None);
+        };
         let Target::Read(word) = &redirect.to else { return Ok(None) };
         if !simple.words.is_empty()
             || !simple.assignments.is_empty()
@@ -125,7 +127,9 @@ impl Interpreter {
         });
         let pid = self.run.next_pid();
         self.jobs.add_hidden(pid, task);
-        let Some(fd) = (10..=FIRST_DESCRIPTOR).rev().find(|fd| !self.descriptors.open.contains_key(fd)) else {
+        let Some(fd) =
+            (10..=FIRST_DESCRIPTOR).rev().find(|fd| !self.descriptors.open.contains_key(fd))
+        else {
             return Err(self.exceed("more process substitutions are open than fit".into()));
         };
         self.descriptors.open.insert(fd, own);

@@ -36,13 +36,16 @@ fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Tok
     let mut words = vec![Vec::new()];
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        let alternatives = if token.is('{') && depth < MAX_DEPTH { alternatives(tokens, at) } else { None };
+        let alternatives =
+            if token.is('{') && depth < MAX_DEPTH { alternatives(tokens, at) } else { None };
         match alternatives {
             Some((alternatives, after)) => {
                 let mut expanded = Vec::new();
                 for alternative in alternatives {
                     match alternative {
-                        Alternative::Tokens(tokens) => expanded.extend(expand_tokens(&tokens, max, depth + 1)?),
+                        Alternative::Tokens(tokens) => {
+                            expanded.extend(expand_tokens(&tokens, max, depth + 1)?)
+                        }
                         Alternative::Range(range) => expanded.extend(range.texts(max)?),
                     }
                 }
@@ -51,7 +54,9 @@ fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Tok
                 }
                 words = words
                     .iter()
-                    .flat_map(|word: &Vec<Token>| expanded.iter().map(move |end| [word.as_slice(), end].concat()))
+                    .flat_map(|word: &Vec<Token>| {
+                        expanded.iter().map(move |end| [word.as_slice(), end].concat())
+                    })
                     .collect();
                 at = after;
             }
@@ -151,7 +156,8 @@ impl Range {
         }
         let mut texts = Vec::new();
         let mut value = i128::from(self.from);
-        let step = if self.from <= self.to { i128::from(self.step) } else { -i128::from(self.step) };
+        let step =
+            if self.from <= self.to { i128::from(self.step) } else { -i128::from(self.step) };
         while if step > 0 { value <= i128::from(self.to) } else { value >= i128::from(self.to) } {
             let text = match u8::try_from(value) {
                 Ok(letter) if self.letters => char::from(letter).to_string(),

@@ -10,8 +10,8 @@ pub(crate) struct Fields {
     started: bool,
     /// Field separators, or `None` if values are not split.
     separators: Option<String>,
-    /// If true, whitespace ended the previous field. A following non-whitespace separator belongs to
-    /// the same delimiter.
+    /// If true, whitespace ended the previous field. A following non-whitespace separator belongs
+    /// to the same delimiter.
     after_space: bool,
     /// If true, the current quotes contain an empty `$@`.
     empty_list: bool,
@@ -131,7 +131,9 @@ impl Fields {
 
     /// Ends double quotes. They form a field, unless they contain only empty lists.
     pub(super) fn end_quotes(&mut self, before: QuoteStart) {
-        let added = self.done.len() > before.fields || self.size > before.size || (self.started && !before.started);
+        let added = self.done.len() > before.fields
+            || self.size > before.size
+            || (self.started && !before.started);
         if added || !self.empty_list {
             self.started = true;
             if self.open.is_empty() {

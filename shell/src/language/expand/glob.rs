@@ -61,13 +61,16 @@ impl Interpreter {
             search.found.dedup();
             (search.found, complete)
         };
-        let looked = if self.run.files.is_memory() { Ok(look()) } else { tokio::task::spawn_blocking(look).await };
+        let looked = if self.run.files.is_memory() {
+            Ok(look())
+        } else {
+            tokio::task::spawn_blocking(look).await
+        };
         match looked {
             Ok((found, true)) => Ok(found),
-            Ok((_, false)) => {
-                Err(self
-                    .exceed(format!("a pattern looked at more than {MAX_NAMES} names: name the folder more closely")))
-            }
+            Ok((_, false)) => Err(self.exceed(format!(
+                "a pattern looked at more than {MAX_NAMES} names: name the folder more closely"
+            ))),
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -92,7 +95,10 @@ fn components(field: &[Fragment], options: GlobOptions) -> Vec<Component> {
             [run] if options.stars && run.text == "**" && !run.quoted => Component::Folders,
             fragments if pattern::is_special(fragments, options.extended) => {
                 let dot = fragments.first().is_some_and(|run| run.text.starts_with('.'));
-                Component::Match { pattern: Pattern::new(fragments, options.extended, options.fold), dot }
+                Component::Match {
+                    pattern: Pattern::new(fragments, options.extended, options.fold),
+                    dot,
+                }
             }
             _ => Component::Name(super::fields::text(name)),
         })
@@ -121,7 +127,8 @@ impl Search<'_> {
             Component::Name(name) => {
                 let path = joined(path, name);
                 // A missing name has no entries below it.
-                self.files.stat_link(&paths::absolute(self.cwd, &path)).is_err() || self.walk(&path, rest, folder_only)
+                self.files.stat_link(&paths::absolute(self.cwd, &path)).is_err()
+                    || self.walk(&path, rest, folder_only)
             }
             Component::Match { pattern, dot } => self.list(path).is_none_or(|names| {
                 names.into_iter().all(|(name, kind)| {
@@ -139,7 +146,8 @@ impl Search<'_> {
         }
     }
 
-    /// Matches `**`: the folder and all folders below it, and at the end of a pattern files as well.
+    /// Matches `**`: the folder and all folders below it, and at the end of a pattern files as
+    /// well.
     fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;
@@ -172,9 +180,10 @@ impl Search<'_> {
     fn is_folder(&self, path: &str, kind: EntryKind) -> bool {
         match kind {
             EntryKind::Folder => true,
-            EntryKind::Link => {
-                self.files.stat(&paths::absolute(self.cwd, path)).is_ok_and(|stat| stat.kind == EntryKind::Folder)
-            }
+            EntryKind::Link => self
+                .files
+                .stat(&paths::absolute(self.cwd, path))
+                .is_ok_and(|stat| stat.kind == EntryKind::Folder),
             _ => false,
         }
     }
@@ -182,12 +191,20 @@ impl Search<'_> {
     fn add(&mut self, path: &str, folder_only: bool) {
         if !folder_only {
             self.found.push(path.to_owned());
-        } else if self.files.stat(&paths::absolute(self.cwd, path)).is_ok_and(|stat| stat.kind == EntryKind::Folder) {
+        } else if self
+            .files
+            .stat(&paths::absolute(self.cwd, path))
+            .is_ok_and(|stat| stat.kind == EntryKind::Folder)
+        {
             self.found.push(if path.ends_with('/') { path.to_owned() } else { format!("{path}/") });
         }
     }
 }
 
 fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() || path.ends_with('/') { format!("{path}{name}") } else { format!("{path}/{name}") }
+    if path.is_empty() || path.ends_with('/') {
+        format!("{path}{name}")
+    } else {
+        format!("{path}/{name}")
+    }
 }

@@ -1,5 +1,5 @@
-//! Expanding words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing, in
-//! the order of bash.
+//! Expanding words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing,
+//! in the order of bash.
 
 mod brace;
 mod fields;
@@ -27,8 +27,12 @@ impl Interpreter {
         let mut given = Vec::new();
         for word in words {
             match word {
-                Argument::Word(word) => given.extend(self.fields(word).await?.into_iter().map(ExpandedWord::Text)),
-                Argument::Assignment(assignment) => given.push(ExpandedWord::Setting(self.setting(assignment).await?)),
+                Argument::Word(word) => {
+                    given.extend(self.fields(word).await?.into_iter().map(ExpandedWord::Text))
+                }
+                Argument::Assignment(assignment) => {
+                    given.push(ExpandedWord::Setting(self.setting(assignment).await?))
+                }
             }
             if given.len() > self.run.bounds.words {
                 return Err(self.exceed(format!(
@@ -44,14 +48,19 @@ impl Interpreter {
     pub(crate) async fn fields(&mut self, word: &Word) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
-            [Part::Literal(text)] if !word.braces && !text.contains(['*', '?', '[']) => return Ok(vec![text.clone()]),
+            [Part::Literal(text)] if !word.braces && !text.contains(['*', '?', '[']) => {
+                return Ok(vec![text.clone()]);
+            }
             _ => {}
         }
         if !word.braces {
             return self.fields_of(&word.parts, word.extended).await;
         }
         let Some(words) = brace::expand(&word.parts, self.run.bounds.words) else {
-            return Err(self.exceed(format!("braces give more than {} words: use a loop", self.run.bounds.words)));
+            return Err(self.exceed(format!(
+                "braces give more than {} words: use a loop",
+                self.run.bounds.words
+            )));
         };
         let mut all = Vec::new();
         for parts in words {
@@ -100,7 +109,12 @@ impl Interpreter {
     }
 
     /// Expands a word to a pattern.
-    pub(crate) async fn pattern(&mut self, word: &Word, extended: bool, fold: bool) -> Flow<Pattern> {
+    pub(crate) async fn pattern(
+        &mut self,
+        word: &Word,
+        extended: bool,
+        fold: bool,
+    ) -> Flow<Pattern> {
         let fragments = self.fragments(word).await?;
         Ok(Pattern::new(&fragments, extended || word.extended || self.options.extglob, fold))
     }
@@ -120,11 +134,19 @@ impl Interpreter {
                         Some(index) => {
                             let index = self.text(index).await?;
                             let text = self.text(&element.value).await?;
-                            all.push(ArrayElement { index: Some(index), append: element.append, text });
+                            all.push(ArrayElement {
+                                index: Some(index),
+                                append: element.append,
+                                text,
+                            });
                         }
                         None => {
                             let texts = self.fields(&element.value).await?.into_iter();
-                            all.extend(texts.map(|text| ArrayElement { index: None, append: false, text }));
+                            all.extend(texts.map(|text| ArrayElement {
+                                index: None,
+                                append: false,
+                                text,
+                            }));
                         }
                     }
                 }
@@ -135,7 +157,12 @@ impl Interpreter {
     }
 
     /// Expands parts into `out`, in order.
-    fn parts<'a>(&'a mut self, parts: &'a [Part], quoting: Quoting, out: &'a mut Fields) -> BoxFuture<'a, Flow> {
+    fn parts<'a>(
+        &'a mut self,
+        parts: &'a [Part],
+        quoting: Quoting,
+        out: &'a mut Fields,
+    ) -> BoxFuture<'a, Flow> {
         async move {
             for part in parts {
                 self.part(part, quoting, out).await?;
@@ -190,7 +217,9 @@ impl Interpreter {
     /// Returns the folder of a tilde prefix, if there is one.
     fn home(&self, name: &str) -> Option<String> {
         match name {
-            "" => Some(self.variables.text("HOME").map_or_else(|| "/".into(), |text| text.to_string())),
+            "" => Some(
+                self.variables.text("HOME").map_or_else(|| "/".into(), |text| text.to_string()),
+            ),
             "+" => Some(self.folders.current.clone()),
             "-" => self.variables.text("OLDPWD").map(|text| text.to_string()),
             "root" | "user" => Some("/".into()),
@@ -216,7 +245,9 @@ impl Interpreter {
     /// Returns the field separators: the variable `IFS`, or whitespace if it is unset.
     pub(crate) fn separators(&self) -> String {
         match self.variables.get("IFS") {
-            Some(variable) => variable.text().map_or_else(|| " \t\n".into(), |text| text.to_string()),
+            Some(variable) => {
+                variable.text().map_or_else(|| " \t\n".into(), |text| text.to_string())
+            }
             None => " \t\n".into(),
         }
     }

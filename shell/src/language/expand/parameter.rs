@@ -9,9 +9,15 @@ use crate::language::variables::is_name;
 
 impl Interpreter {
     /// Expands a parameter into `out`.
-    pub(super) async fn parameter(&mut self, parameter: &Parameter, quoting: Quoting, out: &mut Fields) -> Flow {
+    pub(super) async fn parameter(
+        &mut self,
+        parameter: &Parameter,
+        quoting: Quoting,
+        out: &mut Fields,
+    ) -> Flow {
         let quoted = quoting == Quoting::Quoted;
-        let (mut name, mut index) = (parameter.name.clone(), self.index(parameter.index.as_ref()).await?);
+        let (mut name, mut index) =
+            (parameter.name.clone(), self.index(parameter.index.as_ref()).await?);
         if parameter.indirect {
             if self.variables.get_itself(&name).is_some_and(|variable| variable.reference) {
                 let target = self.variables.resolve(&name).to_owned();
@@ -44,7 +50,9 @@ impl Interpreter {
         };
         let counts = |colon: bool| if colon { !empty } else { there };
         match &parameter.action {
-            Action::Default { colon, .. } | Action::Assign { colon, .. } | Action::Fail { colon, .. }
+            Action::Default { colon, .. }
+            | Action::Assign { colon, .. }
+            | Action::Fail { colon, .. }
                 if counts(*colon) =>
             {
                 self.emit(values, quoted, out)
@@ -54,14 +62,22 @@ impl Interpreter {
                     out.quoted("");
                 }
             }
-            Action::Default { word, .. } | Action::Alternative { word, .. } => self.operand(word, quoting, out).await?,
+            Action::Default { word, .. } | Action::Alternative { word, .. } => {
+                self.operand(word, quoting, out).await?
+            }
             Action::Assign { word, .. } => {
                 let text = self.text(word).await?;
                 if !is_name(&name) {
                     return Err(self.fail(&format!("${name}: cannot assign in this way")).await);
                 }
                 let index = if let Some(Selection::At(index)) = index { Some(index) } else { None };
-                self.assign(Setting { name, index, append: false, value: SettingValue::Text(text.clone()) }).await?;
+                self.assign(Setting {
+                    name,
+                    index,
+                    append: false,
+                    value: SettingValue::Text(text.clone()),
+                })
+                .await?;
                 if quoted { out.quoted(&text) } else { out.value(&text) }
             }
             Action::Fail { colon, word } => {
@@ -147,7 +163,11 @@ impl Interpreter {
     }
 
     /// Returns the name and index that `${!name}` refers to, or `None` if `name` is unset.
-    async fn indirect(&mut self, name: &str, index: Option<&Selection>) -> Flow<Option<(String, Option<Selection>)>> {
+    async fn indirect(
+        &mut self,
+        name: &str,
+        index: Option<&Selection>,
+    ) -> Flow<Option<(String, Option<Selection>)>> {
         let Values::One(Some(target)) = self.values(name, index).await? else { return Ok(None) };
         let (name, index) = split_index(&target);
         let index = index.map(|index| match index {
@@ -168,11 +188,17 @@ impl Interpreter {
     fn names_or_keys(&self, name: &str, action: &Action, index: Option<&Selection>) -> Values {
         match action {
             Action::Names { joined } => {
-                let list = self.variables.names().into_iter().filter(|known| known.starts_with(name)).collect();
+                let list = self
+                    .variables
+                    .names()
+                    .into_iter()
+                    .filter(|known| known.starts_with(name))
+                    .collect();
                 Values::Many { list, joined: *joined }
             }
             _ => {
-                let list = self.variables.get(name).map(|variable| variable.keys()).unwrap_or_default();
+                let list =
+                    self.variables.get(name).map(|variable| variable.keys()).unwrap_or_default();
                 Values::Many { list, joined: matches!(index, Some(Selection::Joined)) }
             }
         }

@@ -23,7 +23,9 @@ impl Interpreter {
                 };
                 Ok(Values::One(Some(length.to_string())))
             }
-            Action::Slice { offset, length } => self.slice(name, values, offset, length.as_ref()).await,
+            Action::Slice { offset, length } => {
+                self.slice(name, values, offset, length.as_ref()).await
+            }
             Action::Trim { suffix, longest, pattern } => {
                 let pattern = self.pattern(pattern, false, false).await?;
                 let run = self.run.clone();
@@ -47,7 +49,10 @@ impl Interpreter {
                 let with = self.text(with).await?;
                 let run = self.run.clone();
                 let limit = usize::try_from(run.bounds.variables).unwrap_or(usize::MAX);
-                self.each(values, |text| replace(&text, &pattern, &with, *scope, &run.patterns, limit)).await
+                self.each(values, |text| {
+                    replace(&text, &pattern, &with, *scope, &run.patterns, limit)
+                })
+                .await
             }
             Action::Case { upper, all, pattern } => {
                 let any = pattern.parts.is_empty();
@@ -57,7 +62,8 @@ impl Interpreter {
                     let mut out = String::with_capacity(text.len());
                     for (position, c) in text.chars().enumerate() {
                         let chosen = (*all || position == 0)
-                            && (any || pattern.matches(c.encode_utf8(&mut [0; 4]), &run.patterns)?);
+                            && (any
+                                || pattern.matches(c.encode_utf8(&mut [0; 4]), &run.patterns)?);
                         match (chosen, *upper) {
                             (true, true) => out.extend(c.to_uppercase()),
                             (true, false) => out.extend(c.to_lowercase()),
@@ -74,17 +80,26 @@ impl Interpreter {
     }
 
     /// Applies a change to each value.
-    async fn each(&mut self, values: Values, mut change: impl FnMut(String) -> Matched<String>) -> Flow<Values> {
+    async fn each(
+        &mut self,
+        values: Values,
+        mut change: impl FnMut(String) -> Matched<String>,
+    ) -> Flow<Values> {
         let changed = match values {
             Values::One(text) => text.map(&mut change).transpose().map(Values::One),
-            Values::Many { list, joined } => {
-                list.into_iter().map(change).collect::<Matched<Vec<_>>>().map(|list| Values::Many { list, joined })
-            }
+            Values::Many { list, joined } => list
+                .into_iter()
+                .map(change)
+                .collect::<Matched<Vec<_>>>()
+                .map(|list| Values::Many { list, joined }),
         };
         match changed {
             Ok(values) => Ok(values),
             Err(_) => Err(self
-                .fail("a pattern takes too long on this text, or the result grew too large: use sed or awk")
+                .fail(
+                    "a pattern takes too long on this text, or the result grew too large: use sed \
+                     or awk",
+                )
                 .await),
         }
     }
@@ -98,17 +113,17 @@ impl Interpreter {
         operator: char,
     ) -> Flow<Values> {
         match operator {
-            'a' => {
-                Ok(Values::One(Some(self.variables.get(name).map(|variable| variable.letters()).unwrap_or_default())))
-            }
+            'a' => Ok(Values::One(Some(
+                self.variables.get(name).map(|variable| variable.letters()).unwrap_or_default(),
+            ))),
             'A' => Ok(Values::One(self.declaration(name))),
             'K' | 'k' if matches!(index, Some(Selection::All | Selection::Joined)) => {
-                let keys = self.variables.get(name).map(|variable| variable.keys()).unwrap_or_default();
+                let keys =
+                    self.variables.get(name).map(|variable| variable.keys()).unwrap_or_default();
                 let texts = self.list_of(name);
-                let pairs = keys
-                    .into_iter()
-                    .zip(texts)
-                    .flat_map(|(key, text)| [key, if operator == 'K' { escape::double_quoted(&text) } else { text }]);
+                let pairs = keys.into_iter().zip(texts).flat_map(|(key, text)| {
+                    [key, if operator == 'K' { escape::double_quoted(&text) } else { text }]
+                });
                 Ok(Values::Many { list: pairs.collect(), joined: operator == 'K' })
             }
             _ => {
@@ -119,7 +134,10 @@ impl Interpreter {
                         'L' => text.to_lowercase(),
                         'u' => {
                             let mut chars = text.chars();
-                            chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+                            chars
+                                .next()
+                                .map(|first| first.to_uppercase().chain(chars).collect())
+                                .unwrap_or_default()
                         }
                         'E' => escape::ansi(&text),
                         _ => text,

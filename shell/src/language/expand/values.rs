@@ -46,7 +46,9 @@ impl Interpreter {
         match self.variables.get(name).map(|variable| variable.value.clone()) {
             None | Some(Value::Unset) => Ok(None),
             Some(Value::Map(map)) => Ok(map.get(index).map(|text| text.to_string())),
-            Some(Value::Text(text)) => Ok((arithmetic::evaluate(index, self, 0)? == 0).then(|| text.to_string())),
+            Some(Value::Text(text)) => {
+                Ok((arithmetic::evaluate(index, self, 0)? == 0).then(|| text.to_string()))
+            }
             Some(Value::List(list)) => {
                 let mut position = arithmetic::evaluate(index, self, 0)?;
                 if position < 0 {

@@ -23,7 +23,9 @@ impl Interpreter {
     pub(crate) async fn try_assign(&mut self, setting: Setting) -> Flow<Result<(), String>> {
         match self.perform(setting) {
             Ok(()) => Ok(Ok(())),
-            Err(AssignFailure::Variable(error @ AssignError::Full(_))) => Err(self.exceed(error.to_string())),
+            Err(AssignFailure::Variable(error @ AssignError::Full(_))) => {
+                Err(self.exceed(error.to_string()))
+            }
             Err(failure) => Ok(Err(failure.to_string())),
         }
     }
@@ -43,11 +45,17 @@ impl Interpreter {
     }
 
     /// Sets the elements of an array, or appends to it.
-    fn set_array(&mut self, name: &str, append: bool, elements: Vec<ArrayElement>) -> Result<(), AssignFailure> {
+    fn set_array(
+        &mut self,
+        name: &str,
+        append: bool,
+        elements: Vec<ArrayElement>,
+    ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
         if !append {
             let variable = self.variables.entry(name)?;
-            variable.value = if is_map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
+            variable.value =
+                if is_map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
         } else if !is_map {
             self.variables.entry(name)?.make_list();
         }
@@ -107,7 +115,13 @@ impl Interpreter {
         Ok(self.variables.set(name, text)?)
     }
 
-    fn set_element(&mut self, name: &str, index: &str, append: bool, text: String) -> Result<(), AssignFailure> {
+    fn set_element(
+        &mut self,
+        name: &str,
+        index: &str,
+        append: bool,
+        text: String,
+    ) -> Result<(), AssignFailure> {
         let is_map = self.is_map(name);
         let old = if append { self.element(name, index)? } else { None };
         let text = self.combine(name, old.as_deref(), text)?;
@@ -121,9 +135,14 @@ impl Interpreter {
         Ok(self.variables.set_at(name, position, text)?)
     }
 
-    /// Returns the text to store: the new text appended to `old`, or their sum if the variable is an
-    /// integer.
-    fn combine(&mut self, name: &str, old: Option<&str>, text: String) -> Result<String, AssignFailure> {
+    /// Returns the text to store: the new text appended to `old`, or their sum if the variable is
+    /// an integer.
+    fn combine(
+        &mut self,
+        name: &str,
+        old: Option<&str>,
+        text: String,
+    ) -> Result<String, AssignFailure> {
         if self.variables.get(name).is_some_and(|variable| variable.integer) {
             let value = arithmetic::evaluate(&text, self, 0)?;
             let old = match old {
@@ -139,7 +158,11 @@ impl Interpreter {
     }
 
     /// Sets the text of a variable or of an array element, as `read` does.
-    pub(crate) async fn set(&mut self, name: &str, text: impl Into<String>) -> Flow<Result<(), String>> {
+    pub(crate) async fn set(
+        &mut self,
+        name: &str,
+        text: impl Into<String>,
+    ) -> Flow<Result<(), String>> {
         let setting = Setting::text(name, text.into());
         if !is_name(&setting.name) {
             return Ok(Err(format!("`{name}': not a valid identifier")));
@@ -186,10 +209,20 @@ impl fmt::Display for AssignFailure {
 
 /// The variables of an arithmetic expression are those of the shell.
 impl Names for Interpreter {
-    fn get(&mut self, name: &str, index: Option<&str>, depth: u32) -> Result<Option<String>, String> {
+    fn get(
+        &mut self,
+        name: &str,
+        index: Option<&str>,
+        depth: u32,
+    ) -> Result<Option<String>, String> {
         let value = match index {
             None => self.value(name),
-            Some(index) if matches!(self.variables.get(name).map(|variable| &variable.value), Some(Value::List(_))) => {
+            Some(index)
+                if matches!(
+                    self.variables.get(name).map(|variable| &variable.value),
+                    Some(Value::List(_))
+                ) =>
+            {
                 let position = arithmetic::evaluate(index, self, depth)?;
                 self.element(name, &position.to_string())?
             }
@@ -201,13 +234,24 @@ impl Names for Interpreter {
         Ok(value)
     }
 
-    fn set(&mut self, name: &str, index: Option<&str>, value: i64, depth: u32) -> Result<(), String> {
+    fn set(
+        &mut self,
+        name: &str,
+        index: Option<&str>,
+        value: i64,
+        depth: u32,
+    ) -> Result<(), String> {
         let is_map = self.is_map(name);
         let index = match index {
             Some(index) if !is_map => Some(arithmetic::evaluate(index, self, depth)?.to_string()),
             other => other.map(str::to_owned),
         };
-        let setting = Setting { name: name.into(), index, append: false, value: SettingValue::Text(value.to_string()) };
+        let setting = Setting {
+            name: name.into(),
+            index,
+            append: false,
+            value: SettingValue::Text(value.to_string()),
+        };
         self.perform(setting).map_err(|failure| failure.to_string())
     }
 }

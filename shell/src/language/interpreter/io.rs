@@ -27,8 +27,8 @@ impl Interpreter {
         paths::absolute(&self.folders.current, path)
     }
 
-    /// Writes to standard output and returns the status. Ends the shell, as SIGPIPE does, if the pipe
-    /// has no reader.
+    /// Writes to standard output and returns the status. Ends the shell, as SIGPIPE does, if the
+    /// pipe has no reader.
     pub(crate) async fn print(&mut self, text: impl AsRef<[u8]>) -> Flow<u8> {
         self.write(1, text.as_ref()).await
     }

@@ -151,14 +151,15 @@ impl Interpreter {
         let max = self.run.bounds.depth;
         if self.execution.depth > max {
             return Err(self.exceed(format!(
-                "functions, subshells and substitutions are nested deeper than {max} levels: does a function call itself without end?"
+                "functions, subshells and substitutions are nested deeper than {max} levels: does \
+                 a function call itself without end?"
             )));
         }
         Ok(())
     }
 
-    /// Lets other tasks run from time to time, so that a loop of builtins can be cancelled. Jumps to
-    /// the end if the script was ended.
+    /// Lets other tasks run from time to time, so that a loop of builtins can be cancelled. Jumps
+    /// to the end if the script was ended.
     pub(crate) async fn checkpoint(&mut self) -> Flow {
         if self.run.steps.fetch_add(1, Ordering::Relaxed) % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
             tokio::task::yield_now().await;

@@ -22,8 +22,8 @@ pub(crate) struct Parameters {
     pub(crate) name: String,
     /// `$1`, `$2`, …
     pub(crate) arguments: Vec<String>,
-    /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has not
-    /// started on the argument.
+    /// Index of the next option letter that `getopts` reads in the current argument. 0 if it has
+    /// not started on the argument.
     pub(crate) getopts_offset: usize,
 }
 

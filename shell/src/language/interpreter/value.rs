@@ -13,7 +13,9 @@ impl Interpreter {
             (Some(digit), _) if digit.is_ascii_digit() => {
                 return match name.parse() {
                     Ok(0) => Some(self.parameters.name.clone()),
-                    Ok(number) => self.parameters.arguments.get(usize::saturating_sub(number, 1)).cloned(),
+                    Ok(number) => {
+                        self.parameters.arguments.get(usize::saturating_sub(number, 1)).cloned()
+                    }
                     Err(_) => None,
                 };
             }
@@ -29,19 +31,34 @@ impl Interpreter {
             "RANDOM" => Some(fastrand::u32(0..32768).to_string()),
             "SRANDOM" => Some(fastrand::u32(..).to_string()),
             "SECONDS" => {
-                let base = self.variables.text(name).and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
+                let base = self
+                    .variables
+                    .text(name)
+                    .and_then(|text| text.parse::<i64>().ok())
+                    .unwrap_or_default();
                 Some(
-                    base.wrapping_add(i64::try_from(self.lifecycle.started.elapsed().as_secs()).unwrap_or_default())
-                        .to_string(),
+                    base.wrapping_add(
+                        i64::try_from(self.lifecycle.started.elapsed().as_secs())
+                            .unwrap_or_default(),
+                    )
+                    .to_string(),
                 )
             }
-            "EPOCHSECONDS" => {
-                Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
-            }
+            "EPOCHSECONDS" => Some(
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default()
+                    .as_secs()
+                    .to_string(),
+            ),
             "LINENO" => Some(self.execution.line.to_string()),
             "BASHPID" => Some("2".into()),
             "FUNCNAME" => self.execution.calls.last().cloned(),
-            _ => self.variables.get(name).and_then(|variable| variable.text()).map(|text| text.to_string()),
+            _ => self
+                .variables
+                .get(name)
+                .and_then(|variable| variable.text())
+                .map(|text| text.to_string()),
         }
     }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::{Parsed, Parser};
-use crate::language::ast::{Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, Timed};
+use crate::language::ast::{
+    Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, Timed,
+};
 
 /// Reserved words. They are special where a command may start.
 const RESERVED: [&str; 21] = [
-    "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
-    "select", "then", "time", "until", "while",
+    "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
 /// Reserved words that end a list of commands.
@@ -19,7 +21,8 @@ const ENDS: [&str; 8] = ["}", "do", "done", "elif", "else", "esac", "fi", "then"
 const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 impl Parser {
-    /// Parses commands up to the end of the text, a `)`, a `;;` or a reserved word that ends a list.
+    /// Parses commands up to the end of the text, a `)`, a `;;` or a reserved word that ends a
+    /// list.
     pub(super) fn list(&mut self) -> Parsed<List> {
         let mut items = Vec::new();
         loop {
@@ -39,7 +42,9 @@ impl Parser {
             };
             let separated = background.is_some()
                 || match self.peek() {
-                    Some(';') if !matches!(self.peek_at(1), Some(';' | '&')) => self.next().is_some(),
+                    Some(';') if !matches!(self.peek_at(1), Some(';' | '&')) => {
+                        self.next().is_some()
+                    }
                     Some('\n') => true,
                     _ => false,
                 };
@@ -49,7 +54,8 @@ impl Parser {
                 let found = self.found();
                 return Err(self.error(format!("unexpected {found} after a command")));
             }
-            if separated && self.peek() == Some(';') && !matches!(self.peek_at(1), Some(';' | '&')) {
+            if separated && self.peek() == Some(';') && !matches!(self.peek_at(1), Some(';' | '&'))
+            {
                 return Err(self.error("unexpected `;`: expected a command"));
             }
         }
@@ -75,7 +81,8 @@ impl Parser {
 
     /// Returns the reserved word that comes next, if there is one.
     pub(super) fn reserved(&self) -> Option<&'static str> {
-        let length = self.chars.iter().skip(self.at).take(9).take_while(|c| !ends_word(**c)).count();
+        let length =
+            self.chars.iter().skip(self.at).take(9).take_while(|c| !ends_word(**c)).count();
         RESERVED.into_iter().find(|word| word.len() == length && self.looking_at(word))
     }
 
@@ -88,14 +95,16 @@ impl Parser {
         found
     }
 
-    /// Consumes a reserved word, or fails. `opened` is the construct that it belongs to and its line.
+    /// Consumes a reserved word, or fails. `opened` is the construct that it belongs to and its
+    /// line.
     pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> Parsed<()> {
         if self.keyword(word) {
             return Ok(());
         }
         let (of, line) = opened;
         let found = self.found();
-        Err(self.error(format!("unexpected {found}: expected `{word}` for the `{of}` in line {line}")))
+        Err(self
+            .error(format!("unexpected {found}: expected `{word}` for the `{of}` in line {line}")))
     }
 
     fn chain(&mut self) -> Parsed<Chain> {
@@ -136,7 +145,8 @@ impl Parser {
                 break;
             }
         }
-        let bare = (timed.is_some() || negated) && (self.list_ends() || matches!(self.peek(), Some('\n' | ';')));
+        let bare = (timed.is_some() || negated)
+            && (self.list_ends() || matches!(self.peek(), Some('\n' | ';')));
         if bare {
             return Ok(Pipeline { timed, negated, stages: Vec::new() });
         }
@@ -196,7 +206,11 @@ impl Parser {
             let word = self.word()?;
             let first = simple.words.iter().all(|word| matches!(word, Argument::Word(word) if word.plain().is_some_and(|name| matches!(name, "command" | "builtin"))));
             declares |= first && word.plain().is_some_and(|name| DECLARES.contains(&name));
-            if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() && self.parentheses()? {
+            if simple.words.is_empty()
+                && simple.assignments.is_empty()
+                && redirects.is_empty()
+                && self.parentheses()?
+            {
                 return self.function(word.plain().map(str::to_owned), line);
             }
             simple.words.push(Argument::Word(word));
@@ -206,7 +220,9 @@ impl Parser {
             return Err(self.error(format!("unexpected {found}: expected a command")));
         }
         if self.peek() == Some('(') {
-            return Err(self.error("unexpected `(`: quote it, or put a space and `;` before a subshell"));
+            return Err(
+                self.error("unexpected `(`: quote it, or put a space and `;` before a subshell")
+            );
         }
         Ok(Command { kind: Kind::Simple(simple), redirects, line })
     }
@@ -234,8 +250,10 @@ impl Parser {
         let body_line = self.line;
         let Some(kind) = self.deeper(Parser::compound)? else {
             let found = self.found();
-            return Err(self
-                .error(format!("unexpected {found}: expected the body of the function `{name}`, such as `{{ …; }}`")));
+            return Err(self.error(format!(
+                "unexpected {found}: expected the body of the function `{name}`, such as `{{ …; \
+                 }}`"
+            )));
         };
         let redirects = self.redirects()?;
         let body = Arc::new(Command { kind, redirects, line: body_line });

@@ -54,7 +54,11 @@ impl Parser {
                 let command = self.function(name.plain().map(str::to_owned), line)?;
                 command.kind
             }
-            "coproc" => return Err(self.error("`coproc` is not supported: use a pipeline or `&` with a file")),
+            "coproc" => {
+                return Err(
+                    self.error("`coproc` is not supported: use a pipeline or `&` with a file")
+                );
+            }
             _ => {
                 let found = self.found();
                 return Err(self.error(format!("unexpected {found}: expected a command")));
@@ -69,7 +73,9 @@ impl Parser {
         let list = self.deeper(Parser::list)?;
         if !self.take(")") {
             let found = self.found();
-            return Err(self.error(format!("unexpected {found}: expected `)` for the `{opened}` in line {line}")));
+            return Err(self.error(format!(
+                "unexpected {found}: expected `)` for the `{opened}` in line {line}"
+            )));
         }
         // The body of a pending here-document starts after the line in which the parentheses end.
         let pending = std::mem::replace(&mut self.documents, outer);
@@ -80,7 +86,8 @@ impl Parser {
     /// Parses `(( … ))`. Returns `None` if the parentheses are those of subshells.
     pub(super) fn double_parentheses(&mut self) -> Parsed<Option<Word>> {
         if self.misread >= MAX_MISREAD {
-            let words = "too many `((` that do not start arithmetic: put a space between the parentheses of subshells";
+            let words = "too many `((` that do not start arithmetic: put a space between the \
+                         parentheses of subshells";
             return Err(SyntaxError { incomplete: false, ..self.error(words) });
         }
         let mark = self.mark();
@@ -155,7 +162,9 @@ impl Parser {
         let name = self.name().filter(|_| self.peek().is_none_or(ends_word));
         let Some(name) = name else {
             let found = self.found();
-            return Err(self.error(format!("unexpected {found}: expected a variable's name after `{of}`")));
+            return Err(
+                self.error(format!("unexpected {found}: expected a variable's name after `{of}`"))
+            );
         };
         self.newlines()?;
         let mut words = None;
@@ -201,7 +210,8 @@ impl Parser {
                 if self.peek().is_none_or(ends_word) {
                     let found = self.found();
                     return Err(self.error(format!(
-                        "unexpected {found}: expected a pattern, or `esac` for the `case` in line {line}"
+                        "unexpected {found}: expected a pattern, or `esac` for the `case` in line \
+                         {line}"
                     )));
                 }
                 patterns.push(self.word()?);
@@ -212,8 +222,9 @@ impl Parser {
             }
             if !self.take(")") {
                 let found = self.found();
-                return Err(self
-                    .error(format!("unexpected {found}: expected `)` after a pattern of the `case` in line {line}")));
+                return Err(self.error(format!(
+                    "unexpected {found}: expected `)` after a pattern of the `case` in line {line}"
+                )));
             }
             let body = self.deeper(Parser::list)?;
             let then = if self.take(";;&") {

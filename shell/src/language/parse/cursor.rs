@@ -1,4 +1,5 @@
-//! Moving through the text: characters, spaces, comments, newlines and the here-documents after them.
+//! Moving through the text: characters, spaces, comments, newlines and the here-documents after
+//! them.
 
 use super::{Document, MAX_NESTING, Mark, Parsed, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};
@@ -85,11 +86,23 @@ impl Parser {
             None => "end of the script".into(),
             Some('\n') => "end of the line".into(),
             Some(c) if ends_word(c) => {
-                let run: String = self.chars.iter().skip(self.at).take_while(|next| **next == c).take(2).collect();
+                let run: String = self
+                    .chars
+                    .iter()
+                    .skip(self.at)
+                    .take_while(|next| **next == c)
+                    .take(2)
+                    .collect();
                 format!("`{run}`")
             }
             Some(_) => {
-                let word: String = self.chars.iter().skip(self.at).take_while(|c| !ends_word(**c)).take(40).collect();
+                let word: String = self
+                    .chars
+                    .iter()
+                    .skip(self.at)
+                    .take_while(|c| !ends_word(**c))
+                    .take(40)
+                    .collect();
                 format!("`{word}`")
             }
         }
@@ -98,8 +111,10 @@ impl Parser {
     /// Parses `inner` one nesting level deeper.
     pub(super) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_NESTING {
-            let mut error = self
-                .error(format!("nested deeper than {MAX_NESTING} levels: write parts of it as functions or in steps"));
+            let mut error = self.error(format!(
+                "nested deeper than {MAX_NESTING} levels: write parts of it as functions or in \
+                 steps"
+            ));
             error.incomplete = false;
             return Err(error);
         }
@@ -120,7 +135,13 @@ impl Parser {
                     self.next();
                     self.next();
                 }
-                Some('#') if self.at == 0 || self.chars.get(self.at.wrapping_sub(1)).is_none_or(|c| ends_word(*c)) => {
+                Some('#')
+                    if self.at == 0
+                        || self
+                            .chars
+                            .get(self.at.wrapping_sub(1))
+                            .is_none_or(|c| ends_word(*c)) =>
+                {
                     while self.peek().is_some_and(|c| c != '\n') {
                         self.next();
                     }
@@ -153,8 +174,10 @@ impl Parser {
     pub(super) fn close_documents(&mut self) -> Parsed<()> {
         match self.documents.first() {
             Some(document) => {
-                let words =
-                    format!("the here-document has no body: expected lines up to one that is `{}`", document.end);
+                let words = format!(
+                    "the here-document has no body: expected lines up to one that is `{}`",
+                    document.end
+                );
                 Err(self.unclosed(document.line, words))
             }
             None => Ok(()),
@@ -166,7 +189,10 @@ impl Parser {
         let mut body = String::new();
         loop {
             if self.peek().is_none() {
-                let words = format!("the here-document is not ended: expected a line that is `{}`", document.end);
+                let words = format!(
+                    "the here-document is not ended: expected a line that is `{}`",
+                    document.end
+                );
                 return Err(self.unclosed(document.line, words));
             }
             let from = self.at;
@@ -186,7 +212,11 @@ impl Parser {
                 body.push('\n');
             }
         }
-        let word = if document.literal { Word::of(Part::Quoted(body)) } else { self.document_body(&body, line)? };
+        let word = if document.literal {
+            Word::of(Part::Quoted(body))
+        } else {
+            self.document_body(&body, line)?
+        };
         // The redirection's slot is set only here.
         let _ = document.body.set(word);
         Ok(())

@@ -93,13 +93,16 @@ impl Parser {
             self.close(line)?;
             return Ok(Parameter { index, action: Action::Length, ..Parameter::named(name) });
         }
-        let indirect =
-            self.peek() == Some('!') && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '#' | '/'));
+        let indirect = self.peek() == Some('!')
+            && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '#' | '/'));
         if indirect {
             self.next();
         }
         let (name, index) = self.subject()?;
-        if indirect && index.as_ref().is_some_and(|index| !matches!(index, Index::At(_))) && self.peek() == Some('}') {
+        if indirect
+            && index.as_ref().is_some_and(|index| !matches!(index, Index::At(_)))
+            && self.peek() == Some('}')
+        {
             self.close(line)?;
             return Ok(Parameter { index, action: Action::Keys, ..Parameter::named(name) });
         }
@@ -138,7 +141,8 @@ impl Parser {
             }
             _ => {
                 let found = self.found();
-                return Err(self.error(format!("unexpected {found}: expected a variable's name after `${{`")));
+                return Err(self
+                    .error(format!("unexpected {found}: expected a variable's name after `${{`")));
             }
         };
         if self.peek() != Some('[') {
@@ -156,7 +160,8 @@ impl Parser {
 
     /// Parses the operation of an expansion.
     fn action(&mut self, quoted: bool, line: u32) -> Parsed<Action> {
-        let colon = self.peek() == Some(':') && matches!(self.peek_at(1), Some('-' | '=' | '?' | '+'));
+        let colon =
+            self.peek() == Some(':') && matches!(self.peek_at(1), Some('-' | '=' | '?' | '+'));
         if colon {
             self.next();
         }
@@ -178,7 +183,11 @@ impl Parser {
                 if longest {
                     self.next();
                 }
-                Action::Trim { suffix: c == '%', longest, pattern: self.operand(quoted, false, None, line)? }
+                Action::Trim {
+                    suffix: c == '%',
+                    longest,
+                    pattern: self.operand(quoted, false, None, line)?,
+                }
             }
             '/' => {
                 self.next();
@@ -194,7 +203,11 @@ impl Parser {
                 // Directly after `//`, a `/` belongs to the pattern.
                 let min = usize::from(scope == ReplaceScope::All);
                 let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
-                let with = if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
+                let with = if self.take("/") {
+                    self.operand(quoted, false, None, line)?
+                } else {
+                    Word::default()
+                };
                 Action::Replace { scope, pattern, with }
             }
             '^' | ',' => {
@@ -203,18 +216,25 @@ impl Parser {
                 if all {
                     self.next();
                 }
-                Action::Case { upper: c == '^', all, pattern: self.operand(quoted, false, None, line)? }
+                Action::Case {
+                    upper: c == '^',
+                    all,
+                    pattern: self.operand(quoted, false, None, line)?,
+                }
             }
             ':' => {
                 self.next();
                 let offset = self.arithmetic(Until::Colon)?;
-                let length = if self.take(":") { Some(self.arithmetic(Until::Brace)?) } else { None };
+                let length =
+                    if self.take(":") { Some(self.arithmetic(Until::Brace)?) } else { None };
                 Action::Slice { offset, length }
             }
             '@' => {
                 self.next();
                 match self.next() {
-                    Some(operator) if "QUuLEAaPKk".contains(operator) => Action::Transform(operator),
+                    Some(operator) if "QUuLEAaPKk".contains(operator) => {
+                        Action::Transform(operator)
+                    }
                     _ => return Err(self.error("expected one of `Q U u L E A a P K k` after `@`")),
                 }
             }
@@ -223,13 +243,21 @@ impl Parser {
     }
 
     /// Parses the word after an operator, up to `}`, or up to a stop character that comes after a
-    /// minimum number of characters. `quoted` means inside double quotes, `plain` that single quotes
-    /// are plain characters.
-    fn operand(&mut self, quoted: bool, plain: bool, stop: Option<(char, usize)>, line: u32) -> Parsed<Word> {
+    /// minimum number of characters. `quoted` means inside double quotes, `plain` that single
+    /// quotes are plain characters.
+    fn operand(
+        &mut self,
+        quoted: bool,
+        plain: bool,
+        stop: Option<(char, usize)>,
+        line: u32,
+    ) -> Parsed<Word> {
         let mut parts = Parts::default();
         let from = self.at;
         loop {
-            let Some(c) = self.peek() else { return Err(self.unclosed(line, "the `${` is not closed")) };
+            let Some(c) = self.peek() else {
+                return Err(self.unclosed(line, "the `${` is not closed"));
+            };
             match c {
                 '}' => break,
                 c if stop.is_some_and(|(stop, min)| c == stop && self.at >= from + min) => break,
@@ -254,7 +282,9 @@ impl Parser {
                     self.next();
                     parts.part(Part::Tilde(String::new()));
                 }
-                '$' if quoted => self.dollar(&mut parts, !matches!(self.peek_at(1), Some('\'' | '"')))?,
+                '$' if quoted => {
+                    self.dollar(&mut parts, !matches!(self.peek_at(1), Some('\'' | '"')))?
+                }
                 _ => self.unquoted(&mut parts)?,
             }
         }

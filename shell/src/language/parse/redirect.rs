@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use super::cursor::{begins_name, ends_word, in_name};
 use super::word::{Style, Until};
 use super::{Document, Parsed, Parser};
-use crate::language::ast::{Assigned, Assignment, Descriptor, Element, Part, Redirect, Target, Word};
+use crate::language::ast::{
+    Assigned, Assignment, Descriptor, Element, Part, Redirect, Target, Word,
+};
 
 impl Redirect {
     /// Creates the redirection `2>&1`, which `|&` adds to a command.
@@ -41,7 +43,11 @@ impl Parser {
                 self.at += 2;
                 let append = self.take(">");
                 let path = self.target("&>")?;
-                let to = if append { Target::Append(path) } else { Target::Write { path, clobber: false } };
+                let to = if append {
+                    Target::Append(path)
+                } else {
+                    Target::Write { path, clobber: false }
+                };
                 return Ok(Some(Redirect { fd: Descriptor::Both, to }));
             }
             (Some('<' | '>'), _) => {}
@@ -118,7 +124,9 @@ impl Parser {
         let from = self.at;
         if self.peek().is_none_or(ends_word) {
             let found = self.found();
-            return Err(self.error(format!("unexpected {found}: expected the word that ends the here-document")));
+            return Err(self.error(format!(
+                "unexpected {found}: expected the word that ends the here-document"
+            )));
         }
         self.word()?;
         let written = self.text_since(from);
@@ -195,7 +203,9 @@ impl Parser {
             let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
             if !process && self.peek().is_none_or(ends_word) {
                 let found = self.found();
-                return Err(self.error(format!("unexpected {found}: expected `)` for the array in line {line}")));
+                return Err(self.error(format!(
+                    "unexpected {found}: expected `)` for the array in line {line}"
+                )));
             }
             elements.push(self.element()?);
         }
@@ -208,7 +218,11 @@ impl Parser {
         {
             let append = self.take("+=");
             if append || self.take("=") {
-                return Ok(Element { index: Some(index), append, value: self.word_in(Style::Assigned)? });
+                return Ok(Element {
+                    index: Some(index),
+                    append,
+                    value: self.word_in(Style::Assigned)?,
+                });
             }
         }
         self.back_to(&mark);

@@ -6,8 +6,9 @@ use super::{Parsed, Parser};
 use crate::language::ast::{Test, Word};
 
 /// The operators between two words, longest first.
-const BINARY: [&str; 15] =
-    ["=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">"];
+const BINARY: [&str; 15] = [
+    "=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">",
+];
 
 impl Parser {
     /// Parses the rest of a test after `[[`, up to and including the `]]`.
@@ -72,8 +73,9 @@ impl Parser {
         }
         let left = self.test_word()?;
         self.skip_spaces();
-        let Some(operator) =
-            BINARY.into_iter().find(|operator| self.looking_at(operator) && self.operator_ends(operator))
+        let Some(operator) = BINARY
+            .into_iter()
+            .find(|operator| self.looking_at(operator) && self.operator_ends(operator))
         else {
             return Ok(Test::Word(left));
         };
@@ -95,7 +97,9 @@ impl Parser {
         let mark = self.mark();
         self.at += 2;
         self.skip_spaces();
-        let binary = BINARY.into_iter().any(|operator| self.looking_at(operator) && self.operator_ends(operator));
+        let binary = BINARY
+            .into_iter()
+            .any(|operator| self.looking_at(operator) && self.operator_ends(operator));
         if binary
             || self.peek().is_none_or(|c| matches!(c, ')' | '&' | '|'))
             || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word))
@@ -107,11 +111,14 @@ impl Parser {
     }
 
     fn operator_ends(&self, operator: &str) -> bool {
-        matches!(operator, "<" | ">") || self.peek_at(operator.len()).is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
+        matches!(operator, "<" | ">")
+            || self.peek_at(operator.len()).is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
     }
 
     fn test_word(&mut self) -> Parsed<Word> {
-        if self.peek().is_none_or(ends_word) || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word)) {
+        if self.peek().is_none_or(ends_word)
+            || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word))
+        {
             let found = self.found();
             return Err(self.error(format!("unexpected {found} in `[[ ]]`: expected a word")));
         }

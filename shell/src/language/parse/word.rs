@@ -91,7 +91,8 @@ impl Parser {
                     self.literal(&mut parts);
                 }
                 '|' | '<' | '>' | ';' | '&'
-                    if style == Style::Regex && (parentheses > 0 || (c == '|' && self.peek_at(1) != Some('|'))) =>
+                    if style == Style::Regex
+                        && (parentheses > 0 || (c == '|' && self.peek_at(1) != Some('|'))) =>
                 {
                     self.literal(&mut parts)
                 }
@@ -103,7 +104,9 @@ impl Parser {
                     self.literal(&mut parts);
                 }
                 '~' if tilde_here => self.tilde(&mut parts),
-                '?' | '*' | '+' | '@' | '!' if self.peek_at(1) == Some('(') && style == Style::Plain => {
+                '?' | '*' | '+' | '@' | '!'
+                    if self.peek_at(1) == Some('(') && style == Style::Plain =>
+                {
                     if self.extended(&mut parts)? {
                         extended = true;
                     } else {
@@ -165,7 +168,14 @@ impl Parser {
         let from = self.at;
         loop {
             match self.next() {
-                Some('\'') => return Ok(self.chars.get(from..self.at - 1).unwrap_or_default().iter().collect()),
+                Some('\'') => {
+                    return Ok(self
+                        .chars
+                        .get(from..self.at - 1)
+                        .unwrap_or_default()
+                        .iter()
+                        .collect());
+                }
                 Some(_) => {}
                 None => return Err(self.unclosed(line, "the quote `'` is not closed")),
             }
@@ -190,7 +200,11 @@ impl Parser {
     /// Parses the rest of a double-quoted text after its `"`.
     pub(super) fn double_quoted(&mut self, line: u32) -> Parsed<Part> {
         let parts = self.deeper(|parser| parser.double_parts(Some('"')))?;
-        if self.take("\"") { Ok(Part::Double(parts)) } else { Err(self.unclosed(line, "the quote `\"` is not closed")) }
+        if self.take("\"") {
+            Ok(Part::Double(parts))
+        } else {
+            Err(self.unclosed(line, "the quote `\"` is not closed"))
+        }
     }
 
     /// Parses text by the rules of double quotes, up to `end` or the end of the text.
@@ -230,7 +244,9 @@ impl Parser {
         let mut parts = Parts::default();
         let (mut round, mut square, mut choices) = (0_u32, 0_u32, 0_u32);
         loop {
-            let Some(c) = self.peek() else { return Err(self.unclosed(line, "the arithmetic is not closed")) };
+            let Some(c) = self.peek() else {
+                return Err(self.unclosed(line, "the arithmetic is not closed"));
+            };
             let outside = round == 0 && square == 0;
             match c {
                 ')' if round == 0 && until == Until::Parentheses => {
@@ -266,10 +282,9 @@ impl Parser {
         let mark = self.mark();
         self.next();
         let from = self.at;
-        while self
-            .peek()
-            .is_some_and(|c| !ends_word(c) && !matches!(c, '/' | ':' | '\'' | '"' | '\\' | '$' | '`' | '}'))
-        {
+        while self.peek().is_some_and(|c| {
+            !ends_word(c) && !matches!(c, '/' | ':' | '\'' | '"' | '\\' | '$' | '`' | '}')
+        }) {
             self.next();
         }
         let name = self.text_since(from);

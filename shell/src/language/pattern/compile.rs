@@ -29,10 +29,19 @@ impl Cache {
         if let Some(regex) = compiled.get(&key) {
             return Ok(regex.clone());
         }
-        let built =
-            RegexBuilder::new(text).case_insensitive(fold).dot_matches_new_line(true).size_limit(4 << 20).build();
+        let built = RegexBuilder::new(text)
+            .case_insensitive(fold)
+            .dot_matches_new_line(true)
+            .size_limit(4 << 20)
+            .build();
         let regex = Arc::new(built.map_err(|error| {
-            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned()
         })?);
         if compiled.len() >= MAX_CACHED {
             compiled.clear();
@@ -53,7 +62,12 @@ pub(super) enum Shape {
 }
 
 /// Compiles a pattern to a regular expression. Returns `None` if the pattern contains a group.
-pub(super) fn compile(globs: &[Glob], shape: Shape, fold: bool, cache: &Cache) -> Option<Arc<Regex>> {
+pub(super) fn compile(
+    globs: &[Glob],
+    shape: Shape,
+    fold: bool,
+    cache: &Cache,
+) -> Option<Arc<Regex>> {
     let star = if matches!(shape, Shape::Prefix { longest: false }) { ".*?" } else { ".*" };
     let mut text = String::new();
     for glob in globs {
@@ -115,7 +129,9 @@ pub(crate) fn extended_regex(fragments: &[Fragment]) -> String {
                 out.push('\\');
                 match chars.get(at) {
                     Some((next, _)) => {
-                        if next.is_alphanumeric() && !matches!(next, 'w' | 'W' | 's' | 'S' | 'b' | 'B' | 'd' | 'D') {
+                        if next.is_alphanumeric()
+                            && !matches!(next, 'w' | 'W' | 's' | 'S' | 'b' | 'B' | 'd' | 'D')
+                        {
                             out.pop();
                         }
                         out.push(*next);
@@ -130,7 +146,11 @@ pub(crate) fn extended_regex(fragments: &[Fragment]) -> String {
                     Some(Glob::Set { negated, members }) => {
                         // In a regular expression only `^` negates a set; `!` is a plain character.
                         let bang = negated && chars.get(at).is_some_and(|(c, _)| *c == '!');
-                        let members = if bang { [vec![Member::Range('!', '!')], members].concat() } else { members };
+                        let members = if bang {
+                            [vec![Member::Range('!', '!')], members].concat()
+                        } else {
+                            members
+                        };
                         push_set(&mut out, negated && !bang, &members);
                         at = reader.at();
                     }

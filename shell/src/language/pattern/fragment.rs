@@ -9,5 +9,8 @@ pub(crate) struct Fragment {
 
 /// Returns the characters of fragments, each with true if it is quoted.
 pub(super) fn quoted_chars(fragments: &[Fragment]) -> Vec<(char, bool)> {
-    fragments.iter().flat_map(|fragment| fragment.text.chars().map(|c| (c, fragment.quoted))).collect()
+    fragments
+        .iter()
+        .flat_map(|fragment| fragment.text.chars().map(|c| (c, fragment.quoted)))
+        .collect()
 }

@@ -36,7 +36,8 @@ impl Glob {
                         Member::Class(name) => class_contains(name, c),
                     })
                 };
-                let found = has(c) || (fold && (c.to_lowercase().any(has) || c.to_uppercase().any(has)));
+                let found =
+                    has(c) || (fold && (c.to_lowercase().any(has) || c.to_uppercase().any(has)));
                 found != *negated
             }
         }
@@ -45,8 +46,8 @@ impl Glob {
 
 /// Names of the POSIX character classes.
 const CLASSES: [&str; 13] = [
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
-    "xdigit",
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "xdigit",
 ];
 
 /// Returns true if a name is that of a character class.

@@ -1,8 +1,8 @@
 //! Shell patterns: `*`, `?`, `[…]`, and the extended ones `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
-//! A pattern without groups is compiled to a regular expression, which takes linear time on any text.
-//! A pattern with groups, which may negate, is matched by a walk over the text whose steps are
-//! counted: a match that takes too many fails.
+//! A pattern without groups is compiled to a regular expression, which takes linear time on any
+//! text. A pattern with groups, which may negate, is matched by a walk over the text whose steps
+//! are counted: a match that takes too many fails.
 
 mod compile;
 mod fragment;
@@ -35,8 +35,8 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a pattern. Quoted fragments match themselves. `extended` enables groups, `fold` ignores
-    /// case.
+    /// Parses a pattern. Quoted fragments match themselves. `extended` enables groups, `fold`
+    /// ignores case.
     pub(crate) fn new(fragments: &[Fragment], extended: bool, fold: bool) -> Pattern {
         let globs = Reader::new(quoted_chars(fragments), 0, extended).pattern();
         let has_groups = globs.iter().any(|glob| matches!(glob, Glob::Group { .. }));
@@ -65,7 +65,12 @@ impl Pattern {
     }
 
     /// Returns the length in bytes of the longest or shortest matching prefix.
-    pub(crate) fn prefix(&self, text: &str, longest: bool, cache: &Cache) -> Matched<Option<usize>> {
+    pub(crate) fn prefix(
+        &self,
+        text: &str,
+        longest: bool,
+        cache: &Cache,
+    ) -> Matched<Option<usize>> {
         if let Some(literal) = self.literal() {
             return Ok(text.starts_with(&literal).then_some(literal.len()));
         }
@@ -79,7 +84,12 @@ impl Pattern {
     }
 
     /// Returns the byte index at which the longest or shortest matching suffix starts.
-    pub(crate) fn suffix(&self, text: &str, longest: bool, cache: &Cache) -> Matched<Option<usize>> {
+    pub(crate) fn suffix(
+        &self,
+        text: &str,
+        longest: bool,
+        cache: &Cache,
+    ) -> Matched<Option<usize>> {
         if let Some(literal) = self.literal() {
             return Ok(text.ends_with(&literal).then(|| text.len() - literal.len()));
         }
@@ -105,7 +115,12 @@ impl Pattern {
 
     /// Returns the first match at or after the byte index `from`, as long as possible, as its start
     /// and end in bytes.
-    pub(crate) fn find(&self, text: &str, from: usize, cache: &Cache) -> Matched<Option<(usize, usize)>> {
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        from: usize,
+        cache: &Cache,
+    ) -> Matched<Option<(usize, usize)>> {
         let rest = text.get(from..).unwrap_or_default();
         if let Some(literal) = self.literal() {
             return Ok(rest.find(&literal).map(|at| (from + at, from + at + literal.len())));
@@ -131,7 +146,11 @@ impl Pattern {
 pub(crate) fn is_special(fragments: &[Fragment], extended: bool) -> bool {
     let mut bracket = false;
     let mut previous = ' ';
-    for c in fragments.iter().filter(|fragment| !fragment.quoted).flat_map(|fragment| fragment.text.chars()) {
+    for c in fragments
+        .iter()
+        .filter(|fragment| !fragment.quoted)
+        .flat_map(|fragment| fragment.text.chars())
+    {
         match c {
             '*' | '?' => return true,
             '[' => bracket = true,

@@ -1,4 +1,5 @@
-//! Matching patterns that contain groups. They may negate, so no regular expression can replace them.
+//! Matching patterns that contain groups. They may negate, so no regular expression can replace
+//! them.
 
 use super::glob::Glob;
 
@@ -48,11 +49,16 @@ impl Walk {
                 return Err(TooCostly);
             }
             positions = match glob {
-                Glob::Star => positions.first().map(|first| (*first..=self.text.len()).collect()).unwrap_or_default(),
+                Glob::Star => positions
+                    .first()
+                    .map(|first| (*first..=self.text.len()).collect())
+                    .unwrap_or_default(),
                 Glob::Group { kind, alternatives } => self.group(*kind, alternatives, positions)?,
                 one => positions
                     .into_iter()
-                    .filter(|position| self.text.get(*position).is_some_and(|c| one.accepts(*c, self.fold)))
+                    .filter(|position| {
+                        self.text.get(*position).is_some_and(|c| one.accepts(*c, self.fold))
+                    })
                     .map(|position| position + 1)
                     .collect(),
             };
@@ -65,7 +71,12 @@ impl Walk {
     }
 
     /// Returns the positions after matching a group from any of the given positions.
-    fn group(&mut self, kind: char, alternatives: &[Vec<Glob>], positions: Vec<usize>) -> Matched<Vec<usize>> {
+    fn group(
+        &mut self,
+        kind: char,
+        alternatives: &[Vec<Glob>],
+        positions: Vec<usize>,
+    ) -> Matched<Vec<usize>> {
         if kind == '!' {
             let mut all = Vec::new();
             for position in positions {
@@ -80,11 +91,18 @@ impl Walk {
             '@' => once,
             '?' => ordered([positions, once].concat()),
             _ => {
-                let mut all = if kind == '*' { ordered([positions, once.clone()].concat()) } else { once.clone() };
+                let mut all = if kind == '*' {
+                    ordered([positions, once.clone()].concat())
+                } else {
+                    once.clone()
+                };
                 let mut new = once;
                 while !new.is_empty() {
                     let next = self.once(alternatives, new)?;
-                    new = next.into_iter().filter(|position| all.binary_search(position).is_err()).collect();
+                    new = next
+                        .into_iter()
+                        .filter(|position| all.binary_search(position).is_err())
+                        .collect();
                     all = ordered([all, new.clone()].concat());
                 }
                 all

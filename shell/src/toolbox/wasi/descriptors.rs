@@ -105,7 +105,14 @@ pub(super) fn write_at(
     Ok(())
 }
 
-pub(super) fn seek(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, by: i64, whence: u32, out: u32) -> CallResult {
+pub(super) fn seek(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    by: i64,
+    whence: u32,
+    out: u32,
+) -> CallResult {
     let stream = guest.table.stream(fd)?;
     let to = match whence {
         0 => SeekFrom::Start(u64::try_from(by).map_err(|_| Errno::INVAL)?),
@@ -137,7 +144,14 @@ pub(super) fn sync(guest: &mut Guest, _: &mut Memory<'_>, fd: u32) -> CallResult
     Ok(())
 }
 
-pub(super) fn advise(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, _: u64, _: u64, advice: u32) -> CallResult {
+pub(super) fn advise(
+    guest: &mut Guest,
+    _: &mut Memory<'_>,
+    fd: u32,
+    _: u64,
+    _: u64,
+    advice: u32,
+) -> CallResult {
     let stream = guest.table.stream(fd)?;
     match (stream.file(), advice) {
         (None, _) => Err(Errno::SPIPE.into()),
@@ -146,7 +160,13 @@ pub(super) fn advise(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, _: u64, _: 
     }
 }
 
-pub(super) fn allocate(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, offset: u64, len: u64) -> CallResult {
+pub(super) fn allocate(
+    guest: &mut Guest,
+    _: &mut Memory<'_>,
+    fd: u32,
+    offset: u64,
+    len: u64,
+) -> CallResult {
     let stream = guest.table.stream(fd)?.clone();
     let file = stream.file().ok_or(Errno::SPIPE)?;
     let size = offset.checked_add(len).ok_or(Errno::FBIG)?;
@@ -156,7 +176,11 @@ pub(super) fn allocate(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, offset: u
     if !file.can_write() {
         return Err(Errno::BADF.into());
     }
-    if size > file.stat().size { file.resize(size).map_err(|fault| guest.fail(fault)) } else { Ok(()) }
+    if size > file.stat().size {
+        file.resize(size).map_err(|fault| guest.fail(fault))
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn resize(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, size: u64) -> CallResult {
@@ -179,7 +203,13 @@ pub(super) fn set_flags(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, flags: u
 }
 
 /// Does nothing: a descriptor keeps the rights that it was opened with.
-pub(super) fn set_rights(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, _: u64, _: u64) -> CallResult {
+pub(super) fn set_rights(
+    guest: &mut Guest,
+    _: &mut Memory<'_>,
+    fd: u32,
+    _: u64,
+    _: u64,
+) -> CallResult {
     guest.table.get(fd)?;
     Ok(())
 }
@@ -207,7 +237,15 @@ pub(super) fn receive(
     no_socket(guest, fd)
 }
 
-pub(super) fn send(guest: &mut Guest, _: &mut Memory<'_>, fd: u32, _: u32, _: u32, _: u32, _: u32) -> CallResult {
+pub(super) fn send(
+    guest: &mut Guest,
+    _: &mut Memory<'_>,
+    fd: u32,
+    _: u32,
+    _: u32,
+    _: u32,
+    _: u32,
+) -> CallResult {
     no_socket(guest, fd)
 }
 

@@ -21,7 +21,13 @@ pub(super) fn prestat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: 
     Ok(())
 }
 
-pub(super) fn prestat_name(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, at: u32, len: u32) -> CallResult {
+pub(super) fn prestat_name(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    at: u32,
+    len: u32,
+) -> CallResult {
     check_preopened(guest, fd)?;
     if len == 0 {
         return Err(Errno::NAMETOOLONG.into());
@@ -65,7 +71,9 @@ pub(super) fn list(
         next = next.saturating_add(1);
         let mut entry = Vec::with_capacity(HEADER + name.len());
         entry.extend_from_slice(&next.to_le_bytes());
-        entry.extend_from_slice(&inode_of(&format!("{}/{name}", folder.path.trim_end_matches('/'))).to_le_bytes());
+        entry.extend_from_slice(
+            &inode_of(&format!("{}/{name}", folder.path.trim_end_matches('/'))).to_le_bytes(),
+        );
         // A name has at most 255 bytes, or a few more if it contains replacement characters.
         entry.extend_from_slice(&(name.len() as u32).to_le_bytes());
         entry.extend_from_slice(&[kind, 0, 0, 0]);

@@ -50,16 +50,27 @@ pub(crate) struct MemoryLimiter {
 const MAX_TABLE_ENTRIES: usize = 100_000;
 
 impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > self.memory {
             self.refused = true;
             return Ok(false);
         }
-        self.account_failure = self.held.as_mut().and_then(|held| held.grow(desired.saturating_sub(current)).err());
+        self.account_failure =
+            self.held.as_mut().and_then(|held| held.grow(desired.saturating_sub(current)).err());
         Ok(self.account_failure.is_none())
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= MAX_TABLE_ENTRIES)
     }
 }

@@ -73,8 +73,10 @@ impl Memory<'_> {
         let mut buffers = Vec::with_capacity(count as usize);
         let mut room = MAX_TRANSFER as u32;
         for index in 0..count {
-            let entry = index.checked_mul(8).and_then(|skip| at.checked_add(skip)).ok_or(Errno::FAULT)?;
-            let (start, len) = (self.u32(entry)?, self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?);
+            let entry =
+                index.checked_mul(8).and_then(|skip| at.checked_add(skip)).ok_or(Errno::FAULT)?;
+            let (start, len) =
+                (self.u32(entry)?, self.u32(entry.checked_add(4).ok_or(Errno::FAULT)?)?);
             self.bytes(start, len)?;
             let len = len.min(room);
             room -= len;
@@ -115,7 +117,10 @@ impl Memory<'_> {
         for text in texts {
             self.put_u32(pointers, at)?;
             self.put(at, text)?;
-            let end = u32::try_from(text.len()).ok().and_then(|len| at.checked_add(len)).ok_or(Errno::FAULT)?;
+            let end = u32::try_from(text.len())
+                .ok()
+                .and_then(|len| at.checked_add(len))
+                .ok_or(Errno::FAULT)?;
             self.put(end, &[0])?;
             at = end.checked_add(1).ok_or(Errno::FAULT)?;
             pointers = pointers.checked_add(4).ok_or(Errno::FAULT)?;

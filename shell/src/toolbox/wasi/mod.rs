@@ -2,8 +2,9 @@
 //! shell's own function `wattle.spawn`.
 //!
 //! A guest sees one folder as descriptor 3: the root of the run's files. No function reaches the
-//! host's file system; the clock is the only thing of the host that a guest sees. None panics on any
-//! operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files check paths.
+//! host's file system; the clock is the only thing of the host that a guest sees. None panics on
+//! any operand: `memory.rs` checks addresses, `table.rs` checks descriptors, and the run's files
+//! check paths.
 
 mod call;
 mod descriptors;

@@ -48,7 +48,8 @@ pub(super) fn open(
         ResolvedPath::Device(stream) => Descriptor::Stream(stream),
         ResolvedPath::Entry(path) => {
             let mode = OpenMode {
-                // A descriptor opened for neither is open for reading, so that `fd_filestat_get` works.
+                // A descriptor opened for neither is open for reading, so that `fd_filestat_get`
+                // works.
                 read: rights & READ != 0 || !write,
                 write,
                 append: flags & APPEND != 0,
@@ -87,16 +88,30 @@ fn open_entry(
         Err(error) if folder => return Err(guest.fail(error.into())),
         Err(_) => {}
     }
-    Stream::open_blocking(&guest.files, &path, mode).map(Descriptor::Stream).map_err(|fault| guest.fail(fault))
+    Stream::open_blocking(&guest.files, &path, mode)
+        .map(Descriptor::Stream)
+        .map_err(|fault| guest.fail(fault))
 }
 
-pub(super) fn create_folder(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+pub(super) fn create_folder(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    path: u32,
+    len: u32,
+) -> CallResult {
     let path = guest.entry(memory, fd, path, len)?;
     let made = guest.files.create_folder(&path);
     finish(guest, made)
 }
 
-pub(super) fn remove_folder(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+pub(super) fn remove_folder(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    path: u32,
+    len: u32,
+) -> CallResult {
     let path = guest.entry(memory, fd, path, len)?;
     match guest.files.stat_link(&path) {
         Ok(stat) if stat.kind != EntryKind::Folder => Err(Errno::NOTDIR.into()),
@@ -107,7 +122,13 @@ pub(super) fn remove_folder(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32,
     }
 }
 
-pub(super) fn unlink(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, path: u32, len: u32) -> CallResult {
+pub(super) fn unlink(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    path: u32,
+    len: u32,
+) -> CallResult {
     let path = guest.entry(memory, fd, path, len)?;
     match guest.files.stat_link(&path) {
         Ok(stat) if stat.kind == EntryKind::Folder => Err(Errno::ISDIR.into()),

@@ -105,18 +105,20 @@ fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exi
     let mut signalled = vec![false; subscriptions.len()];
     loop {
         let now = Instant::now();
-        let occurred = subscriptions.iter().zip(&signalled).filter_map(|(one, ready)| event(one, *ready, now));
+        let occurred =
+            subscriptions.iter().zip(&signalled).filter_map(|(one, ready)| event(one, *ready, now));
         let occurred: Vec<Event> = occurred.collect();
         if !occurred.is_empty() {
             return Ok(occurred);
         }
-        let streams = subscriptions.iter().enumerate().filter_map(|(index, one)| match &one.source {
-            Source::Stream(stream) => Some(async move {
-                stream.wait().await;
-                index
-            }),
-            _ => None,
-        });
+        let streams =
+            subscriptions.iter().enumerate().filter_map(|(index, one)| match &one.source {
+                Source::Stream(stream) => Some(async move {
+                    stream.wait().await;
+                    index
+                }),
+                _ => None,
+            });
         let waits: Vec<_> = streams.map(FutureExt::boxed).collect();
         let result = if waits.is_empty() {
             guest.waiter.wait(pending::<usize>(), deadline)
@@ -124,7 +126,9 @@ fn wait(guest: &Guest, subscriptions: &[Subscription]) -> Result<Vec<Event>, Exi
             guest.waiter.wait(select_all(waits).map(|(index, _, _)| index), deadline)
         };
         match result {
-            WaitResult::Done(index) => signalled.iter_mut().skip(index).take(1).for_each(|ready| *ready = true),
+            WaitResult::Done(index) => {
+                signalled.iter_mut().skip(index).take(1).for_each(|ready| *ready = true)
+            }
             WaitResult::TimedOut => {}
             WaitResult::Cancelled => return Err(Exit::Cancelled),
         }

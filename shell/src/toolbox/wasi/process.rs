@@ -11,28 +11,57 @@ use crate::command::{Command, Status};
 use crate::errno::Errno;
 use crate::stream::Stream;
 
-pub(super) fn args_sizes(guest: &mut Guest, memory: &mut Memory<'_>, count: u32, size: u32) -> CallResult {
+pub(super) fn args_sizes(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    count: u32,
+    size: u32,
+) -> CallResult {
     sizes(memory, guest.command.argv.iter().map(String::len), count, size)
 }
 
-pub(super) fn args_get(guest: &mut Guest, memory: &mut Memory<'_>, argv: u32, buffer: u32) -> CallResult {
+pub(super) fn args_get(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    argv: u32,
+    buffer: u32,
+) -> CallResult {
     Ok(memory.put_texts(argv, buffer, guest.command.argv.iter().map(String::as_bytes))?)
 }
 
-pub(super) fn environ_sizes(guest: &mut Guest, memory: &mut Memory<'_>, count: u32, size: u32) -> CallResult {
+pub(super) fn environ_sizes(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    count: u32,
+    size: u32,
+) -> CallResult {
     let lengths = guest.command.env.iter().map(|(name, value)| name.len() + 1 + value.len());
     sizes(memory, lengths, count, size)
 }
 
-pub(super) fn environ_get(guest: &mut Guest, memory: &mut Memory<'_>, environ: u32, buffer: u32) -> CallResult {
-    let texts: Vec<String> = guest.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+pub(super) fn environ_get(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    environ: u32,
+    buffer: u32,
+) -> CallResult {
+    let texts: Vec<String> =
+        guest.command.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(memory.put_texts(environ, buffer, texts.iter().map(String::as_bytes))?)
 }
 
-fn sizes(memory: &mut Memory<'_>, lengths: impl Iterator<Item = usize>, count: u32, size: u32) -> CallResult {
+fn sizes(
+    memory: &mut Memory<'_>,
+    lengths: impl Iterator<Item = usize>,
+    count: u32,
+    size: u32,
+) -> CallResult {
     let (mut number, mut bytes) = (0u32, 0u32);
     for length in lengths {
-        let whole = u32::try_from(length).ok().and_then(|length| length.checked_add(1)).ok_or(Errno::TOO_BIG)?;
+        let whole = u32::try_from(length)
+            .ok()
+            .and_then(|length| length.checked_add(1))
+            .ok_or(Errno::TOO_BIG)?;
         number += 1;
         bytes = bytes.checked_add(whole).ok_or(Errno::TOO_BIG)?;
     }
@@ -47,7 +76,12 @@ const MONOTONIC: u32 = 1;
 const PROCESS: u32 = 2;
 const THREAD: u32 = 3;
 
-pub(super) fn clock_resolution(_: &mut Guest, memory: &mut Memory<'_>, clock: u32, out: u32) -> CallResult {
+pub(super) fn clock_resolution(
+    _: &mut Guest,
+    memory: &mut Memory<'_>,
+    clock: u32,
+    out: u32,
+) -> CallResult {
     if clock > THREAD {
         return Err(Errno::INVAL.into());
     }
@@ -55,7 +89,13 @@ pub(super) fn clock_resolution(_: &mut Guest, memory: &mut Memory<'_>, clock: u3
     Ok(())
 }
 
-pub(super) fn clock_time(guest: &mut Guest, memory: &mut Memory<'_>, clock: u32, _: u64, out: u32) -> CallResult {
+pub(super) fn clock_time(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    clock: u32,
+    _: u64,
+    out: u32,
+) -> CallResult {
     let time = now(guest, clock).ok_or(Errno::INVAL)?;
     memory.put_u64(out, u64::try_from(time.as_nanos()).map_err(|_| Errno::OVERFLOW)?)?;
     Ok(())
@@ -118,8 +158,10 @@ pub(super) fn spawn(
     let Some(memory) = caller.data().memory else { return Ok(Status::CANNOT_RUN.0.into()) };
     let (bytes, guest) = memory.data_and_store_mut(&mut caller);
     let memory = Memory(bytes);
-    let read = strings(&memory, argv, argv_len).and_then(|argv| Ok((argv, strings(&memory, env, env_len)?)));
-    let timeout = u64::try_from(timeout_ms).ok().filter(|time| *time > 0).map(Duration::from_millis);
+    let read = strings(&memory, argv, argv_len)
+        .and_then(|argv| Ok((argv, strings(&memory, env, env_len)?)));
+    let timeout =
+        u64::try_from(timeout_ms).ok().filter(|time| *time > 0).map(Duration::from_millis);
     let status = match read {
         Ok((argv, env)) if !argv.is_empty() => start(guest, argv, env, flags, timeout),
         _ => Ok(Status::CANNOT_RUN),
@@ -146,8 +188,11 @@ fn start(
     flags: u32,
     timeout: Option<Duration>,
 ) -> Result<Status, CallError> {
-    let passed = env.into_iter().filter_map(|pair| pair.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())));
-    let env = if flags & OWN_ENVIRONMENT != 0 { passed.collect() } else { guest.command.env.clone() };
+    let passed = env
+        .into_iter()
+        .filter_map(|pair| pair.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())));
+    let env =
+        if flags & OWN_ENVIRONMENT != 0 { passed.collect() } else { guest.command.env.clone() };
     let mut fds = guest.command.fds.clone();
     if flags & NO_INPUT != 0 {
         fds.retain(|(number, _)| *number != 0);

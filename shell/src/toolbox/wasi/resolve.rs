@@ -24,7 +24,13 @@ pub(super) enum ResolvedPath {
 
 impl Guest {
     /// Reads a path of the guest and makes it absolute, relative to the folder `fd`.
-    pub(super) fn path(&self, memory: &Memory<'_>, fd: u32, at: u32, len: u32) -> Result<String, Errno> {
+    pub(super) fn path(
+        &self,
+        memory: &Memory<'_>,
+        fd: u32,
+        at: u32,
+        len: u32,
+    ) -> Result<String, Errno> {
         let folder = self.table.folder(fd)?;
         if len > MAX_PATH {
             return Err(Errno::NAMETOOLONG);
@@ -53,13 +59,21 @@ impl Guest {
     ) -> Result<ResolvedPath, Errno> {
         let path = self.path(memory, fd, at, len)?;
         Ok(match Device::resolve(&path, &self.files) {
-            Some(device) => ResolvedPath::Device(device.stream(write, |number| self.command.fd(number).cloned())),
+            Some(device) => ResolvedPath::Device(
+                device.stream(write, |number| self.command.fd(number).cloned()),
+            ),
             None => ResolvedPath::Entry(path),
         })
     }
 
     /// Reads the path of an entry to create or remove. Fails on a device.
-    pub(super) fn entry(&self, memory: &Memory<'_>, fd: u32, at: u32, len: u32) -> Result<String, Errno> {
+    pub(super) fn entry(
+        &self,
+        memory: &Memory<'_>,
+        fd: u32,
+        at: u32,
+        len: u32,
+    ) -> Result<String, Errno> {
         match self.resolve(memory, (fd, at, len), true)? {
             ResolvedPath::Entry(path) => Ok(path),
             ResolvedPath::Device(_) => Err(Errno::PERM),
@@ -69,7 +83,9 @@ impl Guest {
     /// Checks that the parent of a path is an existing folder.
     pub(super) fn check_parent(&mut self, path: &str) -> Result<(), CallError> {
         let path = path.trim_end_matches('/');
-        let parent = path.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
+        let parent = path
+            .rsplit_once('/')
+            .map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
         match self.files.stat(parent) {
             Ok(stat) if stat.kind == EntryKind::Folder => Ok(()),
             Ok(_) => Err(Errno::NOTDIR.into()),

@@ -37,8 +37,8 @@ pub(super) fn file_type(kind: EntryKind) -> u8 {
     }
 }
 
-/// Returns the inode number of an entry: a hash of its path. The run's files have no inodes, and each
-/// entry has exactly one path.
+/// Returns the inode number of an entry: a hash of its path. The run's files have no inodes, and
+/// each entry has exactly one path.
 pub(super) fn inode_of(path: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -51,7 +51,9 @@ pub(super) fn inode_of(path: &str) -> u64 {
 /// ```
 pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
     let (kind, flags, rights) = match guest.table.get(fd)? {
-        Descriptor::Folder(_) => (FOLDER_TYPE, 0, ALL_RIGHTS & !(RIGHT_READ | RIGHT_WRITE | RIGHT_SEEK)),
+        Descriptor::Folder(_) => {
+            (FOLDER_TYPE, 0, ALL_RIGHTS & !(RIGHT_READ | RIGHT_WRITE | RIGHT_SEEK))
+        }
         Descriptor::Stream(stream) => match (stream.file(), stream.kind()) {
             (Some(file), _) => {
                 let mut rights = ALL_RIGHTS;
@@ -74,7 +76,12 @@ pub(super) fn fdstat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u
     Ok(())
 }
 
-pub(super) fn filestat(guest: &mut Guest, memory: &mut Memory<'_>, fd: u32, out: u32) -> CallResult {
+pub(super) fn filestat(
+    guest: &mut Guest,
+    memory: &mut Memory<'_>,
+    fd: u32,
+    out: u32,
+) -> CallResult {
     let stat = match guest.table.get(fd)? {
         Descriptor::Folder(folder) => {
             let path = folder.path.clone();
@@ -102,7 +109,8 @@ pub(super) fn path_filestat(
 ) -> CallResult {
     let follow = flags & FOLLOW != 0;
     let stat = match guest.resolve(memory, (fd, path, len), false)? {
-        // A path below `/dev` is reported as a file: commands refuse to read other kinds of entries.
+        // A path below `/dev` is reported as a file: commands refuse to read other kinds of
+        // entries.
         ResolvedPath::Device(stream) => FileStat { kind: FILE_TYPE, ..of_stream(&stream) },
         ResolvedPath::Entry(path) => {
             let stat = if follow { guest.files.stat(&path) } else { guest.files.stat_link(&path) };
@@ -134,7 +142,8 @@ fn of_entry(guest: &Guest, path: &str, stat: &Stat, follow: bool) -> FileStat {
         }
         _ => real(if path.is_empty() { "/" } else { path }),
     };
-    let modified = stat.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let modified =
+        stat.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     FileStat {
         inode: inode_of(&whole),
         kind: file_type(stat.kind),
@@ -209,7 +218,13 @@ pub(super) fn path_set_times(
 /// Sets the modification time. The access time is not stored.
 fn set_modified(guest: &mut Guest, path: &str, modified: u64, which: u32) -> CallResult {
     let time = match which & (MODIFIED | MODIFIED_NOW) {
-        0 => return guest.files.stat(path).map(drop).map_err(|error| guest.fail(Fault::from(error))),
+        0 => {
+            return guest
+                .files
+                .stat(path)
+                .map(drop)
+                .map_err(|error| guest.fail(Fault::from(error)));
+        }
         MODIFIED => UNIX_EPOCH + Duration::from_nanos(modified),
         MODIFIED_NOW => SystemTime::now(),
         _ => return Err(Errno::INVAL.into()),

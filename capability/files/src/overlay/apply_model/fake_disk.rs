@@ -59,7 +59,10 @@ impl World {
         self.clock += 1;
         self.inodes += 1;
         let (inode, now) = (self.inodes, self.clock);
-        self.nodes.insert(path.into(), Node::File { inode, data: data.into(), modified: now, changed: now });
+        self.nodes.insert(
+            path.into(),
+            Node::File { inode, data: data.into(), modified: now, changed: now },
+        );
     }
 
     fn below(&self, path: &str) -> Vec<String> {
@@ -70,7 +73,9 @@ impl World {
     /// Removes an entry and everything below it, and returns them.
     fn take(&mut self, path: &str) -> Vec<(String, Node)> {
         let all = self.below(path);
-        all.into_iter().map(|at| (at[path.len()..].to_owned(), self.nodes.remove(&at).unwrap())).collect()
+        all.into_iter()
+            .map(|at| (at[path.len()..].to_owned(), self.nodes.remove(&at).unwrap()))
+            .collect()
     }
 
     fn put(&mut self, path: &str, taken: Vec<(String, Node)>) {
@@ -84,7 +89,8 @@ impl World {
     }
 
     fn has_folder_for(&self, path: &str) -> bool {
-        path.rsplit_once('/').is_none_or(|(folder, _)| self.nodes.get(folder) == Some(&Node::Folder))
+        path.rsplit_once('/')
+            .is_none_or(|(folder, _)| self.nodes.get(folder) == Some(&Node::Folder))
     }
 
     /// Removes an entry whose content the user no longer wants.
@@ -158,8 +164,12 @@ impl FakeDisk {
         }
         let step = world.step;
         world.step += 1;
-        let due: Vec<Event> =
-            world.events.iter().filter(|(at, _)| *at == step).map(|(_, event)| event.clone()).collect();
+        let due: Vec<Event> = world
+            .events
+            .iter()
+            .filter(|(at, _)| *at == step)
+            .map(|(_, event)| event.clone())
+            .collect();
         let mut failed = false;
         for event in due {
             match event {
@@ -187,8 +197,12 @@ pub(super) fn current(world: &World, path: &str) -> CurrentEntry {
 }
 
 pub(super) fn tree(world: &World, path: &str) -> blake3::Hash {
-    let text: Vec<String> =
-        world.below(path).iter().skip(1).map(|at| format!("{}{:?}", &at[path.len()..], world.nodes[at])).collect();
+    let text: Vec<String> = world
+        .below(path)
+        .iter()
+        .skip(1)
+        .map(|at| format!("{}{:?}", &at[path.len()..], world.nodes[at]))
+        .collect();
     blake3::hash(text.join("\n").as_bytes())
 }
 

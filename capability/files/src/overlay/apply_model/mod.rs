@@ -38,7 +38,14 @@ fn before(can_exchange: bool) -> World {
     world
 }
 
-fn step(world: &World, at: &str, kind: ChangeKind, entry: EntryKind, action: Action, displaces: bool) -> Step {
+fn step(
+    world: &World,
+    at: &str,
+    kind: ChangeKind,
+    entry: EntryKind,
+    action: Action,
+    displaces: bool,
+) -> Step {
     let seen = match current(world, at) {
         CurrentEntry::Absent => Stamp::Absent,
         CurrentEntry::File(stamp, _) => Stamp::File(stamp),
@@ -58,7 +65,8 @@ fn content(text: &str) -> Action {
 fn plans(world: &World) -> Vec<(&'static str, Vec<Step>)> {
     use ChangeKind::{Created, Deleted, Modified};
     use EntryKind::{File, Folder, Link};
-    let step = |at: &str, kind, entry, action, displaces| step(world, at, kind, entry, action, displaces);
+    let step =
+        |at: &str, kind, entry, action, displaces| step(world, at, kind, entry, action, displaces);
     vec![
         ("a", vec![step("a", Modified, File, content("new-a"), false)]),
         ("n", vec![step("n", Created, File, content("new-n"), false)]),
@@ -77,13 +85,24 @@ fn plans(world: &World) -> Vec<(&'static str, Vec<Step>)> {
 }
 
 fn events(target: &str) -> Vec<Event> {
-    let mut events: Vec<Event> =
-        [Event::Edit, Event::EditKeepingTime, Event::Save, Event::Delete, Event::Move, Event::Folder, Event::Link]
-            .into_iter()
-            .map(|event| event(target.to_owned()))
-            .collect();
+    let mut events: Vec<Event> = [
+        Event::Edit,
+        Event::EditKeepingTime,
+        Event::Save,
+        Event::Delete,
+        Event::Move,
+        Event::Folder,
+        Event::Link,
+    ]
+    .into_iter()
+    .map(|event| event(target.to_owned()))
+    .collect();
     if target == "d" {
-        events.extend([Event::Edit("d/x".into()), Event::Save("d/z".into()), Event::Delete("d/y".into())]);
+        events.extend([
+            Event::Edit("d/x".into()),
+            Event::Save("d/z".into()),
+            Event::Delete("d/y".into()),
+        ]);
     }
     events.extend([Event::Fail, Event::Crash]);
     events
@@ -118,12 +137,16 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
     let all: BTreeSet<&str> = end
         .nodes
         .values()
-        .filter_map(|node| if let Node::File { data, .. } = node { Some(data.as_str()) } else { None })
+        .filter_map(
+            |node| if let Node::File { data, .. } = node { Some(data.as_str()) } else { None },
+        )
         .collect();
     if let Some(lost) = end.wanted.iter().find(|text| !all.contains(text.as_str())) {
         return Err(format!("the user's `{lost}` is lost"));
     }
-    if let Some(torn) = all.iter().find(|text| !["old-", "new-", "user-"].iter().any(|head| text.starts_with(head))) {
+    if let Some(torn) =
+        all.iter().find(|text| !["old-", "new-", "user-"].iter().any(|head| text.starts_with(head)))
+    {
         return Err(format!("`{torn}` is neither old nor new"));
     }
     let disturbed = !end.events.is_empty();
@@ -132,7 +155,8 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
         if !disturbed {
             result.as_ref().map_err(|why| format!("undisturbed, {}: {why}", step.change))?;
         }
-        let by_others = end.events.iter().any(|(_, event)| !matches!(event, Event::Fail | Event::Crash));
+        let by_others =
+            end.events.iter().any(|(_, event)| !matches!(event, Event::Fail | Event::Crash));
         if by_others {
             continue;
         }
@@ -149,7 +173,10 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
         if result.is_ok() && !done {
             return Err(format!("{} is reported as done and is not", step.change));
         }
-        let whole = start.nodes.get(step.path.as_str()).map(|node| (node, end.nodes.get(step.path.as_str())));
+        let whole = start
+            .nodes
+            .get(step.path.as_str())
+            .map(|node| (node, end.nodes.get(step.path.as_str())));
         if let Some((Node::File { data: old, .. }, Some(Node::File { data, .. }))) = whole
             && data != old
             && !done
@@ -175,7 +202,12 @@ fn one_event_during_a_plan_of_all_changes_loses_nothing() {
                     let events = vec![(at, event)];
                     let (end, results, _) = run(&start, all(), events.clone());
                     let checked = check(&start, &end, &results, target);
-                    assert_eq!(checked, Ok(()), "{events:?}, exchange: {can_exchange}\n{:#?}", end.nodes);
+                    assert_eq!(
+                        checked,
+                        Ok(()),
+                        "{events:?}, exchange: {can_exchange}\n{:#?}",
+                        end.nodes
+                    );
                     schedules += 1;
                 }
             }
@@ -208,13 +240,18 @@ fn two_events_during_each_change_lose_nothing() {
             let steps = || plans(&start).swap_remove(number).1;
             let (_, _, count) = run(&start, steps(), Vec::new());
             for first in 0..=count {
-                for (second, (one, other)) in
-                    (first..first + MAX_DISTANCE).flat_map(|at| pairs(target).into_iter().map(move |pair| (at, pair)))
+                for (second, (one, other)) in (first..first + MAX_DISTANCE)
+                    .flat_map(|at| pairs(target).into_iter().map(move |pair| (at, pair)))
                 {
                     let events = vec![(first, one), (second, other)];
                     let (end, results, _) = run(&start, steps(), events.clone());
                     let checked = check(&start, &end, &results, target);
-                    assert_eq!(checked, Ok(()), "{events:?}, exchange: {can_exchange}\n{:#?}", end.nodes);
+                    assert_eq!(
+                        checked,
+                        Ok(()),
+                        "{events:?}, exchange: {can_exchange}\n{:#?}",
+                        end.nodes
+                    );
                 }
             }
         }

@@ -1,0 +1,10 @@
+//! Reads any bytes as a project file, as in a folder that is not trusted: nothing panics, and no
+//! setting that needs trust takes effect.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Ok(settings) = wattle_cli::untrusted_project_settings(bytes) else { return };
+    for (setting, needs_trust) in settings {
+        assert!(!needs_trust, "{setting}");
+    }
+});
