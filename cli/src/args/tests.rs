@@ -18,7 +18,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("repl", "", ALL),
     ("serve", "listen allow-name allow-origin", SERVE),
     ("exec", "json", EXEC),
-    ("shell", "c", &["timeout", WRITE, POLICY, PROCESS]),
+    ("shell", "c", &["timeout", WRITE, POLICY, STORE, PROCESS, "catalog"]),
     ("check", "fix authority json", CATALOG),
     ("expand", "", &[]),
     ("parse", "", &[]),
