@@ -149,8 +149,8 @@ async fn a_refused_program_calls_no_host_function() {
     assert_eq!(
         why,
         "`http.get` may not reach https://evil.example/x (denied by the rule `host:evil.example`) \
-         (line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)); take \
-         `host:evil.example` out of the setting `deny` to permit it"
+         (line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)); remove \
+         `host:evil.example` from the setting `deny` to permit it"
     );
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (0, 0));
 

@@ -76,7 +76,7 @@ async fn an_invalid_workbook_is_reported() {
         ),
         (
             "[components.a]\nprogram = 'x'\nargs = [{ form = 'b' }]\n[exports]\na = 'a'",
-            "an argument is a text",
+            "an argument is a string",
         ),
         (
             "[components.a]\nprogram = 'x'\nargs = [{ from = 'b' }]\n[exports]\na = 'a'",

@@ -243,7 +243,7 @@ async fn a_certificate_that_does_not_hold_gets_no_request() {
                 .await;
         let ca = ca.map(|ca| place.write("ca.pem", &ca.pem));
         let files = RemoteFiles::new(ca, None, None).unwrap();
-        place.refused(&server.url(), Some(TOKEN), files, "by `git.ca_file`").await;
+        place.refused(&server.url(), Some(TOKEN), files, "with `git.ca_file`").await;
         assert_eq!(server.settled().await, 0, "{host} {years:?}");
         assert!(server.connections() > 0, "{host} {years:?}");
     }

@@ -109,12 +109,12 @@ async fn a_push_over_ssh_takes_the_right_key_and_the_known_host() {
     std::fs::set_permissions(place.path("open"), PermissionsExt::from_mode(0o644)).unwrap();
     place.write("no key", "nothing");
     for (key, hosts, words) in [
-        ("stranger", right.as_str(), "by `git.ssh_key`"),
-        ("open", &right, "by `git.ssh_key`"),
-        ("no key", &right, "by `git.ssh_key`"),
-        ("user", &other_key, "by `git.known_hosts`"),
-        ("user", &other_port, "by `git.known_hosts`"),
-        ("user", "", "by `git.known_hosts`"),
+        ("stranger", right.as_str(), "with `git.ssh_key`"),
+        ("open", &right, "with `git.ssh_key`"),
+        ("no key", &right, "with `git.ssh_key`"),
+        ("user", &other_key, "with `git.known_hosts`"),
+        ("user", &other_port, "with `git.known_hosts`"),
+        ("user", "", "with `git.known_hosts`"),
     ] {
         place.refused(&server.url(&place), None, files(key, hosts), words).await;
     }

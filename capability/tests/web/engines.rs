@@ -194,7 +194,7 @@ async fn invalid_settings_are_reported() {
         (EngineKind::Searxng, Some("searx.example"), None, "`search.url`"),
         (EngineKind::Page, Some("ftp://x"), None, "http"),
         (EngineKind::Page, Some("https://me:pass@x/"), None, "user name or password"),
-        (EngineKind::Brave, None, None, "`KEY` has none"),
+        (EngineKind::Brave, None, None, "the variable `KEY` is empty"),
         (EngineKind::Brave, None, Some("two words"), "no key"),
     ] {
         let settings = EngineSettings { kind, url, key_variable: "KEY" };

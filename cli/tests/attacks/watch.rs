@@ -56,12 +56,13 @@ impl Watch {
 fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
-    for process in &tree {
+    // A copy of this process shares its memory until it starts its program.
+    for process in tree.iter().filter(|process| process.is_started) {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
         now += kilobytes(&status, "VmRSS:");
         highest = highest.max(kilobytes(&status, "VmHWM:"));
-        if process.name != "wattle" && process.is_started {
+        if process.name != "wattle" {
             seen.names.insert(process.name.clone());
         }
     }

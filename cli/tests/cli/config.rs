@@ -128,10 +128,14 @@ fn the_search_engine_is_set_as_everything_is() {
             .unwrap()
             .clone()
     };
-    assert!(found(doctor())["found"].as_str().unwrap().contains("`MY_KEY` has none"));
+    assert!(found(doctor())["found"].as_str().unwrap().contains("the variable `MY_KEY` is empty"));
     let with_key = found(doctor().env("MY_KEY", "brave-secret"));
     assert!(with_key["ok"] == true && !with_key.to_string().contains("brave-secret"), "{with_key}");
-    place.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`MY_KEY` has none"]);
+    place
+        .wattle(["exec", "web_search", "cats"])
+        .run()
+        .code(1)
+        .tells(&["the variable `MY_KEY` is empty"]);
     let bare = Place::new();
     bare.wattle(["exec", "web_search", "cats"])
         .run()

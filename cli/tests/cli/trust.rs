@@ -78,7 +78,7 @@ fn settings_of_trust_that_cannot_be_used_are_told() {
     for (text, words) in [
         ("git.remote = \"ext::sh -c evil\"", "a remote must not contain whitespace"),
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
-        ("git.branch = \"-f\"", "is no branch"),
+        ("git.branch = \"-f\"", "is not a branch name"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
         (
             "image.base_url = \"https://me:s3cr3t-value@example.com/v1\"",
