@@ -167,14 +167,14 @@ async fn checked(
     };
     let mut fixed = Vec::new();
     if fix {
-        let mended = runtime.fix(&source).await;
-        if !mended.applied.is_empty()
+        let repaired = runtime.fix(&source).await;
+        if !repaired.applied.is_empty()
             && path != Path::new("-")
-            && let Err(error) = replace(path, &mended.source)
+            && let Err(error) = replace(path, &repaired.source)
         {
             return unreadable(format!("failed to write `{}`: {error}", path.display()));
         }
-        (source, fixed) = (mended.source, mended.applied);
+        (source, fixed) = (repaired.source, repaired.applied);
     }
     let (findings, program) = findings(runtime, path, &source).await;
     Checked { source, fixed, findings, program }

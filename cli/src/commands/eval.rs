@@ -60,7 +60,7 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(no_recordings(&models, &args));
     }
-    tell(&args, &done, results.as_ref())?;
+    print_evaluation(&args, &done, results.as_ref())?;
     Ok(exit(&done))
 }
 
@@ -157,7 +157,7 @@ fn progress(attempt: &Attempt, several: bool) {
         .for_each(|problem| output::note(&format!("       {}", visible(problem))));
 }
 
-fn tell(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result<(), Fault> {
+fn print_evaluation(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result<(), Fault> {
     let card = Scorecard::of(&done.attempts);
     if args.json {
         output::json(&json!({

@@ -77,7 +77,7 @@ pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
 /// The reason why reading a trace stopped.
 enum Stopped {
     Read(std::io::Error),
-    Told(Fault),
+    Fault(Fault),
 }
 
 impl From<std::io::Error> for Stopped {
@@ -92,12 +92,12 @@ fn read(
     mut step: impl FnMut(Step) -> Result<(), Fault>,
 ) -> Result<ReadSummary, Fault> {
     let read =
-        trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| {
+        trace::read(path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
             match stopped {
                 Stopped::Read(error) => {
                     Fault::usage(format!("failed to read the trace `{}`: {error}", path.display()))
                 }
-                Stopped::Told(fault) => fault,
+                Stopped::Fault(fault) => fault,
             }
         })?;
     if read.files.is_empty() {

@@ -93,7 +93,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
         "\n{}",
         paint(NAME, "Only the model's words were recorded; everything else happened just now.")
     ));
-    output::note("Next, with a model of your own (`wattle doctor` tells what is missing):");
+    output::note("Next, with a model of your own (`wattle doctor` reports what is missing):");
     output::note("  export OPENAI_API_KEY=…");
     output::note(
         "  wattle run --provider openai --model NAME \"how many files are here, and which is the \

@@ -112,7 +112,7 @@ fn help() -> Result<Next, Fault> {
         "Say what to do, and the model does it. A line that begins with ( is run as a program, \
          right away.\n{commands}An input goes on over several lines while a program's parentheses \
          or quotes, a fence or a message in \"\"\"\nare open; two blank lines end one all the \
-         same. Ctrl-C stops what is under way."
+         same. Ctrl-C stops the current work."
     ))?;
     Ok(Next::Go)
 }
@@ -121,8 +121,8 @@ fn help() -> Result<Next, Fault> {
 async fn leave(session: &Session, exit: Exit) -> Exit {
     match session.pending() {
         0 => {}
-        1 => output::warn("1 change was not carried out"),
-        count => output::warn(&format!("{count} changes were not carried out")),
+        1 => output::warn("1 change was not applied"),
+        count => output::warn(&format!("{count} changes were not applied")),
     }
     session.flush().await;
     exit

@@ -211,7 +211,7 @@ impl Session {
         match stoppable(work, &cancel).await {
             None => Ok(Next::Leave(Exit::Interrupted)),
             Some(None) => Ok(Next::Go),
-            Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
+            Some(Some(Ok(outcome))) => exec::print_outcome(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => {
                 exec::denied(&missing, why_not, false).map(|_| Next::Go)
             }
@@ -284,16 +284,16 @@ impl Session {
         if self.declined.is_empty() || !lines.is_terminal() {
             return (lines, Ok(()));
         }
-        let (lines, answer) = lines.ask("carry them out in the workdir? [y/N] ".to_owned()).await;
-        let carried_out = match answer {
+        let (lines, answer) = lines.ask("apply them to the workdir? [y/N] ".to_owned()).await;
+        let applied = match answer {
             Ok(Line::Text(text))
                 if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
             {
-                changes::carry_out(&self.files).and_then(|()| self.renew())
+                changes::apply(&self.files).and_then(|()| self.renew())
             }
             answer => answer.map(drop),
         };
-        (lines, carried_out)
+        (lines, applied)
     }
 
     /// Replaces the files with an unchanged overlay.
