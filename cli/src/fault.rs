@@ -113,7 +113,9 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Reported { message, hint: Some(hint), .. } => write!(f, "{message}\nhint: {hint}"),
+            Fault::Reported { message, hint: Some(hint), .. } => {
+                write!(f, "{message}\nhint: {hint}")
+            }
             fault => f.write_str(fault.message()),
         }
     }

@@ -96,7 +96,7 @@ async fn engine(setup: &Setup) -> Found {
         runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, FIX))?;
     match outcome.success() && outcome.texts() == ["well"] {
         true => Ok(format!("a program ran in {} µs", outcome.duration.as_micros())),
-        false => Err(wrong(format!("a program gave {:?}", outcome.exit), FIX)),
+        false => Err(wrong(format!("the test program returned {:?}", outcome.exit), FIX)),
     }
 }
 
@@ -121,7 +121,7 @@ fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
     let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
     let entries =
-        listed.map_err(|error| wrong(error, "give another directory with `--root DIR`"))?;
+        listed.map_err(|error| wrong(error, "name another directory with `--root DIR`"))?;
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
@@ -182,8 +182,9 @@ fn no_endpoint(fault: Fault) -> Wrong {
     let Fault::Reported { message, hint, .. } = fault else { return wrong("", "") };
     wrong(
         message,
-        hint.as_deref()
-            .unwrap_or("correct the setting; `wattle config show --origin` shows where its value comes from"),
+        hint.as_deref().unwrap_or(
+            "correct the setting; `wattle config show --origin` shows where its value comes from",
+        ),
     )
 }
 

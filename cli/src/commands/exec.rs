@@ -198,7 +198,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
             let call = outcome.failure.as_ref();
             Some(Reason {
                 code: code.name().map_or_else(|| code.number().to_string(), str::to_owned),
-                shown: format!("the program left with {code}"),
+                shown: format!("the program exited with {code}"),
                 message: call
                     .map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),

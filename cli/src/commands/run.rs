@@ -89,7 +89,11 @@ struct RunControl {
 
 impl RunControl {
     fn of(args: &RunArgs) -> RunControl {
-        RunControl { json: args.json, output: args.output.clone(), cancel: CancellationToken::new() }
+        RunControl {
+            json: args.json,
+            output: args.output.clone(),
+            cancel: CancellationToken::new(),
+        }
     }
 }
 
@@ -227,7 +231,7 @@ async fn fork(
         journal::ForkError::TooFar { .. } => Fault::usage(error.to_string()),
         journal::ForkError::Store(_) => failed(error),
     })?;
-    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run is gone already"))
+    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run was removed"))
 }
 
 /// Finds a run in the store.
@@ -244,9 +248,8 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     };
     match opened {
         Some(opened) => Ok((store, opened)),
-        None => Err(Fault::usage(format!("no run `{run}` in the store")).hint(
-            "`wattle session runs` lists those that are kept, `--store FILE` names another store",
-        )),
+        None => Err(Fault::usage(format!("no run `{run}` in the store"))
+            .hint("`wattle session runs` lists the runs, `--store FILE` names another store")),
     }
 }
 
@@ -260,7 +263,11 @@ struct EventPrinter<'a> {
 
 impl<'a> EventPrinter<'a> {
     fn new(control: &'a RunControl, setup: &Setup) -> Self {
-        EventPrinter { control, live: Live::new(setup.config.verbose.value), gone: Mutex::new(None) }
+        EventPrinter {
+            control,
+            live: Live::new(setup.config.verbose.value),
+            gone: Mutex::new(None),
+        }
     }
 
     fn show(&self, envelope: &Envelope) {
@@ -300,7 +307,7 @@ async fn finish(
         return Err(fault);
     }
     if matches!(report.ending, Ending::Exhausted { bound: Bound::Length, .. }) {
-        output::warn("the answer was cut off before its end, however often the model was asked");
+        output::warn("the answer was cut off before its end in every attempt");
     }
     let printed = print_answer(&report, exit, control.json, control.output.as_deref());
     setup.flush().await;
@@ -330,7 +337,7 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
         }
         ending if exit == Exit::Failed => {
             return Err(Fault::failed(format!(
-                "the model gave an empty answer: {:?}",
+                "the model returned an empty answer: {:?}",
                 ending.text()
             )));
         }

@@ -83,7 +83,7 @@ async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
         return output::json(&serde_json::to_value(sessions).unwrap_or_default());
     }
     if sessions.is_empty() {
-        output::note("no session is kept; `--session ID` begins one");
+        output::note("the store has no sessions; `--session ID` starts one");
     }
     let line = |session: &SessionLine| {
         let messages = counted(usize::try_from(session.messages).unwrap_or(usize::MAX), "message");
@@ -120,7 +120,7 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
         return output::json(&lines.iter().map(one).collect::<Json>());
     }
     if lines.is_empty() {
-        output::note("no run is kept");
+        output::note("the store has no runs");
     }
     let line = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");

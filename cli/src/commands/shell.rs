@@ -94,7 +94,8 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
     let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
     let config = config.history_ignore_space(true).bracketed_paste(true).build();
-    let mut editor: Editor<CompleteLine, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    let mut editor: Editor<CompleteLine, FileHistory> =
+        Editor::with_config(config).map_err(failed)?;
     editor.set_helper(Some(CompleteLine));
     let history = history_file();
     if let Some(path) = &history {

@@ -161,8 +161,8 @@ pub(crate) fn described(request: &Request) -> String {
 const ANSWER: u64 = 1 << 10;
 
 fn is_yes() -> bool {
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     // An unreadable terminal counts as a no.
-    let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut said);
-    matches!(said.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
+    let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut reply);
+    matches!(reply.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
 }

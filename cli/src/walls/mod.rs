@@ -62,8 +62,9 @@ pub(crate) fn raise(config: &Config, needs: &Needs) -> Result<Walls, Fault> {
     }
     let rules = rules::rules(config, needs, &Places::of_user());
     kernel::enforce(&rules, needs.listens).map_err(|why| {
-        Fault::failed(format!("failed to confine the process: {why}"))
-            .hint("`--sandbox off` runs without confinement; `wattle doctor` shows the active walls")
+        Fault::failed(format!("failed to confine the process: {why}")).hint(
+            "`--sandbox off` runs without confinement; `wattle doctor` shows the active walls",
+        )
     })
 }
 

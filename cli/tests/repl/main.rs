@@ -200,7 +200,7 @@ fn what_the_policy_asks_about_is_asked_here() {
     let program = "(check (call $kv.set \"seen\" \"yes\")) (resv \"done\") (i32.const 0)";
     let refused =
         "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
-    let question = "may it? y: this once, a: always in this session, anything else: no";
+    let question = "allow it? y: once, a: always in this session, anything else: no";
     terminal.types(program);
     terminal.shows("`kv.set` would use the key \"seen\"");
     terminal.shows_line(question);
@@ -258,7 +258,7 @@ fn changes_are_carried_out_when_the_user_says_so() {
     terminal.types("n");
     terminal.prompts();
     terminal.types("/quit");
-    assert!(terminal.ends(0).contains("1 change was not carried out"));
+    assert!(terminal.ends(0).contains("1 change was not applied"));
     assert!(!place.work("b.txt").exists());
 
     let mut terminal = place.repl(&["--write"]);
