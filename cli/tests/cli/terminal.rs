@@ -15,8 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The files that may use the streams, because they print no foreign text: they check if a stream is
-/// a terminal, or print help that clap made from our own texts.
+/// Uses of the streams that are allowed everywhere, because they print no foreign text.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]
