@@ -70,11 +70,11 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     let mut text = error.to_string();
     match keep(files, &error) {
         Ok(Some(folder)) => {
-            text += &format!("\nthe run's version of each file is kept below {}", folder.display())
+            text += &format!("\nthe run's version of each file is saved below {}", folder.display())
         }
         Ok(None) => {}
         Err(cause) => {
-            text += &format!("\nthe run's version of these files could not be kept: {cause}")
+            text += &format!("\nthe run's version of these files could not be saved: {cause}")
         }
     }
     Err(Fault::new(Exit::Failed, text))

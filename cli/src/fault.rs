@@ -54,7 +54,7 @@ pub(crate) enum Fault {
         exit: Exit,
         /// The message: lower case, without a full stop.
         message: String,
-        /// The hint: what the user can do.
+        /// The action that the hint suggests.
         hint: Option<String>,
     },
     /// The reader of stdout has closed it, so nothing is left to do. Not an error.

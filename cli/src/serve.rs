@@ -162,7 +162,7 @@ fn kept() -> Result<Token, Fault> {
     output::note(&format!(
         "token: {} {}",
         token.reveal(),
-        paint(DIM, &format!("(kept in {})", path.display()))
+        paint(DIM, &format!("(saved in {})", path.display()))
     ));
     Ok(token)
 }

@@ -111,7 +111,7 @@ async fn catalog(setup: &Setup) -> Found {
         true => Ok(format!("{} programs", catalog.len())),
         false => Err(wrong(
             problems.join("\n"),
-            "mend the files, or remove their folder from the settings; `wattle check FILE` explains",
+            "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
         )),
     }
 }

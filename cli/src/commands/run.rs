@@ -318,7 +318,9 @@ async fn finish(
 /// Prints the pending calls of a parked run, and the commands that resume it.
 fn print_pending(parked: &ParkedRun) -> Exit {
     let run = &parked.run_id;
-    output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
+    output::note(&format!(
+        "the run {run} is parked, and waits for an answer; resume it with one of"
+    ));
     for waiting in &parked.waiting {
         let call = &waiting.call;
         output::note(&format!(

@@ -37,7 +37,7 @@ struct Demo {
 const DEMOS: &[Demo] = &[
     Demo {
         name: "fetch",
-        title: "fetch a page and take out what was asked for",
+        title: "fetch a page and extract the requested part",
         script: include_str!("../../demo/fetch/script.txt"),
         files: &[],
     },
@@ -144,7 +144,7 @@ fn stage(
 }
 
 fn broken(demo: &Demo, what: &str) -> Fault {
-    Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name))
+    Fault::failed(format!("the demo `{}` differs from its recording: {what}", demo.name))
 }
 
 /// Plays one run, and compares it with its script.

@@ -22,8 +22,8 @@ fn is_control(c: char) -> bool {
 }
 
 /// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
-/// such as `\u{1b}`, and a byte that is not UTF-8 one such as `\x9b`. A carriage return before a line
-/// end is dropped. The result does not depend on the division of the stream into pieces. An
+/// such as `\u{1b}`, and a byte that is not UTF-8 one such as `\x9b`. A carriage return before a
+/// line end is dropped. The result does not depend on the division of the stream into pieces. An
 /// incomplete character is withheld, so that two streams cannot form a character on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {

@@ -241,14 +241,14 @@ impl Session {
         match self.setup.host.manual().about(topic) {
             Some(text) => output::text(&visible(&text)),
             None => Err(Fault::usage(format!("nothing in the manual is about `{topic}`"))
-                .hint("`/help \"\"` lists what there is, `/help` the commands")),
+                .hint("`/help \"\"` lists the topics, `/help` the commands")),
         }
     }
 
     /// Reloads the folders of the catalog, and prints the changes.
     pub(super) async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.setup.host.refresh().await;
-        for (what, names) in [("changed", changed), ("gone", removed)] {
+        for (what, names) in [("changed", changed), ("removed", removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
                 output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));
@@ -296,7 +296,7 @@ impl Session {
         (lines, applied)
     }
 
-    /// Replaces the files with an unchanged overlay.
+    /// Replaces the files with an empty overlay.
     fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
         self.files = self.setup.files()?;

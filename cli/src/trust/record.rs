@@ -109,7 +109,7 @@ impl Records {
             places.trust.as_ref().and_then(|path| Some((path, path.parent()?)))
         else {
             return Err(Fault::configuration(
-                "there is no home directory to keep the trusted folders in",
+                "there is no home directory for the record of trusted folders",
             ));
         };
         let failed = |error: std::io::Error| {

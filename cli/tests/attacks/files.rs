@@ -46,8 +46,8 @@ impl Place {
         }
     }
 
-    /// Returns the files that must not change: those of the workdir, the configuration and the folder
-    /// outside.
+    /// Returns the files that must not change: those of the workdir, the configuration and the
+    /// outside folder.
     pub(crate) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut state = BTreeMap::new();
         for folder in ["work", "home/.config", "outside"] {

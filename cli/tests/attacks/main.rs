@@ -1,8 +1,8 @@
 //! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
 //!
-//! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher observes
-//! the whole process tree. A row has the attacker's goal, the expected texts and exit codes, the
-//! files that may change, and the limits on memory and time. No attack may read the file
+//! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
+//! observes the whole process tree. A row has the attacker's goal, the expected texts and exit
+//! codes, the files that may change, and the limits on memory and time. No attack may read the file
 //! `outside/secret.txt`: its text must appear nowhere.
 
 #![allow(

@@ -1,9 +1,9 @@
 //! The tutorial for authors: its files are written, its commands run, and their output is compared
 //! with the page.
 //!
-//! A block after a line that ends with a file's name and a colon is that file. A `console` block has
-//! commands after `$ `, each followed by its output: stdout, then stderr. `UPDATE=1` updates the
-//! outputs.
+//! A block after a line that ends with a file's name and a colon is that file. A `console` block
+//! has commands after `$ `, each followed by its output: stdout, then stderr. `UPDATE=1` updates
+//! the outputs.
 
 use std::fmt::Write;
 

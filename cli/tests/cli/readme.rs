@@ -7,8 +7,8 @@ const README: &str = include_str!("../../../README.md");
 /// Prefixes of lines that are not run here, because they build the binary or set a key.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Prefixes of lines that need a model. Without one they report the missing settings, and no error in
-/// their flags.
+/// Prefixes of lines that need a model. Without one they report the missing settings, and no error
+/// in their flags.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
 /// Returns the lines of the `sh` blocks.
@@ -58,7 +58,7 @@ fn each_flag_that_is_named_exists() {
     let prose = README.split("\n```").step_by(2);
     let code = prose
         .flat_map(|text| text.split('`').skip(1).step_by(2))
-        .filter(|code| !begins(code, ELSEWHERE));
+        .filter(|code| !starts_with_any(code, ELSEWHERE));
     for flag in code.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
         assert!(known.contains(&flag), "{flag} is no flag");
     }

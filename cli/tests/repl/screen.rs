@@ -165,14 +165,14 @@ fn the_user_is_asked_once_to_trust_a_folder() {
     let again = exec("");
     assert!(
         !again.contains("trust it?")
-            && again.contains("takes no effect")
+            && again.contains("has no effect")
             && again.contains("the result"),
         "{again}"
     );
     write("session_ttl = \"2ms\"\n");
     assert!(exec("y\r").contains("trust it?"));
     let trusted = exec("");
-    assert!(!trusted.contains("trust it?") && !trusted.contains("takes no effect"), "{trusted}");
+    assert!(!trusted.contains("trust it?") && !trusted.contains("has no effect"), "{trusted}");
     write("session_ttl = \"3ms\"\n");
     let changed = exec("\r");
     assert!(
