@@ -99,7 +99,7 @@ pub(crate) fn warn(message: &str) {
 
 /// Reports a fault on stderr.
 pub(crate) fn fault(fault: &Fault) {
-    if let Fault::Told { .. } = fault {
+    if let Fault::Reported { .. } = fault {
         note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
     }
 }

@@ -36,11 +36,11 @@ pub(super) enum Command {
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     (
         "/help [TOPIC]",
-        "show this, or what there is to know about a function, a program, an error code, or words",
+        "show this, or the manual for a function, a program, an error code, or words",
     ),
     ("/run NAME ARG…", "run a program of the catalog"),
     ("/catalog", "list the programs of the catalog"),
-    ("/cost", "show the tokens that the session took, and what they cost"),
+    ("/cost", "show the tokens of the session and their cost"),
     ("/quit", "leave; so does Ctrl-D"),
 ];
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_read() {
+    fn inputs_are_parsed() {
         for (input, entry) in [
             ("  \n ", Entry::Nothing),
             ("\"\"\" \n \"\"\"", Entry::Nothing),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told() {
+    fn invalid_commands_are_errors() {
         for (input, words) in [
             ("/exit", "there is no command `/exit`"),
             ("/", "there is no command `/`"),

@@ -218,7 +218,9 @@ impl Setup {
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
         self.store()
-            .inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message())))
+            .inspect_err(|fault| {
+                output::warn(&format!("the run is not recorded: {}", fault.message()))
+            })
             .ok()
     }
 

@@ -1,4 +1,4 @@
-//! The rows as they are written. Unknown keys are errors.
+//! The format of the rows. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ struct Class {
     attack: Vec<Row>,
 }
 
-/// A row: what is there at first, what is done, and what must hold.
+/// A row: the initial files, the actions, and the expected results.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
     name: String,
-    /// What the attacker hopes for.
+    /// The attacker's goal.
     about: String,
     /// Lists of equal length; the attack runs once for each position.
     #[serde(default)]
@@ -25,10 +25,10 @@ pub(crate) struct Row {
     /// Text files of the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Text files below the home.
+    /// Text files of the home.
     #[serde(default)]
     pub(crate) home: BTreeMap<String, String>,
-    /// Symbolic links of the workdir, with what they lead to.
+    /// Symbolic links of the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
     /// Pages of a web server on loopback.
@@ -70,7 +70,7 @@ pub(crate) struct Page {
 pub(crate) struct Model {
     /// A message.
     pub(crate) text: Option<String>,
-    /// All bytes of the answer, status line and headers included.
+    /// All bytes of the answer, including status line and headers.
     pub(crate) raw: Option<String>,
     /// A status without a body.
     pub(crate) status: Option<u16>,
@@ -137,16 +137,16 @@ pub(crate) struct After {
     /// Files of the workdir that may differ, as globs.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
-    /// Exactly what reached the web server: `METHOD PATH`.
+    /// All requests that reach the web server, as `METHOD PATH`.
     pub(crate) requests: Option<Vec<String>>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Bounds {
-    /// The longest time of each call.
+    /// Maximum time of each call, in seconds.
     pub(crate) seconds: u64,
-    /// The most resident memory of the whole tree.
+    /// Maximum resident memory of the whole tree, in MB.
     pub(crate) memory_mb: u64,
     /// Processes that may run besides the binary.
     pub(crate) processes: Vec<String>,
@@ -164,7 +164,7 @@ fn ok() -> u16 {
 
 /// One attack to run.
 pub(crate) struct Attack {
-    /// The row's name, with the position in its lists.
+    /// The row's name, with the position in the row's lists.
     pub(crate) label: String,
     /// The values of the row's own variables.
     pub(crate) values: BTreeMap<String, String>,
@@ -183,11 +183,11 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
     class.attack.into_iter().flat_map(attacks).collect()
 }
 
-/// The attacks of a row, one for each position of its lists.
+/// Returns the attacks of a row, one for each position of its lists.
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;
-    assert!(!about.is_empty(), "{name} does not say what the attacker hopes for");
+    assert!(!about.is_empty(), "{name} does not name the attacker's goal");
     assert!(!call.is_empty() || !request.is_empty(), "{name} attacks nothing");
     let Some(count) = each.values().map(Vec::len).next() else {
         return vec![Attack { label: name.clone(), values: BTreeMap::new(), row }];

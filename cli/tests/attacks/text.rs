@@ -1,4 +1,4 @@
-//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` a text N times, `⟦byte:HH⟧` a byte.
+//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` N copies of a text, `⟦byte:HH⟧` a byte.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a text that is UTF-8.
+    /// Expands a text to UTF-8.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
 
-    /// Expands a text.
+    /// Expands a text to bytes.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let (mut out, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find('⟦') {
@@ -45,7 +45,7 @@ impl Values {
     }
 }
 
-/// Finds the `⟧` that closes a text which began before.
+/// Returns the position of the `⟧` that closes a text whose `⟦` is before it.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

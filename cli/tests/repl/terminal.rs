@@ -1,4 +1,4 @@
-//! A terminal with the binary in it, in an environment with nothing else.
+//! A terminal that runs the binary with an empty environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,10 @@ use rexpect::process::WaitStatus;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 
-/// After this long something that was waited for is not going to come, in milliseconds.
+/// Maximum time to wait for an expected text, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// A home and a workdir for the sessions of one test, gone with it.
+/// A home and a workdir for the sessions of one test, which are removed at its end.
 pub(crate) struct Place(tempfile::TempDir);
 
 /// A session on a terminal.
@@ -23,12 +23,12 @@ impl Place {
         Place(dir)
     }
 
-    /// A file of the workdir.
+    /// Returns the path of a file in the workdir.
     pub(crate) fn work(&self, path: &str) -> PathBuf {
         self.0.path().join("work").join(path)
     }
 
-    /// A file of the home directory.
+    /// Returns the path of a file in the home folder.
     pub(crate) fn home(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
@@ -68,7 +68,7 @@ impl Terminal {
     /// Waits for a text that was not typed.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
-        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not come: {error}"))
+        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))
     }
 
     /// Waits for a line of output.
@@ -77,7 +77,7 @@ impl Terminal {
         self.shows(&format!("\n{line}\r\n"));
     }
 
-    /// Waits for the prompt that comes after a whole line.
+    /// Waits for the next prompt.
     #[track_caller]
     pub(crate) fn prompts(&mut self) {
         self.shows("wattle> ");
@@ -95,7 +95,7 @@ impl Terminal {
     }
 }
 
-/// The text of a file; empty where there is none.
+/// Returns the text of a file; empty if there is no file.
 pub(crate) fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

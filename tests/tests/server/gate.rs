@@ -6,10 +6,10 @@ use crate::world::{TOKEN, World, bare, message, post};
 async fn only_the_token_opens_the_server() {
     let mut world = World::new().await;
     for (authorization, words) in [
-        (None, "shows no bearer token"),
-        (Some("Basic dDBrZW4="), "shows no bearer token"),
-        (Some(TOKEN), "shows no bearer token"),
-        (Some("Bearer "), "shows no bearer token"),
+        (None, "has no bearer token"),
+        (Some("Basic dDBrZW4="), "has no bearer token"),
+        (Some(TOKEN), "has no bearer token"),
+        (Some("Bearer "), "has no bearer token"),
         (Some("Bearer t0ken-of-the-test"), "is wrong"),
         (Some("Bearer t0ken-of-the-testsX"), "is wrong"),
         (Some("Bearer T0ken-of-the-tests"), "is wrong"),
