@@ -68,8 +68,8 @@ pub struct Step {
     /// The error, if the call failed.
     pub error: Option<String>,
     /// The fixes that were applied to the program before it ran.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mended: Vec<String>,
+    #[serde(rename = "mended", skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<String>,
     /// Duration by a monotonic clock, in milliseconds.
     pub dur_ms: u64,
     /// Time when the call ended, in milliseconds since 1970.
@@ -93,8 +93,8 @@ pub fn clip(text: &str, chars: usize) -> String {
         return text.to_owned();
     }
     // Reserves space for the note.
-    let kept = chars.saturating_sub(30).max(chars / 2);
-    let (head, tail) = (kept - kept / 3, kept / 3);
+    let room = chars.saturating_sub(30).max(chars / 2);
+    let (head, tail) = (room - room / 3, room / 3);
     let begin: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(count - tail).collect();
     format!("{begin} … {} characters … {end}", count - head - tail)
@@ -165,8 +165,8 @@ impl<'a> Trace<'a> {
             output: clip(&output, LINE_CHARS),
             exit_code: outcome.exit_code,
             error: outcome.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
-            mended: outcome
-                .mended
+            fixes: outcome
+                .fixes
                 .iter()
                 .take(MAX_FIXES)
                 .map(|text| clip(&mask.text(text), FIX_CHARS))
@@ -215,7 +215,7 @@ pub(crate) struct CallOutcome<'a> {
     /// The error, if the call failed.
     pub(crate) error: Option<String>,
     /// The fixes that were applied to the program before it ran.
-    pub(crate) mended: &'a [String],
+    pub(crate) fixes: &'a [String],
 }
 
 impl<'a> CallOutcome<'a> {
@@ -238,7 +238,7 @@ impl<'a> CallOutcome<'a> {
                 (results.join("\n"), Some(reason.clone()))
             }
         };
-        CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
+        CallOutcome { exit_code: execution.exit_code(), output, error, fixes: execution.fixes() }
     }
 }
 

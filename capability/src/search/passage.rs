@@ -111,17 +111,17 @@ fn close(all: &mut Vec<Passage>, open: &mut Vec<Line<'_>>) {
     else {
         return;
     };
-    let Some(kept) = lines.get(first..=last) else { return };
+    let Some(lines) = lines.get(first..=last) else { return };
     let mut text = String::new();
     let mut before = None;
-    for line in kept {
+    for line in lines {
         if before.is_some_and(|before| before != line.number) {
             text.push('\n');
         }
         before = Some(line.number);
         text.push_str(line.text);
     }
-    let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return };
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
     all.push(Passage { first: first.number, last: last.number, text: text.trim_end().to_owned() });
 }
 

@@ -164,10 +164,10 @@ struct Search<'t> {
 impl<'t> Search<'t> {
     /// Starts a search, with the run's cached pattern or a newly compiled one.
     fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
-        let Patterns(kept) = run.state();
-        let at = kept.iter().position(|known| known.text == pattern);
+        let Patterns(cache) = run.state();
+        let at = cache.iter().position(|known| known.text == pattern);
         let pattern = match at {
-            Some(at) => kept.remove(at),
+            Some(at) => cache.remove(at),
             None => Pattern::compile(pattern)?,
         };
         Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), slice_start: Instant::now() })
@@ -190,11 +190,11 @@ impl<'t> Search<'t> {
 
     /// Returns the pattern to the run's cache.
     fn end(self, run: &mut Run) {
-        let Patterns(kept) = run.state();
-        if kept.len() >= MAX_CACHED {
-            kept.remove(0);
+        let Patterns(cache) = run.state();
+        if cache.len() >= MAX_CACHED {
+            cache.remove(0);
         }
-        kept.push(self.pattern);
+        cache.push(self.pattern);
     }
 }
 

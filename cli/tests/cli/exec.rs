@@ -175,7 +175,7 @@ fn exec_prints_the_results_even_if_its_changes_fail() {
                   (local.get $url))\n(local $p i32) (local $e i32)\n(local.set $e) (local.set \
                   $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
     let args = ["exec", "-", &url, "--json", "--apply", "--allow-host", "127.0.0.1"];
-    let done = place.wattle(args).stdin(source).run().code(1).tells(&["not applied", "a"]);
+    let done = place.wattle(args).stdin(source).run().code(1).tells(&["failed to apply", "a"]);
     other.join().unwrap();
     let outcome = json(&done.stdout);
     assert_eq!((&outcome["exit_code"], &outcome["results"]), (&json!(0), &json!(["ok"])));

@@ -64,10 +64,10 @@ fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = V
                 1 => value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
                 _ => value.to_vec(),
             };
-            let kept = if cut < 4 { plain.len() - 1 - cut } else { plain.len() };
+            let length = if cut < 4 { plain.len() - 1 - cut } else { plain.len() };
             let mut ways = ways.iter().cycle();
             let mut text = Vec::new();
-            for byte in &plain[..kept] {
+            for byte in &plain[..length] {
                 let way = *ways.next().unwrap();
                 text.extend(spell(*byte, way));
                 match (encoding, way) {
