@@ -364,7 +364,7 @@ proptest! {
         let output = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), run(&script, Duration::from_millis(50))).await
         });
-        let output = output.map_err(|_| TestCaseError::fail("it does not end"))?;
+        let output = output.map_err(|_| TestCaseError::fail("the script does not end"))?;
         prop_assert!(!text(&output.stderr).contains("bug in the host"), "{}", text(&output.stderr));
     }
 }

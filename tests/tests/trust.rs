@@ -54,7 +54,7 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
     assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
-    model.asked()[1].last().unwrap().content.clone()
+    model.requests()[1].last().unwrap().content.clone()
 }
 
 #[tokio::test]

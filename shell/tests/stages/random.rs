@@ -71,7 +71,7 @@ proptest! {
         let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&Arc::new(files))).await
         });
-        let result = result.expect("it ends");
+        let result = result.expect("the script ends");
         if let CommandOutcome::Killed(KillReason::Crash(why)) = &result.outcome {
             prop_assert!(!why.contains("host"), "{why}");
         }
@@ -97,7 +97,7 @@ proptest! {
         let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&files)).await
         });
-        prop_assert_eq!(result.expect("it ends").outcome, CommandOutcome::Exited(Status(0)));
+        prop_assert_eq!(result.expect("the script ends").outcome, CommandOutcome::Exited(Status(0)));
     }
 }
 

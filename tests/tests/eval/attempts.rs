@@ -165,7 +165,7 @@ fn an_invalid_results_file_is_an_error() {
     assert_eq!(
         std::fs::read_to_string(place.path("r.jsonl")).unwrap(),
         "{\"task\":1}\n",
-        "it is left as it was"
+        "the file is unchanged"
     );
     let folder = Results::open(&place.path(""), false).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));
