@@ -172,7 +172,7 @@ async fn an_unknown_target_is_decided_at_the_call() {
 }
 
 #[tokio::test]
-async fn without_anybody_to_ask_a_question_is_a_refusal() {
+async fn without_an_approver_a_question_is_a_denial() {
     let world = World::new(&[], &["http"], &[]);
     let why = world.run(FETCH, &["https://a.example/"]).await.unwrap_err();
     assert!(

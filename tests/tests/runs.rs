@@ -181,7 +181,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
 }
 
 #[tokio::test]
-async fn bounds_end_a_run() {
+async fn limits_end_a_run() {
     let world = World::new();
     let call = "ToolCall::Wat(```wat\n(i32.const 0)\n```)";
     let mut settings = Settings::default();

@@ -110,7 +110,7 @@ async fn results_pages_are_parsed() {
 }
 
 #[tokio::test]
-async fn failures_are_told() {
+async fn failures_are_reported() {
     let json = "content-type: application/json\r\n";
     let moved = "location: https://elsewhere.example/\r\n";
     for (kind, status, headers, body, words) in [
@@ -156,7 +156,7 @@ async fn failures_are_told() {
 }
 
 #[tokio::test]
-async fn a_thousand_results_are_cut_to_eight_good_ones() {
+async fn a_thousand_results_are_reduced_to_eight_good_ones() {
     let bad = ["javascript:x()", "", "not a url", "file:///etc/passwd"];
     let results = (0..1_000).map(|n| {
         let url = bad

@@ -221,7 +221,7 @@ async fn omissions_from_a_page_are_reported() {
 }
 
 #[tokio::test]
-async fn a_page_is_converted_on_the_account_of_its_run() {
+async fn the_cost_of_converting_a_page_counts_for_its_run() {
     let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p>text")]);
     let process = Account::of_process(usize::MAX);
     for (limits, code, words) in [

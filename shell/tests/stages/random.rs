@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_calls_do_harm(calls in calls(), through: bool) {
+    fn no_calls_are_harmful(calls in calls(), through: bool) {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         std::fs::create_dir_all(work.join("a/b")).unwrap();
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn no_subscription_does_harm(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
+    fn no_subscription_is_harmful(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
         let (reader, _writer) = Stream::pipe();
         let mut script = Script::new();
         script.fds = vec![(5, reader)];

@@ -68,7 +68,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
 }
 
 #[tokio::test]
-async fn the_wall_clock_of_a_run_holds_for_all_of_it() {
+async fn the_time_limit_of_a_run_covers_all_of_it() {
     let world = World::new();
     let provider = Provider::start([Answer::hang()]);
     let model = remote(&provider, "vllm", "m", quick());
@@ -89,7 +89,7 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
 }
 
 #[tokio::test]
-async fn a_program_and_a_host_call_are_killed_at_their_bound() {
+async fn a_program_and_a_host_call_are_killed_at_their_time_limit() {
     let provider = Provider::start(vec![Answer::hang(); 4]);
     let url = provider.base_url();
     for (call, expected) in [

@@ -207,7 +207,7 @@ async fn every_program_is_a_function() {
 }
 
 #[tokio::test]
-async fn calls_of_one_turn_run_side_by_side() {
+async fn calls_of_one_turn_run_concurrently() {
     let world = World::new();
     let set = |n: u32| ("kv_set", format!("{{\"key\":\"k{n}\",\"value\":\"{n}\"}}"));
     let turn: Vec<(&str, String)> = (1..=5).map(set).collect();

@@ -157,7 +157,7 @@ async fn check(world: &World, native: bool, way: &str, imitation: &str) {
 }
 
 #[tokio::test]
-async fn data_of_programs_never_passes_for_the_host() {
+async fn data_of_programs_is_never_mistaken_for_the_host() {
     let world = World::new();
     for native in [false, true] {
         for imitation in IMITATIONS {
@@ -198,7 +198,7 @@ async fn the_values_that_programs_see_are_unchanged() {
 /// Two runs of a session have different nonces, and the bytes before the second message are the
 /// same.
 #[tokio::test]
-async fn each_run_has_a_nonce_of_its_own() {
+async fn each_run_has_its_own_nonce() {
     let world = World::new();
     let reply = |text: &str| ModelReply { text: text.to_owned(), ..ModelReply::default() };
     let settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };

@@ -377,7 +377,7 @@ async fn the_models_own_words_are_never_masked() {
 
 /// A very short key occurs in other words, so it is not masked.
 #[tokio::test]
-async fn a_short_key_is_masked_nowhere() {
+async fn a_short_key_is_never_masked() {
     let provider =
         Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);
     let why = complete(&client_with(&provider, quick(), Some("k"))).await.unwrap_err();
