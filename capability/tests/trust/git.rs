@@ -113,17 +113,17 @@ async fn everything_is_committed_as_the_tenant_and_pushed() {
         place.write("a b.txt", "x");
         place.write("_steps.jsonl", "{}\n");
         place.write("_issues.jsonl", "{}\n");
-        let told = place.push("add the notes\n\nof May").await.unwrap();
+        let output = place.push("add the notes\n\nof May").await.unwrap();
         let short = place.git(&place.work(), &["rev-parse", "--short", "HEAD"]);
-        assert_eq!(told, format!("committed 2 files as {} and pushed to main", short.trim()));
+        assert_eq!(output, format!("committed 2 files as {} and pushed to main", short.trim()));
         assert_eq!(place.pushed_files(), ["a b.txt", "notes/may.md"], "the host's own files stay");
         let by = place.pushed("%an|%ae|%cn|%ce|%B");
         assert_eq!(by, "acme|acme@wattle.invalid|acme|acme@wattle.invalid|add the notes\n\nof May");
 
         assert_eq!(place.push("again").await.unwrap(), "nothing to commit; main is up to date");
         std::fs::remove_file(place.work().join("a b.txt")).unwrap();
-        let told = place.push("remove one").await.unwrap();
-        assert!(told.starts_with("committed 1 file as "), "{told}");
+        let output = place.push("remove one").await.unwrap();
+        assert!(output.starts_with("committed 1 file as "), "{output}");
         assert_eq!(place.pushed_files(), ["notes/may.md"]);
     }
     assert_eq!(Place::new().push("x").await.unwrap(), "nothing to commit: the workdir is empty");
@@ -331,13 +331,13 @@ async fn only_the_operators_remote_is_used() {
         files: RemoteFiles::default(),
     };
     let Err(why) = Broker::new(git(), &place.work(), to, Author::of("acme", None)) else {
-        panic!("it is taken")
+        panic!("a remote inside the workdir is accepted")
     };
     assert!(why.0.contains("is inside the workdir"), "{}", why.0);
 
-    let gone = place.dir.path().join("gone.git").to_str().unwrap().parse().unwrap();
+    let missing = place.dir.path().join("gone.git").to_str().unwrap().parse().unwrap();
     let to = PushTo {
-        remote: gone,
+        remote: missing,
         branch: "main".parse().unwrap(),
         token: None,
         files: RemoteFiles::default(),

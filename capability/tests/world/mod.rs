@@ -29,7 +29,7 @@ use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunErro
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) files: Arc<Files>,
-    pub(crate) desk: Arc<Pile>,
+    pub(crate) tracker: Arc<TicketList>,
 }
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
             wattle_capability::guests::keep_compiled_in(folder.as_ref());
         }
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
-        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), desk: Arc::default() }
+        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), tracker: Arc::default() }
     }
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
@@ -54,7 +54,7 @@ impl World {
                 tenant: Arc::new(InMemory::default()),
             })
             .with(Http::new(Arc::new(Web)))
-            .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
+            .with(Par::new(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Fs(Arc::clone(&self.files)))
             .with(Search::new(None, None))
             .with(web::Web::new(
@@ -64,8 +64,8 @@ impl World {
             .allow("vfs")
             .allow("workbook")
             .with(Sh(Arc::new(Toy)))
-            .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
-            .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
+            .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
+            .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
@@ -170,7 +170,7 @@ impl http::Backend for Web {
 }
 
 /// A catalog of programs with their texts.
-pub(crate) struct Shelf(pub(crate) Runtime);
+pub(crate) struct ProgramTexts(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
     ("file_read", "(ret (fs.read? (arg 0)))"),
@@ -193,7 +193,7 @@ const SHELF: &[(&str, &str)] = &[
     ),
 ];
 
-impl Shelf {
+impl ProgramTexts {
     fn text(work: &Work) -> Result<String, Failure> {
         match work {
             Work::Inline(text) => Ok(text.clone()),
@@ -208,7 +208,7 @@ impl Shelf {
     }
 }
 
-impl Programs for Shelf {
+impl Programs for ProgramTexts {
     fn run(
         &self,
         work: Work,
@@ -217,7 +217,7 @@ impl Programs for Shelf {
         place: Nested,
     ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
-            let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
+            let prepared = self.0.prepare(&ProgramTexts::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| {
                 match error {
@@ -234,7 +234,7 @@ impl Programs for Shelf {
 
     fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            let prepared = self.0.prepare(&Shelf::text(&work)?).await;
+            let prepared = self.0.prepare(&ProgramTexts::text(&work)?).await;
             prepared.map(drop).map_err(|why| Failure::new(Code::EPARSE, why.to_string()))
         })
     }
@@ -244,7 +244,7 @@ impl Programs for Shelf {
     }
 }
 
-impl CatalogIndex for Shelf {
+impl CatalogIndex for ProgramTexts {
     fn list(&self) -> Vec<ProgramSummary> {
         let summary = |(name, about): &(&str, &str)| ProgramSummary {
             name: (*name).to_owned(),
@@ -258,7 +258,7 @@ impl CatalogIndex for Shelf {
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {
-        Shelf::text(&Work::Named(name.to_owned()))
+        ProgramTexts::text(&Work::Named(name.to_owned()))
     }
 }
 
@@ -306,9 +306,9 @@ impl Shell for Toy {
 
 /// A tracker that stores tickets.
 #[derive(Default)]
-pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
+pub(crate) struct TicketList(pub(crate) Mutex<Vec<Ticket>>);
 
-impl IssueTracker for Pile {
+impl IssueTracker for TicketList {
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.0.lock().unwrap().push(ticket);
         Box::pin(async { Ok(()) })

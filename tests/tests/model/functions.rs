@@ -103,10 +103,10 @@ async fn calls_are_distinguished_even_without_proper_ids() {
 /// Function calls are not masked, even if they contain the API key.
 #[tokio::test]
 async fn a_call_is_not_masked() {
-    let said = format!(
+    let piece = format!(
         r#"{{"index":0,"id":"a","function":{{"name":"f","arguments":"{{\"k\":\"{KEY}\"}}"}}}}"#
     );
-    let reply = both(None, &[&said]).await.remove(0);
+    let reply = both(None, &[&piece]).await.remove(0);
     assert_eq!(reply.calls, [call("a", "f", &format!("{{\"k\":\"{KEY}\"}}"))]);
 }
 

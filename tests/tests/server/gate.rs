@@ -205,8 +205,8 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
         ("Host: localhost", "no valid `Host` header"),
     ] {
         let request = post(&message("hello", "s")).replace(&auth, &format!("{auth}\r\n{more}"));
-        let said = world.ask(request).await.refused(400, "bad_request");
-        assert!(said.contains(words), "{more}: {said}");
+        let message = world.ask(request).await.refused(400, "bad_request");
+        assert!(message.contains(words), "{more}: {message}");
     }
     let body = message("hello", "s");
     let framed = |framing: &str| {
