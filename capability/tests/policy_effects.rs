@@ -57,7 +57,7 @@ async fn attempt(
         EngineKind::Searxng,
         "https://search.example/",
     );
-    let programs = Arc::new(world::Shelf(world.runtime.clone())) as Arc<dyn Programs>;
+    let programs = Arc::new(world::TestCatalog(world.runtime.clone())) as Arc<dyn Programs>;
     let mut grants = (*world.grants())
         .clone()
         .with(Http::new(log.of(network(), Target::Url, "")))

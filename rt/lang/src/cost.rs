@@ -3,8 +3,8 @@
 //! The compiler's time and memory are not linear in a module's size. For example, they grow with
 //! the square of the number of values that differ where paths meet, and with the number of locals
 //! times the number of branches. Each such [`Measure`] has a limit. Compiling a module within all
-//! limits takes at most 2 s and 256 MB. A module over a limit is rejected with a message that names
-//! it.
+//! limits takes at most 2 s and 256 MB. A module that exceeds a limit is rejected, and the message
+//! names the measure.
 //!
 //! Counting is linear in the size of the binary. The limits were measured with the engine's
 //! settings of the runtime, see `rt/tests/cost.rs`.
@@ -13,7 +13,7 @@ use wasmparser::{
     BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Parser, Payload, TypeRef,
 };
 
-/// A quantity that compiling takes time or memory for.
+/// A quantity that costs the compiler time or memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Instructions of all functions.
@@ -35,8 +35,8 @@ pub enum Measure {
     /// Parameters and results of types, functions and blocks, and values that calls and branches
     /// pass.
     Carried,
-    /// Values that may differ where paths meet: loop parameters, block results, and each local that
-    /// a block or loop sets.
+    /// Values that may differ between the control-flow paths that meet at one point: loop
+    /// parameters, block results, and each local that a block or loop sets.
     Joined,
     /// For each local, the number of branches before its last use.
     Crossed,
@@ -419,7 +419,8 @@ impl<'c> Body<'c> {
         });
     }
 
-    /// Closes a block, and counts the values that may differ where the paths through it meet.
+    /// Closes the innermost block and counts its part of [`Measure::Joined`] and
+    /// [`Measure::Crossed`].
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
         self.branches += 1;
