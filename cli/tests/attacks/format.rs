@@ -1,4 +1,4 @@
-//! The rows as they are written. Unknown keys are errors.
+//! The file format of rows. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,23 +12,23 @@ struct Class {
     attack: Vec<Row>,
 }
 
-/// A row: what is there at first, what is done, and what must hold.
+/// A row: the initial state, the actions, and the expected results.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
     name: String,
-    /// What the attacker hopes for.
+    /// The attacker's goal.
     about: String,
     /// Lists of equal length; the attack runs once for each position.
     #[serde(default)]
     each: BTreeMap<String, Vec<String>>,
-    /// Text files of the workdir.
+    /// Text files in the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Text files below the home.
+    /// Text files in the home directory.
     #[serde(default)]
     pub(crate) home: BTreeMap<String, String>,
-    /// Symbolic links of the workdir, with what they lead to.
+    /// Symbolic links in the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
     /// Pages of a web server on loopback.
@@ -70,7 +70,7 @@ pub(crate) struct Page {
 pub(crate) struct Model {
     /// A message.
     pub(crate) text: Option<String>,
-    /// All bytes of the answer, status line and headers included.
+    /// All bytes of the answer, including status line and headers.
     pub(crate) raw: Option<String>,
     /// A status without a body.
     pub(crate) status: Option<u16>,
@@ -93,7 +93,7 @@ pub(crate) struct Call {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) stdin: String,
-    /// If true, the call's streams are a terminal.
+    /// If true, the call's standard streams are a terminal.
     #[serde(default)]
     pub(crate) terminal: bool,
     pub(crate) exit: Exit,
@@ -134,21 +134,21 @@ pub(crate) struct Request {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// Files of the workdir that may differ, as globs.
+    /// Files in the workdir that may differ, as globs.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
-    /// Exactly what reached the web server: `METHOD PATH`.
+    /// All requests that must reach the web server, as `METHOD PATH`.
     pub(crate) requests: Option<Vec<String>>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Bounds {
-    /// The longest time of each call.
+    /// Maximum time of each call, in seconds.
     pub(crate) seconds: u64,
-    /// The most resident memory of the whole tree.
+    /// Maximum resident memory of the whole process tree, in MB.
     pub(crate) memory_mb: u64,
-    /// Processes that may run besides the binary.
+    /// Processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
     class.attack.into_iter().flat_map(attacks).collect()
 }
 
-/// The attacks of a row, one for each position of its lists.
+/// Returns the attacks of a row, one for each position of its lists.
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;

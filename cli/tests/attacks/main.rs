@@ -1,9 +1,9 @@
 //! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
 //!
-//! Each attack runs in a fresh place (a home, a workdir, a folder outside of both) under a watcher
-//! of the whole process tree. A row says what the attacker tries, which words and exit codes the
-//! binary answers with, what may change, and how much memory and time the tree may take. Every
-//! attack is refused the file `outside/secret.txt`: its text must appear nowhere.
+//! Each attack runs in a fresh place (a home directory, a workdir, a folder outside of both) while
+//! a watcher observes the whole process tree. A row lists what the attacker tries, the expected
+//! texts and exit codes of the binary, the permitted changes, and the limits of memory and time. No
+//! attack may read the file `outside/secret.txt`: its text must appear nowhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,8 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// The watcher looks at all children of this process, so attacks run one after another.
+/// A lock that lets attacks run one at a time, because the watcher observes all children of this
+/// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn folder() -> PathBuf {
@@ -80,7 +81,7 @@ macro_rules! classes {
     };
 }
 
-/// The number of attacks below which rows have been lost.
+/// Minimum number of attacks. If there are fewer, rows have been lost.
 const LEAST: usize = 1_100;
 
 classes! {

@@ -1,4 +1,5 @@
-//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` a text N times, `⟦byte:HH⟧` a byte.
+//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` is a text repeated N times, `⟦byte:HH⟧` is a
+//! byte.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a text that is UTF-8.
+    /// Expands a text whose result is UTF-8.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
@@ -45,7 +46,7 @@ impl Values {
     }
 }
 
-/// Finds the `⟧` that closes a text which began before.
+/// Returns the position of the `⟧` that closes a text, given what follows its `⟦`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

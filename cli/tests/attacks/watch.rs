@@ -1,4 +1,4 @@
-//! A watcher of the whole process tree: its memory, its processes, its time.
+//! A watcher of the whole process tree: its memory, its processes and its time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::format::Bounds;
 
-/// How often the tree is looked at.
+/// Time between two looks at the process tree.
 const EVERY: Duration = Duration::from_millis(15);
 
-/// Watches all that this process starts, and kills it where it goes beyond its bounds.
+/// A watcher of all processes that this process starts. It kills them if they exceed their limits.
 pub(crate) struct Watch {
     over: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
@@ -39,7 +39,7 @@ impl Watch {
         Watch { over, watching }
     }
 
-    /// Ends the watch, and reports what went beyond the bounds.
+    /// Ends the watch, and returns the limits that were exceeded.
     pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
         self.over.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap();
@@ -88,7 +88,7 @@ struct Process {
     is_started: bool,
 }
 
-/// All processes below one.
+/// Returns all descendants of a process.
 fn tree(top: u32) -> Vec<Process> {
     let own = std::fs::read_link("/proc/self/exe").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Where settings come from, and what a file may not set.
+//! The sources of settings, and the settings that a file must not contain.
 
 use serde_json::{Value as Json, json};
 
@@ -94,7 +94,7 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
     let settings =
         shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
     assert_eq!((&settings["ai.calls"], &settings["tenant"]), (&json!(8), &json!("other")));
-    // What is shown can stand in a file.
+    // The output of `config show` is a valid file.
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("\nai.calls = 7\n"), "{text}");
     let shown_keys: String = text

@@ -1,5 +1,5 @@
-//! Project files: what a folder may set that the user does not trust, and how trust begins and
-//! ends.
+//! Project files: the settings that they may contain in a folder that is not trusted, and the start
+//! and end of trust.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Every key, with a value that a hostile project file would give it, and what becomes of it in a
-/// folder that is not trusted.
+/// Every key, with a value that a hostile project file would use, and the effect in a folder that
+/// is not trusted.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -74,11 +74,11 @@ const KEYS: &[(&str, &str, Fate)] = &[
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
-    /// It takes effect.
+    /// The setting takes effect.
     Applies,
-    /// The command ends, and names what would change that.
+    /// The command fails, and its message says what would permit the setting.
     Refused,
-    /// As that, and in a trusted folder, too.
+    /// The command fails in a trusted folder, too.
     Never,
 }
 
@@ -168,13 +168,13 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     changed(&["tools/b.wat is new"]);
     std::fs::remove_file(place.work().join("tools/b.wat")).unwrap();
     ok(&["exec", "a"]);
-    // Neither a folder below, nor one that is moved into its place, nor a copy is trusted.
+    // A subfolder, another folder at the same path, and a copy are not trusted.
     place.write("sub/wattle.toml", file);
     place.wattle(["exec", "a", "--root", "sub"]).run().code(3).tells(&["not trusted"]);
     ok(&["untrust"]);
     place.wattle(["exec", "a"]).run().code(3).tells(&["not trusted"]);
 
-    // Where a link leads is what is trusted.
+    // Trust applies to the target of a link.
     symlink(place.work(), place.home().join("link")).unwrap();
     ok(&["trust", place.home().join("link").to_str().unwrap()]);
     ok(&["exec", "a"]);
@@ -188,7 +188,7 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
 }
 
-/// Makes what lies in the place of a project file.
+/// A function that creates an entry at the path of a project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]

@@ -25,7 +25,7 @@ fn response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// A run with a catalog step, an inline step that is repaired, and the answer.
+/// Starts a run with a catalog step, an inline step that is repaired, and the answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
@@ -92,7 +92,8 @@ fn json_gives_the_events_in_order() {
     assert!(retry["error"].as_str().unwrap().contains("`$str.measure`"), "{retry}");
 }
 
-/// What has one reading only is put right without asking the model, and everybody is told.
+/// A mistake with only one possible fix is fixed without asking the model, and the fix is reported
+/// to the user and the model.
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
@@ -148,7 +149,8 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's words run and reach the user as they are; what is recorded of them has no key.
+/// The model's answer runs and reaches the user unchanged. The records of it do not contain the
+/// key.
 #[test]
 fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     let place = Place::new();
@@ -169,7 +171,7 @@ fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     }
 }
 
-/// A key that is part of other words masks none of them, and the operator is told.
+/// A very short key is not masked, because it is part of other words. The operator is warned.
 #[test]
 fn a_short_key_masks_nothing_and_is_warned_of() {
     let place = Place::new();
@@ -187,7 +189,7 @@ fn a_short_key_masks_nothing_and_is_warned_of() {
     assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
 }
 
-/// The beginning of an answer is not taken for all of it.
+/// A truncated answer is not accepted as complete.
 #[test]
 fn an_answer_that_stays_cut_off_is_told_as_one() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Every command as another tenant: nothing of what is alice's is shown, changed or gone on with.
+//! Runs every command as another tenant. No data of alice is shown, changed or resumed.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::place::Place;
 
-/// What is nowhere in what another tenant sees.
+/// A text that must not appear in what another tenant sees.
 const CANARY: &str = "alices-canary";
 
-/// What a command does as bob, with the names of what is alice's.
+/// The test of a command, run by bob with the names of alice's data.
 enum Row {
-    /// Its arguments (`RUN` is alice's run), what stdin has, and its exit code.
+    /// The arguments (`RUN` is alice's run), the text on stdin, and the exit code.
     Call(&'static [&'static str], &'static str, i32),
-    /// It touches nothing that a store keeps, for that reason.
+    /// The command uses no data of the store, for this reason.
     Without(&'static str),
 }
 use Row::{Call, Without};
@@ -93,7 +93,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("untrust", Without("as `status`")),
 ];
 
-/// The commands that have no commands below them, as the binary lists them.
+/// Returns the commands without subcommands, as the binary lists them.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
@@ -165,7 +165,8 @@ fn no_command_shows_or_changes_what_another_tenant_has() {
         all.map(|done| done.stdout)
     };
     let before = state();
-    // What lies in the workdir is seen by whoever works there: it is not the store's.
+    // The files in the workdir are visible to everybody who works there. They do not belong to the
+    // store.
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
         let _ = std::fs::remove_file(place.work().join(file));
     }

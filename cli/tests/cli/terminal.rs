@@ -1,8 +1,8 @@
-//! What is written to the terminal goes through one module.
+//! Checks that one module writes all output to the terminal.
 
 use std::path::Path;
 
-/// The sources below a folder, with their texts.
+/// Collects the sources below a folder, with their texts.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -15,8 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Code that asks whether a stream is a terminal, or prints what clap made of our own words, writes
-/// nothing of anybody else's.
+/// Code that writes no foreign text: it checks whether a stream is a terminal.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]

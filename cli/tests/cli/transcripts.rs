@@ -1,8 +1,8 @@
 //! Transcripts: what a user types and sees, word for word.
 //!
-//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it
-//! what the call gives: stdout as it is, stderr behind `! `, the exit code behind `? ` where it is
-//! not 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
+//! A transcript in `tests/transcripts` contains calls. Each is a line that begins with `$ `,
+//! followed by its results: stdout unchanged, stderr after `! `, and an exit code other than 0
+//! after `? `. `@ NAME` begins a file of the workdir, and `@` ends it. `UPDATE=1` updates the
 //! transcripts.
 
 use std::fmt::Write;
@@ -18,7 +18,7 @@ fn calls_give_what_their_transcripts_say() {
     comparison.finish();
 }
 
-/// Makes the calls of a transcript and gives it as it should be.
+/// Makes the calls of a transcript. Returns it with the actual results.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -31,8 +31,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of an output is not told apart from one between the calls, so outputs
-            // are written without them.
+            // An empty line of an output cannot be distinguished from one between the calls, so
+            // outputs are written without empty lines.
             let _ = writeln!(played, "{line}");
         }
     }

@@ -1,4 +1,4 @@
-//! Trusted runs and secrets as an operator sets them up.
+//! Trusted runs and secrets, as an operator configures them.
 
 use std::process::Command;
 

@@ -31,8 +31,8 @@ pub(super) struct Node {
     pub(super) kind: NodeKind,
     /// If true, the node is the first of its line.
     pub(super) starts_line: bool,
-    /// If true, walks over a body skip the node, because it belongs to the module or to the head of
-    /// the function.
+    /// If true, walks over a body skip the node, because it belongs to the module or to the
+    /// function's header. [`Tree::lift`] sets it.
     pub(super) lifted: bool,
     pub(super) start: u32,
     pub(super) end: u32,
@@ -206,7 +206,7 @@ impl<'s> Tree<'s> {
         Nodes { at: 0, end: clamp(self.nodes.len()) }
     }
 
-    /// Lifts a node out of the body that contains it.
+    /// Marks a node as lifted: walks over the body that contains it skip it.
     pub(super) fn lift(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.lifted = true;
@@ -220,8 +220,8 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// Siblings in order, without the lifted ones. It borrows nothing, so the tree's user may change
-/// during a walk.
+/// An iterator over siblings in order. It skips lifted nodes. It does not borrow the tree, so the
+/// tree may change during a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nodes {
     at: u32,

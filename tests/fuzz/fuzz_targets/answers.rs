@@ -1,13 +1,13 @@
-//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing
-//! panics, memory stays in proportion, the pieces make no difference, and no answer is taken as
-//! whole that has no end.
+//! Reads any bytes, truncated anywhere, as the response of a model's endpoint, in both protocols.
+//! Nothing panics, memory stays proportional to the input, the result does not depend on how the
+//! bytes are split, and an answer without an end is never accepted as complete.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
-/// Reads a body in pieces of that many bytes.
+/// Reads a body in pieces of this size.
 fn read(
     mut reader: ReplyReader,
     body: &[u8],
@@ -27,7 +27,7 @@ fn read(
     (reply, shown)
 }
 
-/// If true, the bytes hold what ends a stream, or are one JSON text.
+/// Returns true if the bytes may contain the end of a stream or a JSON text.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
     let bare = text.trim_start_matches(|c: char| {

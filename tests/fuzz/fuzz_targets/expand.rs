@@ -1,5 +1,6 @@
-//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions
-//! agrees with the validator on what is a program. Mending ends, and changes no program.
+//! Assembles any text to a module and locates the module's instructions in the text. Nothing
+//! panics, and the walk over the author's instructions accepts the same programs as the validator.
+//! Fixing a text terminates, and does not change a valid program.
 #![no_main]
 
 #[path = "../../../rt/lang/tests/common/mod.rs"]

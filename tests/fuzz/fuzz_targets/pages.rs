@@ -1,6 +1,6 @@
-//! Converts any bytes as pages, other texts and answers of search engines, with the functions of
-//! the guest: nothing panics, and what takes the tags out of a page, which is tried where its
-//! structure is too much, takes time linear in its length.
+//! Converts any bytes as pages, other texts and results of search engines, with the functions of
+//! the guest. Nothing panics. Removing the tags of a page, which is the fallback for a page with
+//! too much structure, takes time linear in its length.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -18,9 +18,9 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// The length to which a body is repeated for the test of time, and the time that it may take: some
-/// fifty times what it does.
+/// Length to which a body is repeated for the test of time, in bytes.
 const LARGE: usize = 256 << 10;
+/// Maximum time to convert it, about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);
 
 fn text(content_type: &str, plain: bool) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! Any rules and any call: the policy decides as the reference does.
+//! Compares the decisions of the policy with those of a reference implementation, for any rules and
+//! any call.
 
 #![no_main]
 
@@ -10,8 +11,8 @@ use wattle_rt::{Service, Target};
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// What names are made of; a rule and what is touched take them from the same few, so that they
-/// meet.
+/// Names for rules and for resources. Both are chosen from the same small sets, so that they often
+/// match.
 const HOSTS: &[&str] =
     &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];

@@ -1,4 +1,4 @@
-//! Reads any bytes as a project file, as in a folder that is not trusted: nothing panics, and no
+//! Reads any bytes as the project file of a folder that is not trusted. Nothing panics, and no
 //! setting that needs trust takes effect.
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Runs any text as a script, without commands and within small bounds: it ends in time, and
-//! nothing panics.
+//! Runs any text as a script, without commands and with small limits. It ends in time, and nothing
+//! panics.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

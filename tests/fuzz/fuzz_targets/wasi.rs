@@ -1,5 +1,5 @@
-//! Makes calls of any function of WASI with any operands, as a command of the shell would: each
-//! script ends in time, nothing panics, and no call is a bug of the host.
+//! Calls any function of WASI with any operands, as a command of the shell would. Each script ends
+//! in time, nothing panics, and no call shows a bug of the host.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -30,19 +30,20 @@ const EDGES: [u64; 8] = [
     1 << 63,
 ];
 
-/// The number of operands that a call takes at most.
+/// Maximum number of operands of a call.
 const OPERANDS: usize = 9;
 
-/// The maximum number of calls of a script.
+/// Maximum number of calls of a script.
 const CALLS: usize = 64;
 
-/// The call that waits, whose time is not bounded by its operands alone.
+/// The function that waits. Its duration is not limited by its operands alone.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand: mostly small numbers and addresses of paths, which get further than others.
+/// Reads an operand. Most are small numbers and addresses of paths, because calls with these fail
+/// less often.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {

@@ -61,7 +61,8 @@ pub(crate) enum Outcome {
     Done,
     /// The entry that somebody else put at the path is there again.
     Restored,
-    /// The entry that somebody else put there has this path, because the original path is occupied.
+    /// The entry that somebody else put at the original path was saved at this path, because the
+    /// original path is occupied.
     Saved(RunPath),
 }
 
