@@ -15,9 +15,11 @@ pub(crate) struct Authority {
     pub(crate) pem: String,
 }
 
-/// The years in which a certificate holds.
+/// The first and last years of a certificate that is valid now.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
+/// The first and last years of an expired certificate.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
+/// The first and last years of a certificate that is not valid yet.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {

@@ -250,11 +250,11 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     }
 }
 
-/// Prints the events of a run.
+/// The printer of a run's events.
 struct Followed<'a> {
     how: &'a How,
     live: Live,
-    /// The error of stdout, after which no events are printed.
+    /// The error of stdout. After it, no more events are printed.
     gone: Mutex<Option<Fault>>,
 }
 

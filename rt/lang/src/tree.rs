@@ -53,8 +53,8 @@ pub(super) struct Tree<'s> {
     pub(super) open: Vec<NodeId>,
 }
 
-/// Returns true if an unmatched `)` can be removed safely. It must follow the end of a form that is
-/// at the top level by its indentation too.
+/// Returns true if an unmatched `)` can be removed safely. It must directly follow a form at the
+/// top level, and that form must not be indented more than the first one.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
     let indentation = |at: u32| {
         let before = source.get(..at as usize).unwrap_or("");
