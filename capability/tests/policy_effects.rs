@@ -1,6 +1,6 @@
-//! Every row of every capability under every rule that could cover it: no denied effect reaches a
-//! backend, nor one that needs approval if nobody can approve it, whether the decision is made
-//! before the program starts or at each call.
+//! Runs every row of every capability under every rule that could cover it. An effect that is
+//! denied never reaches a backend, and neither does one that needs approval if nobody can approve
+//! it. This holds whether the decision is made before the program starts or at each call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -108,7 +108,7 @@ async fn attempt(
     }
 }
 
-/// Returns the targets of the example's call of its function, by its authority.
+/// Returns the targets that the authority finds in the example's call of its function.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
     let own = uses

@@ -17,11 +17,11 @@ const LISTED: usize = 100;
 /// The treatment of a run's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// They are in the workdir already.
+    /// The changes are already in the workdir.
     Written,
-    /// They are applied now.
+    /// The changes are applied at the end of the run.
     Apply,
-    /// They are dropped; the text explains why.
+    /// The changes are dropped. The text explains why.
     Drop(&'static str),
 }
 

@@ -15,7 +15,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::Ending;
 use wattle_tests::{Scripted, World};
 
-/// The catalog programs of every run.
+/// The catalog programs that every run can see.
 const PLAIN: &[&str] = &[
     "help",
     "shell",
@@ -29,7 +29,8 @@ const PLAIN: &[&str] = &[
     "done",
     "run",
 ];
-/// The additional programs of a trusted run. Their effects are public and cannot be undone.
+/// The additional programs that only a trusted run can see. Their effects are public and cannot be
+/// undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];
 
 /// A repository that records the messages of commits.

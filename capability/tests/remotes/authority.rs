@@ -17,7 +17,9 @@ pub(crate) struct Authority {
 
 /// The first and the last year of validity of a certificate.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
+/// The first and last years of an expired certificate.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
+/// The first and last years of a certificate that is not valid yet.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {

@@ -120,8 +120,8 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that answers 200 with the path; `/status/N` has that status, and `/hang` gets no
-/// answer.
+/// A backend that answers with status 200 and the request's path. It answers `/status/N` with
+/// status N, and does not answer `/hang`.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
@@ -172,7 +172,7 @@ impl http::Backend for Web {
 /// A catalog of programs with their texts.
 pub(crate) struct ProgramTexts(pub(crate) Runtime);
 
-const SHELF: &[(&str, &str)] = &[
+const PROGRAMS: &[(&str, &str)] = &[
     ("file_read", "(ret (fs.read? (arg 0)))"),
     ("finish", "(sys.done? (arg 0))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
@@ -197,7 +197,7 @@ impl ProgramTexts {
     fn text(work: &Work) -> Result<String, Failure> {
         match work {
             Work::Inline(text) => Ok(text.clone()),
-            Work::Named(program) => SHELF
+            Work::Named(program) => PROGRAMS
                 .iter()
                 .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(program))
                 .map(|(_, text)| (*text).to_owned())
@@ -250,7 +250,7 @@ impl CatalogIndex for ProgramTexts {
             name: (*name).to_owned(),
             about: (*about).to_owned(),
         };
-        SHELF.iter().map(summary).collect()
+        PROGRAMS.iter().map(summary).collect()
     }
 
     fn search(&self, words: &str) -> Vec<ProgramSummary> {
@@ -262,7 +262,8 @@ impl CatalogIndex for ProgramTexts {
     }
 }
 
-/// A shell of three commands: `tr a-z A-Z`, `cat FILE`, `put FILE WORD`; `hang` never ends.
+/// A shell with three commands: `tr a-z A-Z`, `cat FILE` and `put FILE WORD`. `hang` never ends,
+/// and `silent` fails without a message.
 pub(crate) struct Toy;
 
 impl Shell for Toy {
@@ -315,7 +316,8 @@ impl IssueTracker for TicketList {
     }
 }
 
-/// A model that returns the instruction and the text; for JSON, the text only.
+/// A model that returns the instruction followed by the text, or only the text if JSON is
+/// requested.
 pub(crate) struct Echo;
 
 impl Inference for Echo {

@@ -1,4 +1,4 @@
-//! `wattle doctor`: checks what a run needs, and suggests repairs.
+//! `wattle doctor`: checks what a run needs, and suggests fixes.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::walls::{self, Needs, Walls};
 /// Maximum time that the check waits for the endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The result of a check: a description, or a fault with its repair.
+/// The result of a check: a description, or a fault with its fix.
 type Found = Result<String, Wrong>;
 
 struct Wrong {
@@ -32,7 +32,7 @@ fn wrong(what: impl ToString, fix: &str) -> Wrong {
     Wrong { what: what.to_string(), fix: fix.to_owned() }
 }
 
-/// Runs every check, also after a failed one.
+/// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
@@ -188,7 +188,8 @@ fn no_endpoint(fault: Fault) -> Wrong {
     )
 }
 
-/// Checks that the endpoint answers. The request has no key, so a run shows if the key is valid.
+/// Checks that the endpoint answers. The request has no key, so only a run shows whether the key is
+/// valid.
 async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());

@@ -257,7 +257,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
 struct EventPrinter<'a> {
     control: &'a RunControl,
     live: Live,
-    /// The error of stdout, after which no events are printed.
+    /// The error of stdout. After it, no more events are printed.
     gone: Mutex<Option<Fault>>,
 }
 

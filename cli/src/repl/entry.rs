@@ -70,8 +70,8 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
 }
 
-/// Returns the word that makes a text a command. `/etc/hosts` is a path, and a text that begins
-/// with a path is a message.
+/// Returns the first word of a text if it is a command. A word such as `/etc/hosts` is a path, and
+/// a text that begins with a path is a message.
 fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
@@ -108,8 +108,8 @@ fn command(word: &str, text: &str) -> Result<Command, Fault> {
     }
 }
 
-/// Splits a line into words at whitespace. Quotes keep a word together: between `'` every character
-/// is literal; between `"` a backslash escapes `"` and `\`, and writes `\n` and `\t`.
+/// Splits a line into words at whitespace, except inside quotes. Between `'` every character is
+/// literal. Between `"` the escapes `\"`, `\\`, `\n` and `\t` are replaced.
 fn words(line: &str) -> Result<Vec<String>, Fault> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();

@@ -85,7 +85,8 @@ impl Lines {
         matches!(self, Lines::Terminal { .. })
     }
 
-    /// Waits for the next input, off the threads that run programs, and adds it to the history.
+    /// Waits for the next input without blocking the threads that run programs, and adds the input
+    /// to the history.
     pub(super) async fn next(self) -> (Lines, Result<Line, Fault>) {
         self.away(|lines| {
             let line = lines.read("wattle> ")?;
@@ -97,7 +98,7 @@ impl Lines {
         .await
     }
 
-    /// Asks a question. The answer is one line, which the history omits.
+    /// Asks a question and reads one line as the answer. The answer is not added to the history.
     pub(super) async fn ask(self, question: String) -> (Lines, Result<Line, Fault>) {
         self.away(move |lines| lines.read(&question)).await
     }

@@ -1,4 +1,5 @@
-//! Trust in folders, which decides about the settings of a project file that do more than narrow.
+//! Trust in folders. A project file may do more than narrow the user's settings only if the user
+//! trusts its folder.
 //!
 //! The user trusts a folder by `wattle trust`, or when asked on a terminal. Trust applies to
 //! content: the project file and the programs of the catalog folders in it, each by its hash

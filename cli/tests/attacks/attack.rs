@@ -1,4 +1,4 @@
-//! One attack from beginning to end.
+//! Runs one attack.
 
 use wattle_tests::provider::{Answer, Provider, Recorded};
 

@@ -22,7 +22,7 @@ pub(crate) struct Row {
     /// Lists of equal length; the attack runs once for each position.
     #[serde(default)]
     each: BTreeMap<String, Vec<String>>,
-    /// Text files of the workdir.
+    /// Text files in the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// Text files of the home.
@@ -93,7 +93,7 @@ pub(crate) struct Call {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) stdin: String,
-    /// If true, the call's streams are a terminal.
+    /// If true, the call's standard streams are a terminal.
     #[serde(default)]
     pub(crate) terminal: bool,
     pub(crate) exit: Exit,
@@ -134,7 +134,7 @@ pub(crate) struct Request {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// Files of the workdir that may differ, as globs.
+    /// Files in the workdir that may differ, as globs.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
     /// All requests that reach the web server, as `METHOD PATH`.
@@ -148,7 +148,7 @@ pub(crate) struct Bounds {
     pub(crate) seconds: u64,
     /// Maximum resident memory of the whole tree, in MB.
     pub(crate) memory_mb: u64,
-    /// Processes that may run besides the binary.
+    /// Processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,
 }
 

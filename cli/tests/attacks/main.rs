@@ -24,7 +24,8 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// The watcher looks at all children of this process, so attacks run one after another.
+/// A lock that lets attacks run one at a time, because the watcher observes all children of this
+/// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn folder() -> PathBuf {

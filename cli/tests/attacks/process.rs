@@ -1,4 +1,4 @@
-//! Calls of the binary, with pipes or on a terminal.
+//! Calls of the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::text::Values;
 
 /// The result of a call.
 pub(crate) struct Done {
-    /// The exit code; -1 for a call that a signal ended.
+    /// The exit code, or -1 if a signal ended the call.
     pub(crate) code: i32,
     /// The bytes of stdout and stderr.
     pub(crate) output: Vec<u8>,

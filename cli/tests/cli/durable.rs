@@ -297,7 +297,7 @@ fn sessions_are_listed_copied_exported_and_removed() {
         .tells(&["a session id is"]);
 }
 
-/// Four processes add to one key of one session: none of 10,000 additions is lost.
+/// Four processes increment one key of one session. None of the 10,000 increments is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();

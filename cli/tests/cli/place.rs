@@ -56,7 +56,7 @@ impl Place {
         path
     }
 
-    /// Reads a file of the workdir.
+    /// Reads a file in the workdir.
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl Call {
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
         self.command.env(name, value);
         self
@@ -122,7 +122,7 @@ impl Call {
 }
 
 impl Done {
-    /// Waits for the end of a call.
+    /// Waits for a call to end.
     pub(crate) fn of(child: Child) -> Done {
         let output = child.wait_with_output().unwrap();
         Done {

@@ -25,7 +25,7 @@ fn response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// A run with a catalog step, an inline step that is repaired, and the answer.
+/// Starts a run with a catalog step, an inline step that is repaired, and the answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();

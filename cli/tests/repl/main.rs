@@ -281,7 +281,7 @@ fn inputs_are_remembered_across_sessions() {
     terminal.ends(0);
     assert!(content(&place.home(".local/state/wattle/history")).contains(ANSWER));
     let mut terminal = place.repl(&[]);
-    // Ctrl-P takes the previous input.
+    // Ctrl-P recalls the previous input.
     terminal.control('p');
     terminal.shows("(resv");
     terminal.types("");

@@ -13,7 +13,7 @@ const NEVER: u64 = 30_000;
 /// A home and a workdir for the sessions of one test, which are removed at its end.
 pub(crate) struct Place(tempfile::TempDir);
 
-/// A session on a terminal.
+/// A session in a terminal.
 pub(crate) struct Terminal(PtySession);
 
 impl Place {
@@ -65,7 +65,7 @@ impl Terminal {
         self.0.send_control(key).unwrap();
     }
 
-    /// Waits for a text that was not typed.
+    /// Waits for a text in the output, and returns the output before it.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))
@@ -83,7 +83,7 @@ impl Terminal {
         self.shows("wattle> ");
     }
 
-    /// Waits for the end of the session.
+    /// Waits for the end of the session with this exit code. Returns the rest of the output.
     #[track_caller]
     pub(crate) fn ends(mut self, code: i32) -> String {
         let rest = self.0.exp_eof().unwrap();

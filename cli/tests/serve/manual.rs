@@ -55,7 +55,7 @@ fn every_example_of_the_manual_has_its_output() {
     served.stop();
 }
 
-/// The statuses and codes of the manual are those of the server's sources.
+/// The statuses and codes in the manual are the same as in the server's sources.
 #[test]
 fn the_manual_has_every_error_code() {
     const ERRORS: &str = include_str!("../../../server/src/error.rs");

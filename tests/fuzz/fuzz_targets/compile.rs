@@ -12,6 +12,7 @@ use wattle_rt::{Limits, Runtime};
 
 /// Allocated bytes, and their maximum.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// Maximum number of bytes that were in use at once.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
@@ -35,6 +36,8 @@ static ALLOCATOR: Counting = Counting;
 /// Maximum memory and time to compile an accepted text. A build with sanitizers is many times
 /// slower than a release build.
 const MEMORY: usize = 256 << 20;
+/// Maximum time for compiling it in a build with sanitizers, which takes many times as long as a
+/// release build.
 const TIME: Duration = Duration::from_secs(20);
 
 static TOKIO: LazyLock<tokio::runtime::Runtime> =

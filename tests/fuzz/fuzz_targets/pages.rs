@@ -21,6 +21,7 @@ const TYPES: [&str; 8] = [
 /// The length to which a body is repeated to measure the time, and the maximum time, which is about
 /// fifty times the usual one.
 const LARGE: usize = 256 << 10;
+/// Maximum time to convert it, about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);
 
 fn text(content_type: &str, plain: bool) -> Vec<u8> {
