@@ -75,8 +75,8 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// Returns the position in its text of each of the program's uses, as
-    /// [`Runtime::use_positions`] does.
+    /// Returns, for each of the program's uses, its position in the author's text. See
+    /// [`Runtime::use_positions`].
     pub async fn use_positions(&self) -> Vec<Option<Position>> {
         self.runtime.use_positions(self.program).await
     }
@@ -90,20 +90,20 @@ pub type GuardFuture<'a> =
 /// Restricts the programs of a run. A guard is part of the run's [`Grants`](crate::Grants), so it
 /// applies to every program that is started with them, nested ones included.
 pub trait Guard: Send + Sync {
-    /// Decides about a program before its first instruction, and returns the guard for this one run
-    /// of it.
+    /// Decides whether a program may run, before its first instruction. Returns the guard for this
+    /// one run of it.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides about a call of `function` (such as `http.get` of the capability `http`) that is
-    /// about to access the resource that `text` names. It is called for every argument that names a
-    /// resource, for everything that the function's row declares in `#[touches(…)]`, and by
-    /// functions for the resources that they find only while they run.
+    /// Decides whether a call of `function` (such as `http.get` of the capability `http`) may
+    /// access the resource named `text`. It is called for every argument that names a resource, and
+    /// for every resource that the function's row declares in `#[touches(…)]`. A function also
+    /// calls it for the resources that it finds while it runs.
     ///
     /// # Errors
-    /// The reason for a refusal. The program gets it with the code `EACCESS`.
+    /// The reason for a refusal. The program receives it with the code `EACCESS`.
     fn call(
         &self,
         capability: &str,

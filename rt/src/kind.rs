@@ -308,14 +308,14 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
         Unadmitted { value: F::lend(value), function }
     }
 
-    /// Returns `Ok`: the names are known only when the function reads them, and it has the gate
-    /// then.
+    /// Returns `Ok`. The names are not known until the function reads them. By then the function
+    /// has the gate.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// An argument that may contain names about which the guard has not been asked.
+/// An argument that may contain names of resources that the guard has not admitted yet.
 #[derive(Debug)]
 pub struct Unadmitted<T> {
     value: T,

@@ -1,10 +1,11 @@
-//! The policy once more, in as few words as it takes: what the real one is held against.
+//! A short reference implementation of the policy, with which the real one is compared.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The words that lead a class of effect, and what the other capabilities are for.
+/// The rules that cover a class of effects, whichever function has them.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+/// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
     "vfs: fs",
@@ -18,10 +19,12 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// How well a rule fits a call: how exact it is, how long, and if it is strict.
+/// The score of a rule for a call: its exactness, its length, and true if it is strict. `None` if
+/// the rule does not match. The highest score wins.
 type Score = Option<(u8, usize, bool)>;
 
-/// The verdict of rules, as they are written, on a call of a function that touches something.
+/// Returns the verdict of rules on a call of `function` that accesses the resource `text` of the
+/// kind `target`.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -42,7 +45,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// The class of a target, and the classes that it is reached by.
+/// Returns the class of a target, and the classes through which the target is accessed.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),
@@ -132,7 +135,8 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Whether something that is taken as a whole holds what the rule is about.
+/// Returns true if the target is a whole tree, or all keys with a prefix, that contains the rule's
+/// resource.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (rule.split_once(':'), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {

@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own.
+//! A certificate authority for these tests.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, for `git.ca_file`.
+    /// The authority's certificate, for `git.ca_file`.
     pub(crate) pem: String,
 }
 
-/// The years in which a certificate holds.
+/// Periods of validity of certificates: the first and the last year.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
@@ -30,7 +30,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// What speaks TLS for a host of that name.
+    /// Returns a TLS acceptor with a certificate for a host, valid from and to the given years.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

@@ -1,4 +1,4 @@
-//! A workdir with a file to push, and the bare repository that it is pushed to.
+//! A workdir with a file to push, and the bare repository that receives it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,8 @@ use std::process::Command;
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 use wattle_capability::secrets::Secret;
 
-/// Finds a program that a test needs. Without it the test is skipped, but in CI it fails.
+/// Returns the path of a program that a test needs. If the program is missing, the test is skipped,
+/// but in CI it fails.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{what} is not installed, and CI tests with it");
@@ -15,7 +16,7 @@ pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     found
 }
 
-/// Finds a program in the folders of the path, or in those of the system's own programs.
+/// Finds a program in the folders of `PATH`, or in the folders of system programs.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -64,7 +65,7 @@ impl Place {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Commits and pushes by the broker.
+    /// Commits and pushes through the broker.
     pub(crate) async fn push(
         &self,
         remote: &str,
@@ -83,7 +84,7 @@ impl Place {
         broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
     }
 
-    /// The count of the workdir's commits.
+    /// Returns the number of commits in the workdir.
     fn committed(&self) -> usize {
         if !self.path("work/.git").is_dir() {
             return 0;
@@ -91,7 +92,7 @@ impl Place {
         self.git(&["--git-dir=work/.git", "rev-list", "--all"]).lines().count()
     }
 
-    /// The files of the remote's branch.
+    /// Returns the files in the remote's branch.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
         if listed.is_empty() {
@@ -101,8 +102,9 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by
-    /// the call that made it, that nothing arrived, and that nothing secret is told.
+    /// Pushes, and checks that the push is refused with a message that contains `words`. The commit
+    /// must stay in the workdir, and the call that created it must report it. Nothing may reach the
+    /// remote, and the message may not contain the token.
     pub(crate) async fn refused(
         &self,
         remote: &str,

@@ -254,7 +254,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
 struct Followed<'a> {
     how: &'a How,
     live: Live,
-    /// The error of stdout, after which no events are printed.
+    /// The error of writing to stdout. No events are printed after it.
     gone: Mutex<Option<Fault>>,
 }
 
@@ -275,7 +275,8 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// Settles the changes of an ended run, prints its answer, and records its end in the journal.
+/// Applies or only lists the file changes of an ended run, prints its answer, and records its end
+/// in the journal.
 async fn finish(
     how: &How,
     setup: &Setup,

@@ -1,4 +1,4 @@
-//! One attack from beginning to end.
+//! The run of one attack.
 
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
@@ -9,7 +9,7 @@ use crate::server::{Served, TOKEN, status};
 use crate::text::Values;
 use crate::watch::Watch;
 
-/// Runs an attack, and returns what went otherwise than its row says.
+/// Runs an attack and returns a fault for each deviation from its row.
 pub(crate) fn run(attack: &Attack) -> Vec<String> {
     let row = &*attack.row;
     let place = Place::new();
@@ -74,7 +74,7 @@ fn requests(served: Served, row: &Row, values: &Values, faults: &mut Vec<String>
     faults.extend(served.stop());
 }
 
-/// The faults in what was said.
+/// Returns the faults in an output: missing and forbidden texts, the secret, and panics.
 fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> Vec<String> {
     let mut faults = Vec::new();
     let is_there = |text: &str| contains(output, &values.bytes(text));
@@ -91,7 +91,7 @@ fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> V
     faults
 }
 
-/// The faults in what reached the web server and the model.
+/// Adds the faults in the requests that reached the web server and the model.
 fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults: &mut Vec<String>) {
     let came: Vec<String> =
         web.requests().iter().map(|one| format!("{} {}", one.method, one.path)).collect();
@@ -108,7 +108,7 @@ fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults:
     }
 }
 
-/// The web server. Its pages may refer to its own address.
+/// Starts the web server. Its pages may refer to its own address as `⟦web⟧`.
 fn web(row: &Row, own: &std::collections::BTreeMap<String, String>) -> Provider {
     let (pages, own) = (row.page.clone(), own.clone());
     Provider::answering(move |request| {

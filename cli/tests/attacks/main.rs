@@ -1,9 +1,11 @@
-//! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
+//! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
+//! class.
 //!
-//! Each attack runs in a fresh place (a home, a workdir, a folder outside of both) under a watcher
-//! of the whole process tree. A row says what the attacker tries, which words and exit codes the
-//! binary answers with, what may change, and how much memory and time the tree may take. Every
-//! attack is refused the file `outside/secret.txt`: its text must appear nowhere.
+//! Each attack runs in new folders (a home, a workdir, and a folder outside of both). A watcher
+//! limits the memory and the time of the whole process tree. A row contains the attacker's actions,
+//! the expected outputs and exit codes, the files that may change, and the limits. No attack may
+//! read the file `outside/secret.txt`, so its content must not appear in any output, request or
+//! other file.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,18 +26,19 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// The watcher looks at all children of this process, so attacks run one after another.
+/// A lock that makes attacks run one after another, since the watcher observes all children of this
+/// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
 }
 
-/// Runs each attack of a class and reports all that fail.
+/// Runs each attack of a class and reports all failures.
 fn class(name: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::warm_up();
-    // `ATTACK=part-of-a-label` runs some of them.
+    // `ATTACK=part-of-a-label` runs only the attacks whose label contains that text.
     let only = std::env::var("ATTACK").ok();
     let attacks = format::read(&folder().join(format!("{name}.toml")));
     let chosen = attacks
@@ -80,7 +83,7 @@ macro_rules! classes {
     };
 }
 
-/// The number of attacks below which rows have been lost.
+/// Minimum number of attacks, so that a loss of rows is noticed.
 const LEAST: usize = 1_100;
 
 classes! {

@@ -1,4 +1,4 @@
-//! Calls of the binary, with pipes or on a terminal.
+//! Invocations of the binary, with pipes or on a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,18 +12,19 @@ use crate::files::Place;
 use crate::format::Call;
 use crate::text::Values;
 
-/// What a call came to.
+/// The result of an invocation.
 pub(crate) struct Done {
-    /// The exit code; -1 for a call that a signal ended.
+    /// The exit code. -1 if a signal ended the process.
     pub(crate) code: i32,
-    /// Stdout and stderr.
+    /// The output: stdout followed by stderr, or everything that was written to the terminal.
     pub(crate) output: Vec<u8>,
 }
 
-/// Compiled code is cached here for all attacks: compiling the shell's commands takes long.
+/// Cache folder of compiled guests, shared by all attacks, because compiling the shell's commands
+/// takes long.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 
-/// A command in the workdir, in an environment with nothing else.
+/// Returns a command that runs the binary in the workdir, with a minimal environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command
@@ -35,8 +36,8 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the guests where no attack has done so yet, the shell's commands and the readers of
-/// pages and filters: that can take longer than the bounds of an attack.
+/// Compiles the guests that are not cached yet: the shell's commands, and the guests that parse
+/// pages and filters. Compiling them can take longer than the limits of an attack allow.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
@@ -83,7 +84,7 @@ fn on_a_terminal(mut command: Command, stdin: &[u8]) -> Done {
     terminal.write_all(stdin).unwrap();
     let mut output = Vec::new();
     let mut piece = [0; 8192];
-    // A terminal without a process behind it fails to be read.
+    // Reading a terminal fails once no process has it open.
     while let Ok(count @ 1..) = terminal.read(&mut piece) {
         output.extend_from_slice(&piece[..count]);
     }

@@ -10,10 +10,10 @@ use crate::format::Serve;
 use crate::process::wattle;
 use crate::text::Values;
 
-/// A request that is not answered in this time has failed.
+/// Maximum time for the answer to a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that listens.
+/// A running `wattle serve` process.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: String,
@@ -42,7 +42,7 @@ impl Served {
         }
     }
 
-    /// Sends the bytes, and returns all that comes back.
+    /// Sends the bytes and returns all bytes of the answer.
     pub(crate) fn ask(&self, request: &[u8]) -> Vec<u8> {
         let mut answer = Vec::new();
         let mut exchange = || -> std::io::Result<()> {
@@ -57,7 +57,8 @@ impl Served {
         answer
     }
 
-    /// Tells the server to end; reports a server that does not end as one should.
+    /// Stops the server with SIGTERM. Returns a fault if it had already ended, or if it ends with
+    /// an error.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {
             return Some(format!("the server ended by itself: {ended}"));
@@ -78,7 +79,7 @@ impl Drop for Served {
 /// The server's token.
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The status of an answer; 0 where there is none.
+/// Returns the status of an answer, or 0 if it has none.
 pub(crate) fn status(answer: &[u8]) -> u16 {
     let head = String::from_utf8_lossy(&answer[..answer.len().min(32)]).into_owned();
     head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)

@@ -1,8 +1,9 @@
-//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` a text N times, `⟦byte:HH⟧` a byte.
+//! Templates in rows: `⟦NAME⟧` expands to a value, `⟦N*TEXT⟧` to N copies of a text, and
+//! `⟦byte:HH⟧` to a byte.
 
 use std::collections::BTreeMap;
 
-/// The values that texts refer to.
+/// The values that templates refer to, by name.
 #[derive(Default)]
 pub(crate) struct Values(BTreeMap<String, String>);
 
@@ -11,12 +12,12 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a text that is UTF-8.
+    /// Expands a template to text. Panics if the result is not UTF-8.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
 
-    /// Expands a text.
+    /// Expands a template to bytes.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let (mut out, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find('⟦') {
@@ -40,12 +41,12 @@ impl Values {
             return self.bytes(text).repeat(count);
         }
         let value = self.0.get(inner).unwrap_or_else(|| panic!("no value is named {inner:?}"));
-        // Values of rows may refer to others; those of the runner refer to nothing.
+        // The value of a row may refer to other values.
         self.bytes(value)
     }
 }
 
-/// Finds the `⟧` that closes a text which began before.
+/// Returns the offset of the `⟧` that closes a `⟦` before `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! A watcher of the whole process tree: its memory, its processes, its time.
+//! A watcher of the memory, the processes and the time of the whole process tree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::format::Bounds;
 
-/// How often the tree is looked at.
+/// Interval at which the process tree is checked.
 const EVERY: Duration = Duration::from_millis(15);
 
-/// Watches all that this process starts, and kills it where it goes beyond its bounds.
+/// A watch over all processes that this process starts. It kills them if they exceed the limits.
 pub(crate) struct Watch {
     over: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
@@ -39,7 +39,7 @@ impl Watch {
         Watch { over, watching }
     }
 
-    /// Ends the watch, and reports what went beyond the bounds.
+    /// Ends the watch and returns a fault for each exceeded limit and each unexpected process.
     pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
         self.over.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap();
@@ -84,18 +84,18 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// If false, the process is a copy of this one that has not started its program yet.
+    /// If false, the process is a fork of this one that has not started its program yet.
     is_started: bool,
 }
 
-/// All processes below one.
+/// Returns all descendants of a process.
 fn tree(top: u32) -> Vec<Process> {
     let own = std::fs::read_link("/proc/self/exe").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut all: Vec<Process> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // Read before the name: a copy of this process may start its program in between.
+            // This is read before the name, because a fork may start its program in between.
             let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;

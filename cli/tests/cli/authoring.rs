@@ -1,15 +1,16 @@
-//! The tutorial for authors: its files are written, its commands run, and their output is held
-//! against the page.
+//! Tests the tutorial for authors: writes its files, runs its commands, and compares their output
+//! with the page.
 //!
-//! A block behind a line that ends with a file's name and a colon is that file. A `console` block
-//! has commands behind `$ `, each followed by what it puts out: stdout, then stderr. `UPDATE=1`
-//! updates the outputs.
+//! A block after a line that ends with a file's name and a colon is the content of that file. A
+//! `console` block contains commands, each prefixed with `$ ` and followed by its output: stdout,
+//! then stderr. `UPDATE=1` updates the outputs.
 
 use std::fmt::Write;
 
 use crate::place::Place;
 
-/// Plays the page and gives it as it should be.
+/// Writes the page's files and runs its commands. Returns the page with their actual output, and
+/// the number of commands.
 fn play(page: &str) -> (String, usize) {
     let place = Place::new();
     let (mut played, mut commands) = (String::new(), 0);
@@ -18,7 +19,7 @@ fn play(page: &str) -> (String, usize) {
     while let Some(line) = lines.next() {
         let _ = writeln!(played, "{line}");
         let Some(kind) = line.strip_prefix("```") else {
-            // The file that the next block is.
+            // The name of the file that the next block contains.
             let name = line.strip_suffix("`:").and_then(|rest| rest.rsplit('`').next());
             named = name.or(named.filter(|_| line.is_empty()));
             continue;

@@ -1,4 +1,4 @@
-//! Where settings come from, and what a file may not set.
+//! The sources of settings, and the keys that a file may not set.
 
 use serde_json::{Value as Json, json};
 

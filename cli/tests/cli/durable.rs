@@ -1,4 +1,5 @@
-//! Runs that outlive their process: killed at any moment and taken up, parked, played back, forked.
+//! Runs that outlive their process: they are killed at any moment and resumed, parked, replayed and
+//! forked.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -10,8 +11,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// An endpoint that answers by how often the model has spoken, and takes posts in at every other
-/// path.
+/// An endpoint that chooses its answer by the number of assistant messages in the request. It
+/// accepts posts at every other path.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -36,7 +37,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// A command on the place's store that may reach the endpoint.
+/// Returns a `wattle run` invocation that uses the test's store and the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -50,7 +51,8 @@ fn value(place: &Place, key: &str) -> Option<String> {
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// The processes of one run are killed at random moments, until one of them comes to the end.
+/// Kills the processes of one run at random moments until one of them completes the run. Returns
+/// the number of kills, and the result of that process.
 fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
     let host = provider.host();
     let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
@@ -63,8 +65,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // One that had not begun when it was killed leaves no run behind; one that had ended is
-            // over.
+            // A process that was killed before it recorded the run leaves no run behind. A run that
+            // was completed before the kill has ended.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }
@@ -75,14 +77,14 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // Killed twice between two turns, it is parked: whoever kills it knows that it is not to
-        // blame.
+        // A run that is killed twice between two turns is parked. `--release` resumes it
+        // nevertheless.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
-/// Moments at which processes are killed, the same in each run of the test; each later one of a run
-/// comes later, so that it gets on.
+/// Delays before processes are killed, the same each time the test runs. The maximum delay grows,
+/// so that each run makes progress.
 struct Moments(u64, u64);
 
 impl Moments {
@@ -298,7 +300,7 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
         .tells(&["a session id is"]);
 }
 
-/// Four processes add to one key of one session: none of 10,000 additions is lost.
+/// Covers four processes that increment one key of one session: none of 10,000 increments is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
@@ -314,16 +316,16 @@ fn processes_that_share_a_key_lose_nothing() {
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
 }
 
-/// An endpoint whose answers, as often as the test says, are the end of the process that asks.
+/// An endpoint that kills the process that sends it a request, as often as the test says.
 struct Killer {
     provider: Provider,
-    /// The process that asks next.
+    /// The id of the process that sends the next request.
     child: std::sync::Arc<std::sync::Mutex<Option<u32>>>,
     kills: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Killer {
-    /// Kills whoever asks about a message that holds the word.
+    /// Creates an endpoint that kills the process of a request that contains the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));

@@ -1,5 +1,5 @@
-//! `wattle eval`: the set that comes along, from recordings and against an endpoint; the commands
-//! and files of its manual page.
+//! `wattle eval`: the shipped suite, from recordings and against an endpoint, and the commands and
+//! files of the manual page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,10 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::place::{Done, Place};
 
 const MANUAL: &str = include_str!("../../../docs/eval.md");
-/// The endpoint that the manual speaks of.
+/// The endpoint in the manual's commands.
 const ENDPOINT: &str = "http://127.0.0.1:11434/v1";
 
-/// The files below a folder of the tree, by their path from its top.
+/// Returns the files below a folder of the repository, with their paths relative to its root.
 fn tree(folder: &str) -> Vec<(String, String)> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut folders, mut files) = (vec![top.join(folder)], Vec::new());
@@ -33,7 +33,7 @@ fn tree(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-/// A place where the set lies.
+/// Returns a place whose workdir contains the suite.
 fn place() -> Place {
     let place = Place::new();
     tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(
@@ -44,13 +44,13 @@ fn place() -> Place {
     place
 }
 
-/// An endpoint that says what the recordings say, task by task.
+/// Starts an endpoint that returns the recorded replies, task by task.
 fn provider(part: &str) -> Provider {
     let recordings = tree("eval/tasks/recordings").into_iter();
     let chosen =
         recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
     let mut replies = Vec::new();
-    // In the order of the tasks' names, which is not that of the files' names where one begins with
+    // Sort by the tasks' names. The order of the files' names differs if one name is a prefix of
     // another.
     let mut chosen: Vec<_> =
         chosen.map(|(name, text)| (name.trim_end_matches(".jsonl").to_owned(), text)).collect();
@@ -62,7 +62,7 @@ fn provider(part: &str) -> Provider {
     Provider::start(replies)
 }
 
-/// The table with what changes from run to run, or with every word of the prompt, masked.
+/// Masks the columns of the table that change from run to run, or whenever the prompt changes.
 fn masked(table: &str) -> String {
     let mask = |line: &str| {
         let mut columns: Vec<String> =
@@ -266,7 +266,7 @@ fn what_cannot_be_done_is_told() {
     }
 }
 
-/// The fenced blocks of the manual: what stands behind the fence, and the content.
+/// Returns the fenced blocks of the manual: the info string after the fence, and the content.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let blocks = MANUAL.split("\n```").skip(1).step_by(2);
     blocks.map(|block| block.split_once('\n').unwrap()).collect()
@@ -285,7 +285,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
     for line in
         blocks().iter().filter(|(info, _)| *info == "sh").flat_map(|(_, content)| content.lines())
     {
-        // An endpoint that answers in order is asked in order.
+        // The endpoint returns its answers in order, so only one task may run at a time.
         let jobs = if line.contains(ENDPOINT) { " --jobs 1" } else { "" };
         let done = place.shell(&(line.replace(ENDPOINT, &whole.base_url()) + jobs)).run();
         assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);

@@ -1,4 +1,4 @@
-//! What happens when the user stops the binary, or stops reading from it.
+//! The user interrupts the binary, or stops reading its output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What settings about the model do: the dialect, budgets, prices, and the content guard.
+//! The effects of settings about the model: the dialect, budgets, prices, and the content guard.
 
 use serde_json::{Value as Json, json};
 use wattle_tests::provider::{Answer, Provider};

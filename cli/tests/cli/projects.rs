@@ -1,5 +1,5 @@
-//! Project files: what a folder may set that the user does not trust, and how trust begins and
-//! ends.
+//! Project files: the settings that an untrusted folder may change, and how trust is granted and
+//! revoked.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Every key, with a value that a hostile project file would give it, and what becomes of it in a
-/// folder that is not trusted.
+/// Every key, with the value that a hostile project file would set, and the treatment of the key in
+/// an untrusted folder.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -74,11 +74,11 @@ const KEYS: &[(&str, &str, Fate)] = &[
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
-    /// It takes effect.
+    /// The key takes effect.
     Applies,
-    /// The command ends, and names what would change that.
+    /// The command fails with a message that says how to allow the key.
     Refused,
-    /// As that, and in a trusted folder, too.
+    /// The command fails as for `Refused`, in a trusted folder as well.
     Never,
 }
 
@@ -188,7 +188,7 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
 }
 
-/// Makes what lies in the place of a project file.
+/// A function that creates something at the path of the project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]

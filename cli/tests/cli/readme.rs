@@ -1,17 +1,17 @@
-//! The README's examples: each line of its `sh` blocks runs as it is printed.
+//! The README's examples: each line of its `sh` blocks must run as printed.
 
 use crate::place::Place;
 
 const README: &str = include_str!("../../../README.md");
 
-/// Lines that are not run here, by their beginning: they build the binary, or put a key in place.
+/// Prefixes of lines that are not run here, because they build the binary or set a key.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Lines that need a model, by their beginning: without one they end with what is missing, and with
-/// no word against their flags.
+/// Prefixes of lines that need a model. Without one, they fail because the key is missing and not
+/// because of their flags.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
-/// The lines of the `sh` blocks.
+/// Returns the lines of the `sh` blocks.
 fn lines() -> Vec<&'static str> {
     let blocks =
         README.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));

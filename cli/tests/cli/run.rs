@@ -25,7 +25,7 @@ fn response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// A run with a catalog step, an inline step that is repaired, and the answer.
+/// Performs a run with a catalog step, an inline step that is repaired, and an answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
@@ -92,7 +92,8 @@ fn json_gives_the_events_in_order() {
     assert!(retry["error"].as_str().unwrap().contains("`$str.measure`"), "{retry}");
 }
 
-/// What has one reading only is put right without asking the model, and everybody is told.
+/// Covers a mistake with only one possible fix. It is fixed without asking the model, and both the
+/// model and the user are told.
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
@@ -148,7 +149,8 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's words run and reach the user as they are; what is recorded of them has no key.
+/// Covers keys in a model's text. The text is run and printed unchanged, but the key is masked in
+/// what is recorded.
 #[test]
 fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     let place = Place::new();
@@ -169,7 +171,8 @@ fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     }
 }
 
-/// A key that is part of other words masks none of them, and the operator is told.
+/// Covers a key that occurs as part of other words. The words are not masked, and the operator is
+/// warned.
 #[test]
 fn a_short_key_masks_nothing_and_is_warned_of() {
     let place = Place::new();
@@ -187,7 +190,7 @@ fn a_short_key_masks_nothing_and_is_warned_of() {
     assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
 }
 
-/// The beginning of an answer is not taken for all of it.
+/// Covers an answer that is truncated every time. It is not treated as complete.
 #[test]
 fn an_answer_that_stays_cut_off_is_told_as_one() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! Every command as another tenant: nothing of what is alice's is shown, changed or gone on with.
+//! Every command, run as another tenant: nothing that belongs to alice is shown, changed or
+//! resumed.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +7,14 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::place::Place;
 
-/// What is nowhere in what another tenant sees.
+/// A text in alice's data that must not appear in any output to another tenant.
 const CANARY: &str = "alices-canary";
 
-/// What a command does as bob, with the names of what is alice's.
+/// The expected behaviour of a command that bob runs with the names of alice's objects.
 enum Row {
-    /// Its arguments (`RUN` is alice's run), what stdin has, and its exit code.
+    /// The arguments (`RUN` is the id of alice's run), the content of stdin, and the exit code.
     Call(&'static [&'static str], &'static str, i32),
-    /// It touches nothing that a store keeps, for that reason.
+    /// The command does not access anything in a store. The text is the reason.
     Without(&'static str),
 }
 use Row::{Call, Without};
@@ -93,7 +94,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("untrust", Without("as `status`")),
 ];
 
-/// The commands that have no commands below them, as the binary lists them.
+/// Returns the commands without subcommands, as the binary's help lists them.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;

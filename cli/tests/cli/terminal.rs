@@ -1,8 +1,8 @@
-//! What is written to the terminal goes through one module.
+//! All output to the terminal goes through one module.
 
 use std::path::Path;
 
-/// The sources below a folder, with their texts.
+/// Returns the source files below a folder, with their texts.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! `wattle repl` on a pseudo-terminal, as a person meets it.
+//! `wattle repl` on a pseudo-terminal, as a user sees it.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use terminal::{Place, content};
 
-/// A program that puts a number out which no test types.
+/// A program that outputs 42, which no test types.
 const ANSWER: &str =
     "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
 
@@ -66,7 +66,7 @@ fn a_program_runs_at_once_without_a_model() {
     terminal.types(ANSWER);
     terminal.shows_line("42");
     terminal.prompts();
-    // What one program keeps, the next one finds.
+    // The next program finds the state that this one stores.
     terminal.types("(call $kv.incr \"n\" (i32.const 40)) (drop) (drop) (i32.const 0)");
     terminal.prompts();
     terminal.types(
@@ -104,7 +104,7 @@ fn an_input_goes_on_while_something_is_open() {
     terminal.shows_line("Two lines.");
     terminal.prompts();
     assert_eq!(provider.requests().last().unwrap().messages().last().unwrap(), "```\n(open\n```");
-    // Two blank lines end what will not be whole.
+    // Two empty lines end an input that is still incomplete.
     ["(resv \"never closed", "", ""].iter().for_each(|line| terminal.types(line));
     terminal.shows("error");
     terminal.prompts();
@@ -152,7 +152,7 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m", "--write"]);
     terminal.types("begin");
     terminal.shows("42");
-    // The second request is under way before it is interrupted.
+    // The second request must be in progress before it is interrupted.
     for _ in 0..3_000 {
         if provider.requests().len() == 2 {
             break;
@@ -173,8 +173,8 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     // A program is stopped as well.
     terminal
         .types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
-    // Its file tells that it runs: before that, the terminal may still belong to the line editor,
-    // which takes the key for itself.
+    // The file shows that it runs. Before that, the line editor may still own the terminal and
+    // handle the key itself.
     let begun = std::time::Instant::now();
     while !place.work("begun").exists() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not begin");
@@ -207,7 +207,7 @@ fn what_the_policy_asks_about_is_asked_here() {
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // A yes is good for one run, always for the rest of the session, and only for that key.
+    // `y` applies to one run and `a` to the rest of the session. Both apply to that key only.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");
@@ -240,7 +240,7 @@ fn changes_are_carried_out_when_the_user_says_so() {
     terminal.types("");
     terminal.prompts();
     assert!(!place.work("notes/a.txt").exists());
-    // It is there for the next program, and is not asked about again.
+    // The next program can read the file, and the user is not asked about it again.
     terminal.types(
         "(call $fs.read \"notes/a.txt\") (drop) (call $str.len) (call $str.from_int) (call \
          $sys.resv) (i32.const 0)",
@@ -281,7 +281,7 @@ fn inputs_are_remembered_from_session_to_session() {
     terminal.ends(0);
     assert!(content(&place.home(".local/state/wattle/history")).contains(ANSWER));
     let mut terminal = place.repl(&[]);
-    // Ctrl-P takes the previous input.
+    // Ctrl-P recalls the previous input.
     terminal.control('p');
     terminal.shows("(resv");
     terminal.types("");

@@ -1,4 +1,5 @@
-//! What commands show on a terminal: whatever anybody wrote, it only shows.
+//! Output of commands on a terminal: text from users, models and files is displayed and never
+//! interpreted by the terminal.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;
@@ -6,12 +7,12 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
 
-/// Sequences that clear, rename, overwrite, reverse, or reach the clipboard: as C0, as C1 and as
-/// bytes.
+/// Sequences that clear the screen, rename the window, overwrite or reverse text, or access the
+/// clipboard: as C0 and C1 control characters and as bytes.
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
-/// Runs a command on a terminal and returns all that it showed there.
+/// Runs a command on a terminal and returns everything that it printed there.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
     command.env("TERM", "xterm").env("NO_COLOR", "1");
@@ -21,13 +22,14 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
         session.send(typed).unwrap();
         session.flush().unwrap();
     }
-    // Each byte comes as a character of its own.
+    // The session decodes each byte as one character.
     let bytes: Vec<u8> =
         session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
     String::from_utf8(bytes).unwrap()
 }
 
-/// Fails if a terminal would act on something in what was shown.
+/// Fails if the output contains a character that a terminal would interpret, or does not contain
+/// `has`.
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");

@@ -168,8 +168,8 @@ impl Text {
         }
     }
 
-    /// Returns the text in a run with the given arguments. Returns `None` if an argument is
-    /// missing, since the text does not exist then.
+    /// Replaces each argument part with the value of that argument in `args`. Returns `None` if the
+    /// text contains an argument that `args` does not have.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self

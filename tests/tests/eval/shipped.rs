@@ -10,7 +10,7 @@ use crate::place::Place;
 
 /// The folder of the suite.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
-/// The recordings of plausible replies that are wrong.
+/// The folder of recordings of plausible but wrong replies.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 
 fn suite() -> Suite {

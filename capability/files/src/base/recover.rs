@@ -1,5 +1,5 @@
-//! Completing a change that takes an entry out of its path: the entry that came out is compared
-//! with what the run saw, and put back if it differs.
+//! Completes changes that move an entry out of its path. The entry that was moved out is compared
+//! with the one that the run saw, and put back if it differs.
 //!
 //! A *record* of each such change is on the disk before the change starts. A process that finds the
 //! records of a killed process completes the changes with the same function.
@@ -18,7 +18,7 @@ use crate::path::RunPath;
 use crate::printable::printable;
 use crate::stamp::{CurrentEntry, FileStamp};
 
-/// Name of the file of records in a staging folder, and its name until it is complete.
+/// Name of the file of records in a staging folder, and its name while it is incomplete.
 const PLAN: &str = "plan";
 const UNFINISHED: &str = "plan-";
 /// Maximum number of names that are tried for an entry that cannot be put back.
@@ -43,7 +43,7 @@ pub(crate) enum NewEntry {
     Link(String),
 }
 
-/// An entry that the run saw.
+/// The entry at a record's path, as the run last saw it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum OldEntry {
     /// A file, with the hash of its content unless it was too large.
@@ -58,7 +58,7 @@ pub(crate) enum OldEntry {
 pub(crate) enum Outcome {
     /// The change is complete.
     Done,
-    /// The path has the entry that somebody else put there.
+    /// The path contains the entry that somebody else put there.
     Restored,
     /// The entry that somebody else put there has this path, because the original path is occupied.
     Saved(RunPath),

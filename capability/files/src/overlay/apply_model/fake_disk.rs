@@ -22,9 +22,9 @@ pub(super) enum Node {
 pub(super) enum Event {
     /// The user overwrites a file with the same number of bytes.
     Edit(String),
-    /// The user does the same and restores the time of the last change.
+    /// The user overwrites a file with the same number of bytes and restores its modification time.
     EditKeepingTime(String),
-    /// The user saves a file as editors do: a new file replaces the entry.
+    /// The user saves a file as editors do, so a new file replaces the entry.
     Save(String),
     /// The user removes the entry, and no longer wants its content.
     Delete(String),
