@@ -141,7 +141,7 @@ impl Guest {
     /// call yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
-    /// As [`GuestFault`] lists.
+    /// The reasons that [`GuestFault`] lists.
     pub async fn call(
         &self,
         account: &Account,

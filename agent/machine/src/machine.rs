@@ -291,7 +291,7 @@ impl State {
         effects
     }
 
-    /// Counts how often in a row the same calls had the same outputs.
+    /// Returns how many consecutive steps had these same calls with these same outputs.
     fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();

@@ -118,8 +118,8 @@ impl RunTape {
         })
     }
 
-    /// If true, the call belongs to a nested program whose parent's call is on the tape itself. The
-    /// result of that call is known, so the nested program does not run again.
+    /// Returns true if the call belongs to a nested program whose parent's call is on the tape
+    /// itself. The result of that call is known, so the nested program does not run again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =
@@ -127,7 +127,8 @@ impl RunTape {
         above.any(|key| self.past.contains_key(&key))
     }
 
-    /// If true, the program was stopped during the recording, and the replay reached that point.
+    /// Returns true if the program was stopped during the recording, and the replay reached that
+    /// point.
     pub(super) fn is_exhausted(&self) -> bool {
         self.lock().is_exhausted
     }

@@ -23,7 +23,7 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
 /// Opens a file for reading and appending. Creates the file if it does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be opened.
+/// Fails if it is not a regular file, or if it cannot be opened.
 pub fn open_lines(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().create(true).read(true).append(true))
 }
@@ -31,7 +31,7 @@ pub fn open_lines(path: &Path) -> io::Result<File> {
 /// Opens a file for reading. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be opened.
+/// Fails if it is not a regular file, or if it cannot be opened.
 pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     match open(path, OpenOptions::new().read(true)) {
         Err(cause) if is_absent(&cause) => Ok(None),

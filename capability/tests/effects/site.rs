@@ -26,7 +26,7 @@ impl Slow {
     }
 }
 
-/// Counts a request as finished on drop, whether it was answered or not.
+/// A guard that counts a request as finished on drop, whether it was answered or not.
 struct Gone<'a>(&'a Slow);
 
 impl Drop for Gone<'_> {

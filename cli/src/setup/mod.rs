@@ -1,5 +1,5 @@
-//! The parts of a run, made from the settings: the wiring that `run`, `exec`, `repl` and `serve`
-//! share.
+//! Creates the parts of a run from the settings. The commands `run`, `exec`, `repl` and `serve`
+//! share this wiring.
 
 mod interrupt;
 mod remote;

@@ -1,5 +1,5 @@
-//! The folders that the user trusts, in a file of the user's data folder that only the user reads
-//! and writes.
+//! The user's decisions to trust folders. They are stored in the user's data folder, in a file that
+//! only the user can read and write.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,27 +17,28 @@ use crate::setup::make_private;
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What is known of folders, by their paths with links resolved.
+/// The user's decisions, by the path of the folder with links resolved.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
     folders: BTreeMap<String, Record>,
 }
 
-/// What the user said of one folder, and of which content.
+/// The user's decision about a folder, and the content that it applies to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// False if the user declined.
+    /// If true, the user trusts the folder. If false, the user declined.
     pub(crate) trusted: bool,
-    /// The content.
+    /// The content of the folder at the time of the decision.
     pub(crate) pins: Pins,
-    /// The settings that needed trust then.
+    /// The settings that needed trust at the time of the decision.
     settings: BTreeMap<String, Json>,
 }
 
 impl Record {
-    /// What is different now: the settings first, then the files.
+    /// Returns descriptions of the changes since the decision: first of the settings, then of the
+    /// files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
         let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
@@ -52,13 +53,13 @@ impl Record {
     }
 }
 
-/// The settings of a project file that need trust.
+/// Returns the settings of a project file that need trust.
 fn settings(project: &Project) -> BTreeMap<String, Json> {
     project.untrusted().map(|request| (request.key.to_owned(), request.value.clone())).collect()
 }
 
 impl Records {
-    /// Reads the file; nothing is recorded where there is none.
+    /// Reads the file. If it does not exist, no decision is recorded.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -77,12 +78,12 @@ impl Records {
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))
     }
 
-    /// What is recorded of a folder.
+    /// Returns the user's decision about a folder.
     pub(crate) fn get(&self, folder: &Path) -> Option<&Record> {
         self.folders.get(folder.to_str()?)
     }
 
-    /// Records what the user said of a project file. A folder whose path is not UTF-8 cannot be
+    /// Records the user's decision about a project file. A folder whose path is not UTF-8 cannot be
     /// recorded.
     pub(crate) fn set(&mut self, project: &Project, pins: &Pins, trusted: bool) {
         if let Some(folder) = project.folder.to_str() {
@@ -91,13 +92,13 @@ impl Records {
         }
     }
 
-    /// Forgets a folder; false if nothing was recorded of it.
+    /// Removes the decision about a folder. Returns false if there was none.
     pub(crate) fn forget(&mut self, folder: &Path) -> bool {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
     }
 
-    /// Changes the file as a whole, one process at a time: the new content takes the place of the
-    /// old one at once, readable by the user alone.
+    /// Replaces the content of the file atomically, one process at a time. Only the user can read
+    /// the new file.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.

@@ -11,8 +11,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// An endpoint that chooses its answer by the number of assistant messages in the request. It
-/// accepts posts at every other path.
+/// Returns an endpoint that chooses its answer by the number of assistant messages in the request.
+/// It accepts posts at every other path.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {

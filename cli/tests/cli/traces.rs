@@ -1,4 +1,5 @@
-//! `wattle trace`, `telemetry`, `ledger` and `vars`: what runs left, looked at and proved.
+//! `wattle trace`, `telemetry`, `ledger` and `vars`: the records that runs leave behind, displayed
+//! and verified.
 
 use serde_json::{Value as Json, json};
 
@@ -14,7 +15,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// A place in which the recorded run was made.
+/// Performs the recorded run, and returns its place.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
@@ -30,7 +31,7 @@ fn wattle(place: &Place, args: &[&str]) -> Done {
     place.wattle(args).run()
 }
 
-/// The output with the run's id replaced.
+/// Returns the output, with the run's id replaced by `RUN`.
 fn scrubbed(place: &Place, done: &Done) -> String {
     let first = place.read("_steps.jsonl").lines().next().unwrap().to_owned();
     let run: Json = serde_json::from_str(&first).unwrap();
@@ -209,7 +210,7 @@ fn variables_are_the_tenants() {
     wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
 }
 
-/// The recorded run, with its telemetry sent to that collector.
+/// Performs the recorded run and sends its telemetry to the collector. Returns its result.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();

@@ -62,8 +62,8 @@ struct Walk<'m, 'b> {
     effort: Effort,
 }
 
-/// Returns the calls of host functions that a module can make. Returns `None` if the walk has to be
-/// given up.
+/// Returns the calls of host functions that a module can make. Returns `None` if the walk is
+/// aborted.
 pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use>> {
     let signature = |at: usize| {
         let (namespace, name) = module.imports.get(at)?;

@@ -27,7 +27,7 @@ fn read(
     (reply, shown)
 }
 
-/// If true, the bytes hold what ends a stream, or are one JSON text.
+/// Returns true if the bytes contain the end of a stream, or are one JSON text.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
     let bare = text.trim_start_matches(|c: char| {

@@ -60,7 +60,7 @@ impl Choices<'_> {
         self.0.next().copied().map_or(0, usize::from)
     }
 
-    /// A number up to `most`, small ones more often.
+    /// Returns a number from 1 to `most`. Small numbers are more frequent.
     fn count(&mut self, most: usize) -> usize {
         let (scale, within) = (self.byte() % 4, self.byte() + 1);
         (within * most / 256 / [1, 8, 64, 512][scale]).max(1)

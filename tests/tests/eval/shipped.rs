@@ -78,7 +78,8 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible replies that are wrong. Each fails, and for its own reason.
+/// Every kind of task has plausible replies that are wrong. Each fails, and for its own
+/// reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

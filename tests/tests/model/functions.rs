@@ -52,7 +52,8 @@ async fn a_request_without_functions_does_not_mention_them() {
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// Returns the replies with a complete message and with a stream.
+/// Requests a reply twice: as the complete message `whole`, if there is one, and as a stream of
+/// `pieces`. Returns the parsed replies.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message = |message: &&str| {
         format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)
