@@ -1,14 +1,14 @@
-//! Making texts harmless for a terminal: whatever would act on it is shown instead.
+//! Escapes text for a terminal: characters that a terminal would interpret are shown as escapes.
 
 use std::fmt::Write;
 
-/// Returns true if a terminal acts on a character, or if it hides or reorders what is around it.
-/// Line ends and tabs are text.
+/// Returns true if a terminal interprets a character, or if the character hides or reorders the
+/// text around it. Line ends and tabs are text.
 fn acts(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks of direction, embeddings, overrides and isolates; separators of lines and
-        // paragraphs; what has no width.
+        // Direction marks, embeddings, overrides and isolates; line and paragraph separators;
+        // characters without a width.
         '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => {
             true
         }
@@ -21,20 +21,21 @@ fn acts(c: char) -> bool {
     }
 }
 
-/// Turns a stream of bytes into text that only shows, in whatever pieces it comes: a character that
-/// acts becomes `\u{1b}`, a byte that is not UTF-8 becomes `\x9b`, and a carriage return before a
-/// line end is dropped. Nothing of a character leaves before all of it is there, so two streams
-/// cannot put one together on the screen.
+/// A filter that converts a stream of bytes to text that a terminal only displays. The stream may
+/// be split anywhere. A character that a terminal would interpret becomes an escape such as
+/// `\u{1b}`, and a byte that is not UTF-8 becomes one such as `\x9b`. A carriage return before a
+/// line end is removed. A character is output only once all its bytes have arrived, so that two
+/// streams cannot form a character together on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     tail: Vec<u8>,
-    /// If true, a carriage return came last, and is not shown yet.
+    /// If true, the last character was a carriage return, which is not output yet.
     returned: bool,
 }
 
 impl Visible {
-    /// Takes the next bytes, and returns what is to be shown now.
+    /// Reads the next bytes, and returns the text to output now.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.tail);
         whole.extend_from_slice(bytes);
@@ -54,7 +55,7 @@ impl Visible {
         shown
     }
 
-    /// Returns what was held back at the end of the stream.
+    /// Returns the text that was held back, at the end of the stream.
     pub(crate) fn finish(&mut self) -> String {
         let (mut shown, tail) = (String::new(), std::mem::take(&mut self.tail));
         self.end_return(&mut shown);
@@ -83,7 +84,7 @@ impl Visible {
         }
     }
 
-    /// Shows a carriage return that no line end followed.
+    /// Outputs a carriage return that is not followed by a line end, as an escape.
     fn end_return(&mut self, shown: &mut String) {
         if std::mem::take(&mut self.returned) {
             push(shown, '\r');
@@ -95,7 +96,7 @@ fn push(shown: &mut String, c: char) {
     shown.extend(c.escape_unicode());
 }
 
-/// Returns a text that moves no cursor and changes no colour, whoever wrote it.
+/// Returns the text with escapes, so that it cannot move the cursor or change colours.
 pub(crate) fn visible(text: &str) -> String {
     let mut filter = Visible::default();
     let mut shown = filter.feed(text.as_bytes());
@@ -103,8 +104,8 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON document with what would act on a terminal as JSON spells it, such as
-/// `\u202e`.
+/// Returns the same JSON document, with the characters that a terminal would interpret as JSON
+/// escapes such as `\u202e`.
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {

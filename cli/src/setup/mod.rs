@@ -224,7 +224,7 @@ impl Setup {
             .ok()
     }
 
-    /// Returns the journal's record of what a later command needs to resume the run.
+    /// Returns the data that a later command needs to resume the run, for the journal.
     pub(crate) fn origin(&self) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {
@@ -288,9 +288,9 @@ impl Setup {
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// Assembles what a run has access to: files, state, the network, and a model with the meter of
-    /// its use by programs. Without a session the run has a state of its own. Tickets go to the
-    /// workdir.
+    /// Assembles the resources that a run may access: files, state, the network, and a model with
+    /// the meter of its use by programs. Without a session the run has a state of its own. Tickets
+    /// go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.

@@ -1,9 +1,9 @@
-//! Transcripts: what a user types and sees, word for word.
+//! Transcripts of the binary: the user's commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it
-//! what the call gives: stdout as it is, stderr behind `! `, the exit code behind `? ` where it is
-//! not 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
-//! transcripts.
+//! A transcript in `tests/transcripts` contains commands. Each is a line that starts with `$ `,
+//! followed by its output: the lines of stdout, those of stderr prefixed with `! `, and the exit
+//! code prefixed with `? ` if it is not 0. `@ NAME` begins a file of the workdir, which ends with
+//! `@`. `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ fn calls_give_what_their_transcripts_say() {
     comparison.finish();
 }
 
-/// Makes the calls of a transcript and gives it as it should be.
+/// Runs the commands of a transcript. Returns the transcript with their actual output.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -31,8 +31,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of an output is not told apart from one between the calls, so outputs
-            // are written without them.
+            // An empty line in an output would look like one between commands, so outputs are
+            // written without empty lines.
             let _ = writeln!(played, "{line}");
         }
     }

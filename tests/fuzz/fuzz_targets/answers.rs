@@ -1,13 +1,13 @@
-//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing
-//! panics, memory stays in proportion, the pieces make no difference, and no answer is taken as
-//! whole that has no end.
+//! Parses any bytes, split anywhere, as the response of a model's endpoint, in both protocols.
+//! Nothing panics, memory is proportional to the input, the split does not change the result, and
+//! an answer without an end is not treated as complete.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
-/// Reads a body in pieces of that many bytes.
+/// Parses a body in pieces of `piece` bytes.
 fn read(
     mut reader: ReplyReader,
     body: &[u8],

@@ -1,5 +1,6 @@
-//! Makes programs of shapes that compilers are slow for, of any sizes and mixtures: what is
-//! accepted compiles within its bounds of time and memory, and what is not is refused with words.
+//! Generates programs with shapes that are slow to compile, in any sizes and combinations. An
+//! accepted program compiles within the limits of time and memory. Any other is rejected with a
+//! message.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Limits, Runtime};
 
-/// Bytes in use, and the most that were.
+/// Number of allocated bytes, and its maximum.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
@@ -32,8 +33,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What any accepted text may take. The time is that of a build with sanitizers, which is many
-/// times that of a release.
+/// Maximum memory, in bytes, and maximum time for compiling an accepted text. A build with
+/// sanitizers takes many times as long as a release build.
 const MEMORY: usize = 256 << 20;
 const TIME: Duration = Duration::from_secs(20);
 
@@ -49,10 +50,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Runtime::new(wattle_capability::ALL, limits).unwrap()
 });
 
-/// The longest text.
+/// Maximum length of a text, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Bytes as choices.
+/// The input bytes, used as a source of choices.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
@@ -67,7 +68,7 @@ impl Choices<'_> {
     }
 }
 
-/// Writes instructions that leave the stack as it was; `depth` bounds how they nest.
+/// Writes instructions that leave the stack unchanged. `depth` is the maximum nesting depth.
 fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize) {
     for _ in 0..choices.byte() % 6 + 1 {
         if out.len() > LONGEST || choices.0.len() == 0 {

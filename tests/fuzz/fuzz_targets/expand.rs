@@ -1,5 +1,5 @@
-//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions
-//! agrees with the validator on what is a program. Mending ends, and changes no program.
+//! Passes any text through all stages. Nothing panics, and the walk and the validator agree on
+//! whether the text is a valid program. Fixing terminates, and leaves a valid program unchanged.
 #![no_main]
 
 #[path = "../../../rt/lang/tests/common/mod.rs"]

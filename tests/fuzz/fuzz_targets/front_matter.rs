@@ -1,5 +1,5 @@
-//! Reads any text as a catalog program, lays it out, and lists it in a prompt: nothing panics,
-//! nothing takes long, and each program is one line of the prompt whatever its author wrote.
+//! Parses any text as a catalog program, formats it, and lists it in a prompt. Nothing panics or
+//! takes long, and each program is one line of the prompt, whatever its author wrote.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
 use wattle_machine::{ArgLine, ProgramLine, PromptParts, system_prompt};
 
-/// Maximum time for one text, in seconds: far above what any takes, so that only a loop is found.
+/// Maximum time for one text, in seconds. It is so long that only an endless loop exceeds it.
 const SECONDS: u64 = 5;
 
 fuzz_target!(|text: &str| {

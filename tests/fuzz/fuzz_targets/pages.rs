@@ -1,6 +1,6 @@
-//! Converts any bytes as pages, other texts and answers of search engines, with the functions of
-//! the guest: nothing panics, and what takes the tags out of a page, which is tried where its
-//! structure is too much, takes time linear in its length.
+//! Converts any bytes as pages, as other texts and as answers of search engines, with the functions
+//! of the guest. Nothing panics. The removal of tags, which is the fallback for pages with too much
+//! structure, takes time linear in the length of the page.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// The length to which a body is repeated for the test of time, and the time that it may take: some
-/// fifty times what it does.
+/// Length to which a body is repeated for the test of time, in bytes, and its maximum time. The
+/// maximum is about fifty times the usual time.
 const LARGE: usize = 256 << 10;
 const TIME: Duration = Duration::from_secs(3);
 

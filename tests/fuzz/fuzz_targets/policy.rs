@@ -1,4 +1,5 @@
-//! Any rules and any call: the policy decides as the reference does.
+//! Decides any call by any rules. The policy and the reference implementation return the same
+//! verdict.
 
 #![no_main]
 
@@ -10,8 +11,7 @@ use wattle_rt::{Service, Target};
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// What names are made of; a rule and what is touched take them from the same few, so that they
-/// meet.
+/// The parts of names. Rules and resources use the same few parts, so that they often match.
 const HOSTS: &[&str] =
     &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];

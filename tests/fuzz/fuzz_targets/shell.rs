@@ -1,4 +1,4 @@
-//! Runs any text as a script, without commands and within small bounds: it ends in time, and
+//! Runs any text as a script, without commands and with small limits. The script ends in time, and
 //! nothing panics.
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Makes calls of any function of WASI with any operands, as a command of the shell would: each
-//! script ends in time, nothing panics, and no call is a bug of the host.
+//! Calls any WASI function with any operands, as a command of the shell would. Each script ends in
+//! time, nothing panics, and no call is reported as a bug of the host.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -9,16 +9,16 @@ use tokio::runtime::{Builder, Runtime};
 use wattle_capability::files::Files;
 use wattle_shell::{Ended, Killed, Stream};
 
-/// The guest of the shell's own tests, which makes the calls of a script.
+/// The guest of the shell's tests, which performs the calls of a script.
 #[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
 #[path = "../../../shell/tests/stages/guest.rs"]
 mod guest;
 
-/// Paths at known addresses of the guest's memory, 32 bytes apart.
+/// Paths at known addresses in the guest's memory, 32 bytes apart.
 const PATHS: [&str; 8] =
     ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
 
-/// Operands at the edges of their types.
+/// Operands at the limits of their types.
 const EDGES: [u64; 8] = [
     u32::MAX as u64,
     i32::MAX as u64,
@@ -30,19 +30,20 @@ const EDGES: [u64; 8] = [
     1 << 63,
 ];
 
-/// The number of operands that a call takes at most.
+/// Maximum number of operands of a call.
 const OPERANDS: usize = 9;
 
-/// The maximum number of calls of a script.
+/// Maximum number of calls of a script.
 const CALLS: usize = 64;
 
-/// The call that waits, whose time is not bounded by its operands alone.
+/// The call that waits. Its time depends on more than its operands.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand: mostly small numbers and addresses of paths, which get further than others.
+/// Reads an operand. Most are small numbers and addresses of paths, because calls with these are
+/// more often valid.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {
