@@ -43,7 +43,7 @@ pub struct Listing {
     offers_all: bool,
 }
 
-/// A program's line, and the trusted capabilities without which a run does not see it.
+/// A program's line, and the trusted capabilities that a run needs for the program to be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listed {
     line: ProgramLine,

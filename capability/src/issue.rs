@@ -52,7 +52,8 @@ pub trait IssueTracker: Send + Sync {
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;
 }
 
-/// Grants `issue` on a tracker, with 20 tickets for all programs that share the grant.
+/// The grant of `issue` with a tracker. All programs that share the grant may file 20 tickets in
+/// total.
 pub struct Issues {
     tracker: Arc<dyn IssueTracker>,
     filed: AtomicU32,

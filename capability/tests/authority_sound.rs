@@ -1,4 +1,5 @@
-//! Soundness of authority: generated programs reach at run time only what their authority lists.
+//! Soundness of authority: at run time, generated programs access only the resources that their
+//! authority lists.
 
 #![allow(
     clippy::panic,

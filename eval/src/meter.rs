@@ -13,7 +13,7 @@ use crate::attempt::Tokens;
 /// Estimated number of bytes per token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model with metered use.
+/// A model whose use of tokens is counted and limited.
 pub(crate) struct Metered {
     model: Arc<dyn Model>,
     budget: Option<u64>,
@@ -31,7 +31,8 @@ pub(crate) struct MeterReading {
 }
 
 impl Metered {
-    /// Meters `model`, and calls `cancel` when it has used more tokens than the budget.
+    /// Creates a meter for `model`, which cancels `cancel` when more tokens are used than the
+    /// budget allows.
     pub(crate) fn new(
         model: Arc<dyn Model>,
         budget: Option<u64>,

@@ -103,7 +103,7 @@ pub trait Guard: Send + Sync {
     /// resources that they find only while they run.
     ///
     /// # Errors
-    /// The reason for a refusal. The program gets it with the code `EACCESS`.
+    /// The reason for a refusal. The program receives it with the code `EACCESS`.
     fn call(
         &self,
         capability: &str,

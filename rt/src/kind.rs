@@ -124,7 +124,7 @@ pub trait Kind: sealed::Sealed {
     /// Reads an argument of the given function from a program's memory.
     ///
     /// # Errors
-    /// As [`Form::read`].
+    /// The same as for [`Form::read`].
     fn read<'m>(
         memory: &'m [u8],
         raw: Self::Raw,
@@ -150,7 +150,7 @@ pub type Raw<K> = <K as Kind>::Raw;
 /// Reads an argument of the given function from a program's memory.
 ///
 /// # Errors
-/// As [`Form::read`].
+/// The same as for [`Form::read`].
 #[inline]
 pub fn read<'m, K: Kind>(
     memory: &'m [u8],
@@ -163,7 +163,7 @@ pub fn read<'m, K: Kind>(
 /// Reads an argument of the given function, and copies it out of the program's memory.
 ///
 /// # Errors
-/// As [`Form::read`].
+/// The same as for [`Form::read`].
 #[inline]
 pub fn own<K: Kind>(
     memory: &[u8],
@@ -176,7 +176,7 @@ pub fn own<K: Kind>(
 /// Asks the run's guard about the resource that a value names.
 ///
 /// # Errors
-/// As [`Kind::admit`].
+/// The same as for [`Kind::admit`].
 #[inline]
 pub fn admit<K: Kind>(
     run: &Run,
@@ -189,7 +189,7 @@ pub fn admit<K: Kind>(
 /// Asks the run's guard about the resource that a copied value names.
 ///
 /// # Errors
-/// As [`Kind::admit`].
+/// The same as for [`Kind::admit`].
 #[inline]
 pub fn admit_owned<K: Kind>(
     run: &Run,
@@ -315,7 +315,7 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
     }
 }
 
-/// An argument that may contain names about which the guard has not been asked.
+/// An argument that may contain names of resources that the guard has not admitted yet.
 #[derive(Debug)]
 pub struct Unadmitted<T> {
     value: T,

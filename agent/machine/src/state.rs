@@ -327,7 +327,8 @@ pub(crate) enum RetryReason {
     Truncated,
 }
 
-/// The last step's calls and outputs, and how often in a row they were the same.
+/// The calls and outputs of the last step, and the number of consecutive steps that had the same
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Repeated {
     pub(crate) calls: Vec<Call>,

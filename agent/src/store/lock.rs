@@ -139,8 +139,8 @@ impl Holder {
         format!("{} {} {}", self.boot, self.pid, self.start_time)
     }
 
-    /// If true, the process is running, as far as `me` can know. `silent` is the age of its last
-    /// heartbeat, in milliseconds.
+    /// Returns true if the process is running, as far as `me` can know. `silent` is the age of its
+    /// last heartbeat, in milliseconds.
     fn is_alive(&self, me: &Holder, silent: i64) -> bool {
         if me.boot.is_empty() || me.start_time.is_empty() {
             return silent < MAX_SILENCE_MS;

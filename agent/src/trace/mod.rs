@@ -79,7 +79,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// If true, the call succeeded.
+    /// Returns true if the call succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.error.is_none() && self.exit_code == Some(0)

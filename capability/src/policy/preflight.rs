@@ -184,12 +184,12 @@ impl Preflight {
     }
 }
 
-/// Renders a question with its line.
+/// Renders a question, followed by the line that it is about.
 fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns the lines of the program's uses.
+/// Returns, for each of the program's uses, the source line that contains it.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
@@ -199,7 +199,7 @@ async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     preview.use_positions().await.into_iter().map(|position| line(position?.line)).collect()
 }
 
-/// Maximum length of a shown line, in characters.
+/// Maximum length of a program's line in a question, in characters.
 const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {

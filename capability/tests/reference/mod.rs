@@ -5,6 +5,7 @@ use wattle_rt::{Service, Target};
 
 /// The capabilities that lead a class of effects, and the classes that the others are for.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+/// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
     "vfs: fs",

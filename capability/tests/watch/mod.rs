@@ -1,4 +1,5 @@
-//! Backends that record what reaches them, so that an effect is seen where it happens.
+//! Backends that record the calls that reach them, so that a test sees each effect where it
+//! happens.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -32,7 +33,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Wraps a backend; its effects are recorded with a prefix.
+    /// Wraps a backend. Its effects are recorded, and each recorded key starts with `prefix`.
     pub(crate) fn of<T: ?Sized>(
         &self,
         inner: Arc<T>,
@@ -131,7 +132,7 @@ impl Programs for Watched<dyn Programs> {
     }
 }
 
-/// All files and folders by path; a folder has no content.
+/// Returns all files and folders, by path. A folder has no content.
 pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
         for entry in files.list(folder).unwrap() {

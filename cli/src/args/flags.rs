@@ -120,7 +120,7 @@ groups! {
         search_key_env: Option<String> => |value| value;
     }
 
-    /// What a run changes outside of its overlay.
+    /// The changes that a run makes outside of its overlay.
     WriteFlags {
         /// Write to the workdir directly, without the overlay
         #[arg(long)]

@@ -282,7 +282,8 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// Settles the changes of an ended run, prints its answer, and records its end in the journal.
+/// Applies or only lists the file changes of an ended run, prints its answer, and records its end
+/// in the journal.
 async fn finish(
     control: &RunControl,
     setup: &Setup,

@@ -56,7 +56,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
 /// Writes a text to stdout. Adds a final newline if there is none.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn text(text: &str) -> Result<(), Fault> {
     match text.ends_with('\n') {
         true => data(text.as_bytes()),
@@ -67,7 +67,7 @@ pub(crate) fn text(text: &str) -> Result<(), Fault> {
 /// Writes one JSON document in one line to stdout.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn json(document: &Json) -> Result<(), Fault> {
     let document = document.to_string();
     let shown = if stdout().is_terminal() { visible::visible_json(&document) } else { document };
@@ -78,7 +78,7 @@ pub(crate) fn json(document: &Json) -> Result<(), Fault> {
 /// set.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn styled(line: &str) -> Result<(), Fault> {
     let end = if line.ends_with('\n') { "" } else { "\n" };
     let shown = shown(line, stdout().is_terminal(), AutoStream::choice(&stdout()));

@@ -1,5 +1,5 @@
-//! The folders that the user trusts, in a file of the user's data folder that only the user reads
-//! and writes.
+//! The user's decisions to trust folders. They are stored in the user's data folder, in a file that
+//! only the user can read and write.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) struct Records {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// False if the user declined.
+    /// If true, the user trusts the folder. If false, the user declined.
     pub(crate) trusted: bool,
     /// The hashes of the content.
     pub(crate) pins: Pins,

@@ -1,6 +1,6 @@
-//! The confinement of the process itself: it gives up what its command does not need, before it
-//! starts a thread and before it reads foreign data. Programs have a sandbox of their own; this is
-//! the second barrier, in case that one has a flaw.
+//! The confinement of the process itself. It gives up the access that its command does not need,
+//! before it starts a thread and before it reads untrusted data. Programs run in their own sandbox.
+//! The confinement is a second barrier, in case the sandbox has a flaw.
 //!
 //! The allowed files of a command are data ([`Rule`]), made from its settings. Landlock enforces
 //! them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 
 pub(crate) use rules::{Reach, Rule};
 
-/// The needs of a command besides its settings.
+/// The access that a command needs in addition to that for its settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// The files of the command line to read.

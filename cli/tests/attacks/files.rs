@@ -30,7 +30,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// Writes the files and links of a row.
+    /// Creates the files and links of a row.
     pub(crate) fn fill(&self, row: &Row, values: &Values) {
         for (folder, files) in [("work", &row.files), ("home", &row.home)] {
             for (path, text) in files {
@@ -103,7 +103,7 @@ pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Collects files with their bytes, links with their targets, and folders.
+/// Collects the files below a folder with their bytes, and the links with their targets.
 fn walk(top: &Path, folder: &Path, state: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let Ok(entries) = std::fs::read_dir(top.join(folder)) else { return };
     for entry in entries {

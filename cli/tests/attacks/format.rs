@@ -19,7 +19,8 @@ pub(crate) struct Row {
     name: String,
     /// The attacker's goal.
     about: String,
-    /// Lists of equal length; the attack runs once for each position.
+    /// Lists of values for the row's variables. All have the same length, and the attack runs once
+    /// for each index.
     #[serde(default)]
     each: BTreeMap<String, Vec<String>>,
     /// Text files in the workdir.
@@ -31,18 +32,18 @@ pub(crate) struct Row {
     /// Symbolic links of the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
-    /// Pages of a web server on loopback.
+    /// Pages of a web server on the loopback interface.
     #[serde(default)]
     pub(crate) page: Vec<Page>,
-    /// Answers of a model, in order.
+    /// Answers of the model, in order.
     #[serde(default)]
     pub(crate) model: Vec<Model>,
-    /// A server to attack.
+    /// The `wattle serve` process to attack, if any.
     pub(crate) serve: Option<Serve>,
-    /// Calls of the binary, in order.
+    /// Invocations of the binary, in order.
     #[serde(default)]
     pub(crate) call: Vec<Call>,
-    /// Requests to the server, after the calls.
+    /// Requests to the server, sent after the calls.
     #[serde(default)]
     pub(crate) request: Vec<Request>,
     #[serde(default)]
@@ -123,7 +124,7 @@ impl Exit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     pub(crate) raw: String,
-    /// The status of the answer; 0 for a connection that is closed without one.
+    /// The expected status of the answer. 0 means that the connection is closed without an answer.
     pub(crate) status: u16,
     #[serde(default)]
     pub(crate) says: Vec<String>,
@@ -166,7 +167,7 @@ fn ok() -> u16 {
 pub(crate) struct Attack {
     /// The row's name, with the position in the row's lists.
     pub(crate) label: String,
-    /// The values of the row's own variables.
+    /// The values of the row's variables for this attack.
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) row: Rc<Row>,
 }

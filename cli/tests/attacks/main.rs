@@ -1,4 +1,5 @@
-//! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
+//! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
+//! class.
 //!
 //! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
 //! observes the whole process tree. A row has the attacker's goal, the expected texts and exit

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The values that texts refer to.
+/// The values that templates refer to, by name.
 #[derive(Default)]
 pub(crate) struct Values(BTreeMap<String, String>);
 
@@ -40,7 +40,7 @@ impl Values {
             return self.bytes(text).repeat(count);
         }
         let value = self.0.get(inner).unwrap_or_else(|| panic!("no value is named {inner:?}"));
-        // Values of rows may refer to others; those of the runner refer to nothing.
+        // The value of a row may refer to other values.
         self.bytes(value)
     }
 }

@@ -85,7 +85,7 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// If false, the process is a copy of this one that has not started its program yet.
+    /// If false, the process is a fork of this one that has not started its program yet.
     is_started: bool,
 }
 

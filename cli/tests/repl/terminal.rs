@@ -60,7 +60,7 @@ impl Terminal {
         self.0.send_line(line).unwrap();
     }
 
-    /// Presses a key together with Ctrl.
+    /// Presses Ctrl and a key.
     pub(crate) fn control(&mut self, key: char) {
         self.0.send_control(key).unwrap();
     }

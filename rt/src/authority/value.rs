@@ -15,7 +15,8 @@ const MAX_PIECES: usize = 64;
 pub(super) enum Value {
     /// Any value.
     Any,
-    /// One of these values, sorted. An empty list means that the value never exists.
+    /// Any one of the listed values, which are sorted. An empty list means that no execution
+    /// computes the value.
     OneOf(Rc<[Atom]>),
 }
 
@@ -42,7 +43,7 @@ pub(super) enum Piece {
 }
 
 impl Value {
-    /// Returns the value that never exists, which is the start of every join.
+    /// Returns the value that no execution computes. Every join starts with it.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }

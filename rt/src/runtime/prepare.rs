@@ -137,10 +137,10 @@ impl Runtime {
         }
     }
 
-    /// Returns the position in the author's text of each of the program's
-    /// [uses](Authority::uses), in their order.
+    /// Returns, for each of the program's [uses](Authority::uses) in order, its position in the
+    /// author's text.
     ///
-    /// A long text is worked on by the pool. If the pool is busy, the positions are unknown.
+    /// A long text is processed by the pool. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
             .await
@@ -169,8 +169,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the calling thread may work on the text. A text that exceeds the maximum
-/// length counts as small, since it is refused for its length alone.
+/// Returns true if the text is small enough to be processed on the calling thread. A text that
+/// exceeds the maximum length counts as small, since it is rejected for its length alone.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }

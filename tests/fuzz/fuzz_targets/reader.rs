@@ -1,4 +1,4 @@
-//! Reads any text as a model's answer.
+//! Parses any text as a model's answer.
 
 #![no_main]
 

@@ -14,11 +14,11 @@ use wattle_shell::{CommandOutcome, KillReason, Stream};
 #[path = "../../../shell/tests/stages/guest.rs"]
 mod guest;
 
-/// Paths at known addresses of the guest's memory, 32 bytes apart.
+/// Paths at known addresses in the guest's memory, 32 bytes apart.
 const PATHS: [&str; 8] =
     ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
 
-/// Operands at the edges of their types.
+/// Operands at the limits of their types.
 const EDGES: [u64; 8] = [
     u32::MAX as u64,
     i32::MAX as u64,

@@ -10,7 +10,7 @@ use crate::place::Place;
 
 /// The folder of the suite.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
-/// The recordings of plausible replies that are wrong.
+/// The folder of recordings of plausible but wrong replies.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 
 fn suite() -> Suite {
@@ -81,7 +81,8 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// Every kind of task has plausible replies that are wrong. Each fails, and for its own reason.
+/// Every kind of task has plausible replies that are wrong. Each fails, and for its own
+/// reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

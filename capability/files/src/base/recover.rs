@@ -44,7 +44,7 @@ pub(crate) enum NewEntry {
     Link(String),
 }
 
-/// An entry that the run saw.
+/// The entry at a record's path, as the run last saw it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum OldEntry {
     /// A file, with the hash of its content unless it was too large.

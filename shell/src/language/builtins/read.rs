@@ -340,7 +340,7 @@ fn text(line: &[(char, bool)]) -> String {
     line.iter().map(|(c, _)| *c).collect()
 }
 
-/// Reads single bytes of a stream. Buffers a file, and returns unused bytes by seeking.
+/// A reader of single bytes of a stream. It buffers a file, and returns unused bytes by seeking.
 struct ByteReader {
     stream: Stream,
     buffer: Vec<u8>,
