@@ -135,7 +135,7 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("no HTTP at all", vec![Answer::raw("220 mail.example ESMTP\r\n")], Well),
         ("a drip", vec![Answer::streamed("word ".repeat(300)).pieces(2).pause(Duration::from_millis(10))], Well),
         ("headers, then nothing", vec![Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").then_hang()], Well),
-        ("400 of length", vec![status(400, "maximum context length is 4096 tokens")], Error("longer than model")),
+        ("400 of length", vec![status(400, "maximum context length is 4096 tokens")], Error("exceeds the context window")),
     ]
 }
 

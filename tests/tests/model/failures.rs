@@ -220,7 +220,7 @@ async fn permanent_failures_are_reported_at_once() {
             "404",
             json(404, r#"{"detail":"Not Found"}"#),
             Kind::NotFound,
-            "/v1/chat/completions for model `test-model` (404): check the base URL and the model: \
+            "/v1/chat/completions has no model `test-model` (404): check the base URL and the model: \
              Not Found",
         ),
         ("400", json(400, r#"{"message":"bad role"}"#), Kind::Request, "(400): bad role"),
