@@ -131,12 +131,12 @@ fn the_search_engine_is_set_like_other_settings() {
     assert!(found(doctor())["found"].as_str().unwrap().contains("`MY_KEY` has none"));
     let with_key = found(doctor().env("MY_KEY", "brave-secret"));
     assert!(with_key["ok"] == true && !with_key.to_string().contains("brave-secret"), "{with_key}");
-    place.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`MY_KEY` has none"]);
+    place.wattle(["exec", "web_search", "cats"]).run().code(1).reports(&["`MY_KEY` has none"]);
     let bare = Place::new();
     bare.wattle(["exec", "web_search", "cats"])
         .run()
         .code(1)
-        .tells(&["`search.engine`", "searxng"]);
+        .reports(&["`search.engine`", "searxng"]);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
     ] {
         let place = Place::new();
         user_file(&place, file);
-        place.wattle(["config", "show"]).run().code(3).tells(words);
+        place.wattle(["config", "show"]).run().code(3).reports(words);
     }
     for (name, value) in [
         ("WATTLE_TIMEOUT", "soon"),
@@ -177,10 +177,14 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
         ("WATTLE_MAX_STEPS", "-1"),
         ("WATTLE_ALLOW_HOST", "*.x"),
     ] {
-        Place::new().wattle(["config", "show"]).env(name, value).run().code(3).tells(&[name]);
+        Place::new().wattle(["config", "show"]).env(name, value).run().code(3).reports(&[name]);
     }
     for args in [["--timeout", "soon"], ["--max-steps", "0"], ["--allow-host", "http://x/"]] {
-        Place::new().wattle(["config", "show"].iter().chain(&args)).run().code(2).tells(&[args[0]]);
+        Place::new()
+            .wattle(["config", "show"].iter().chain(&args))
+            .run()
+            .code(2)
+            .reports(&[args[0]]);
     }
 }
 
