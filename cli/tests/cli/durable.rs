@@ -283,7 +283,7 @@ fn sessions_are_listed_copied_exported_and_removed() {
     place.write("b.json", &exported);
     session(&["import", "b.json", "--as", "c"]).code(0);
     place.write("bad.json", "{\"wattle_session\":2}");
-    session(&["import", "bad.json"]).code(2).reports(&["no exported session"]);
+    session(&["import", "bad.json"]).code(2).reports(&["is not an exported session"]);
     session(&["rm", "b", "a"]).code(0);
     session(&["rm", "a"]).code(2).reports(&["no session `a`"]);
     session(&["show", "a"]).code(2);

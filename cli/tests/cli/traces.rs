@@ -94,7 +94,7 @@ fn a_trace_is_shown_queried_and_summarized() {
     let failed =
         wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
     assert_eq!(failed.stdout, "[\"file_read\"]\n");
-    wattle(&place, &["trace", "query", "map("]).code(2).reports(&["is no jq"]);
+    wattle(&place, &["trace", "query", "map("]).code(2).reports(&["is not valid jq"]);
 
     let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
     assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");

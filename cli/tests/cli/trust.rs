@@ -78,11 +78,11 @@ fn unusable_settings_of_trust_are_errors() {
     for (text, words) in [
         ("git.remote = \"ext::sh -c evil\"", "a remote must not contain whitespace"),
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
-        ("git.branch = \"-f\"", "is no branch"),
+        ("git.branch = \"-f\"", "is not a branch name"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
         (
             "image.base_url = \"https://me:s3cr3t-value@example.com/v1\"",
-            "carries a user name or password",
+            "contains a user name or password",
         ),
         ("[secrets.a]\nenv = \"K\"", "the secret `a`: expected"),
         ("[secrets.a]\nenv = \"K\"\nhosts = [\"*\"]", "the secret `a`: invalid"),
