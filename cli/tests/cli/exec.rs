@@ -460,7 +460,7 @@ fn the_demo_plays_every_run_as_recorded() {
     let done = done.reports(&[
         "demo 1 of 3",
         "repair",
-        "takes 2 operands, found 1",
+        "takes 2 arguments, found 1",
         "created report/summary.md",
         "_steps.jsonl",
         "wattle run",
