@@ -170,7 +170,7 @@ impl Config {
             let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
                 let message =
-                    format!("`{key}` (from {}) carries a user name or password", url.origin);
+                    format!("`{key}` (from {}) contains a user name or password", url.origin);
                 let hint = format!("put the key into a variable, and name it by {by}");
                 return Err(Fault::configuration(message).hint(hint));
             }

@@ -135,12 +135,12 @@ fn the_search_engine_is_set_like_other_settings() {
         .wattle(["exec", "web_search", "cats"])
         .run()
         .code(1)
-        .tells(&["the variable `MY_KEY` is empty"]);
+        .reports(&["the variable `MY_KEY` is empty"]);
     let bare = Place::new();
     bare.wattle(["exec", "web_search", "cats"])
         .run()
         .code(1)
-        .tells(&["`search.engine`", "searxng"]);
+        .reports(&["`search.engine`", "searxng"]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
     ] {
         let place = Place::new();
         user_file(&place, file);
-        place.wattle(["config", "show"]).run().code(3).tells(words);
+        place.wattle(["config", "show"]).run().code(3).reports(words);
     }
     for (name, value) in [
         ("WATTLE_TIMEOUT", "soon"),
@@ -181,10 +181,14 @@ fn an_invalid_setting_is_an_error_that_names_its_source() {
         ("WATTLE_MAX_STEPS", "-1"),
         ("WATTLE_ALLOW_HOST", "*.x"),
     ] {
-        Place::new().wattle(["config", "show"]).env(name, value).run().code(3).tells(&[name]);
+        Place::new().wattle(["config", "show"]).env(name, value).run().code(3).reports(&[name]);
     }
     for args in [["--timeout", "soon"], ["--max-steps", "0"], ["--allow-host", "http://x/"]] {
-        Place::new().wattle(["config", "show"].iter().chain(&args)).run().code(2).tells(&[args[0]]);
+        Place::new()
+            .wattle(["config", "show"].iter().chain(&args))
+            .run()
+            .code(2)
+            .reports(&[args[0]]);
     }
 }
 

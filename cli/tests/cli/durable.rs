@@ -187,20 +187,20 @@ fn a_parked_run_resumes_with_an_approval_or_a_denial() {
     let (own, other) = (provider.host(), form.host());
     let args = ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other];
     let parked = command(&place, &provider, &args).run().code(7);
-    let parked = parked.tells(&["call 1.1", "http.post", "--approve 1.1", "--refuse 1.1"]);
+    let parked = parked.reports(&["call 1.1", "http.post", "--approve 1.1", "--refuse 1.1"]);
     assert_eq!((parked.stdout.as_str(), form.requests().len()), ("", 0));
     command(&place, &provider, &["--resume", "last"])
         .run()
         .code(7)
-        .tells(&["waits for an answer", "--approve 1.1"]);
+        .reports(&["waits for an answer", "--approve 1.1"]);
     command(&place, &provider, &["--resume", "last", "--approve", "3.1"])
         .run()
         .code(2)
-        .tells(&["`3.1`"]);
+        .reports(&["`3.1`"]);
     let went_on =
         command(&place, &provider, &["--resume", "last", "--approve", "1.1"]).run().code(0);
     assert_eq!((went_on.stdout.as_str(), form.requests().len()), ("all done\n", 1));
-    command(&place, &provider, &["--resume", "last"]).run().code(2).tells(&["has ended"]);
+    command(&place, &provider, &["--resume", "last"]).run().code(2).reports(&["has ended"]);
     let played = place.wattle(["replay", "last", "--store", "runs.db", "--json"]).run().code(0);
     assert_eq!(played.json_lines()[0]["difference"], serde_json::Value::Null);
 
@@ -238,11 +238,11 @@ fn a_run_is_replayed_and_forked() {
     command(&place, &provider, &["--fork", "last", "--step", "9"])
         .run()
         .code(2)
-        .tells(&["cannot be forked at step 9"]);
+        .reports(&["cannot be forked at step 9"]);
     command(&place, &provider, &["--fork", "none", "--step", "1"])
         .run()
         .code(2)
-        .tells(&["no run `none`"]);
+        .reports(&["no run `none`"]);
 
     command(&place, &provider, &["again", "--catalog", "programs"]).run().code(0);
     place.write(
@@ -276,16 +276,16 @@ fn sessions_are_listed_copied_exported_and_removed() {
     assert_eq!((&runs[0][0]["status"], &runs[0][0]["session"]), (&"ended".into(), &"a".into()));
 
     assert_eq!(session(&["fork", "a", "b"]).code(0).stdout, "b\n");
-    session(&["fork", "a", "b"]).code(2).tells(&["`b` already"]);
-    session(&["fork", "a", "b c"]).code(2).tells(&["a session id is"]);
+    session(&["fork", "a", "b"]).code(2).reports(&["`b` already"]);
+    session(&["fork", "a", "b c"]).code(2).reports(&["a session id is"]);
     let exported = session(&["export", "b"]).code(0).stdout;
     assert!(exported.contains(r#"["n","1"]"#), "{exported}");
     place.write("b.json", &exported);
     session(&["import", "b.json", "--as", "c"]).code(0);
     place.write("bad.json", "{\"wattle_session\":2}");
-    session(&["import", "bad.json"]).code(2).tells(&["is not an exported session"]);
+    session(&["import", "bad.json"]).code(2).reports(&["is not an exported session"]);
     session(&["rm", "b", "a"]).code(0);
-    session(&["rm", "a"]).code(2).tells(&["no session `a`"]);
+    session(&["rm", "a"]).code(2).reports(&["no session `a`"]);
     session(&["show", "a"]).code(2);
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0].as_array().unwrap().len(), 1);
     command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
@@ -294,10 +294,10 @@ fn sessions_are_listed_copied_exported_and_removed() {
     command(&place, &provider, &["go", "--session", "a b"])
         .run()
         .code(3)
-        .tells(&["a session id is"]);
+        .reports(&["a session id is"]);
 }
 
-/// Four processes increment one key of one session. None of the 10,000 increments is lost.
+/// Four processes add to one key of one session: none of 10,000 additions is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
@@ -365,8 +365,8 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
         "step 1: the model was asked",
         "--release",
     ];
-    killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
-    killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
+    killer.run(&place, &["--resume", "last"]).code(7).reports(&words);
+    killer.run(&place, &["--resume", "last"]).code(7).reports(&words);
     assert_eq!(killer.provider.requests().len(), asked, "the parked run does not continue");
 
     let session = |args: &[&str]| {
@@ -389,7 +389,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     );
     assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs continue");
 
-    session(&["release", "none"]).code(2).tells(&["no run `none` is parked because"]);
+    session(&["release", "none"]).code(2).reports(&["no run `none` is parked because"]);
     session(&["release", &run, "--tenant", "bob"]).code(2);
     session(&["release", &run]).code(0);
     session(&["release", &run]).code(2);
@@ -398,7 +398,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     killer.run(&place, &["--resume", &run]).code(7);
     killer.kills.store(0, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(killer.run(&place, &["--resume", &run, "--release"]).code(0).stdout, "all done\n");
-    killer.run(&place, &["--resume", &run]).code(2).tells(&["has ended"]);
+    killer.run(&place, &["--resume", &run]).code(2).reports(&["has ended"]);
 }
 
 #[test]

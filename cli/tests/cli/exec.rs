@@ -40,13 +40,13 @@ fn exec_runs_files_stdin_and_names() {
         .wattle(["exec", "twice", "--catalog", "tools"])
         .run()
         .code(2)
-        .tells(&["required arg `text`", "twice(text: string"]);
+        .reports(&["required arg `text`", "twice(text: string"]);
     place
         .wattle(["exec", "twyce", "--catalog", "tools"])
         .run()
         .code(2)
-        .tells(&["no program `twyce`", "`twice`"]);
-    place.wattle(["exec", "none.wat"]).run().code(2).tells(&["none.wat"]);
+        .reports(&["no program `twyce`", "`twice`"]);
+    place.wattle(["exec", "none.wat"]).run().code(2).reports(&["none.wat"]);
     let shown =
         place.wattle(["catalog", "show", "twice", "--catalog", "tools"]).run().code(0).stdout;
     assert!(
@@ -83,7 +83,7 @@ fn only_runs_of_a_tenant_share_its_variables() {
         .stdin(get)
         .run()
         .code(3)
-        .tells(&["a tenant's name"]);
+        .reports(&["a tenant's name"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn nested_calls_count_against_the_runs_budget() {
     let bounded =
         place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
     bounded
-        .tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
+        .reports(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn exec_prints_the_results_even_if_its_changes_fail() {
                   (local.get $url))\n(local $p i32) (local $e i32)\n(local.set $e) (local.set \
                   $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
     let args = ["exec", "-", &url, "--json", "--apply", "--allow-host", "127.0.0.1"];
-    let done = place.wattle(args).stdin(source).run().code(1).tells(&["failed to apply", "a"]);
+    let done = place.wattle(args).stdin(source).run().code(1).reports(&["failed to apply", "a"]);
     other.join().unwrap();
     let outcome = json(&done.stdout);
     assert_eq!((&outcome["exit_code"], &outcome["results"]), (&json!(0), &json!(["ok"])));
@@ -193,19 +193,19 @@ fn programs_of_a_session_share_its_state() {
     };
     exec(&["kv_set", "name", "Ada"], "one").code(0);
     assert_eq!(exec(&["kv_get", "name"], "one").code(0).stdout, "Ada\n");
-    exec(&["kv_get", "name"], "two").code(1).tells(&["ENOENT"]);
-    exec(&["kv_get", "name"], "a\nb").code(3).tells(&["session id"]);
+    exec(&["kv_get", "name"], "two").code(1).reports(&["ENOENT"]);
+    exec(&["kv_get", "name"], "a\nb").code(3).reports(&["session id"]);
     place.write(
         "no.db",
         "this is no database, and long enough to be told from one that is empty, which would be \
          fine",
     );
     let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "no.db"]).run();
-    done.code(3).tells(&["no.db", "--store FILE"]);
+    done.code(3).reports(&["no.db", "--store FILE"]);
     let done = place
         .wattle(["exec", "kv_get", "name", "--session", "x", "--store", "postgres://h/db"])
         .run();
-    done.code(3).tells(&["postgres://h/db", "--store FILE"]);
+    done.code(3).reports(&["postgres://h/db", "--store FILE"]);
 }
 
 #[test]
@@ -227,27 +227,27 @@ fn exec_prints_failures_on_stderr() {
     };
     let done = exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"])
         .code(1)
-        .tells(&["EBOUND (5)", "line 2"]);
+        .reports(&["EBOUND (5)", "line 2"]);
     assert_eq!(done.stdout, "before\n");
-    exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
+    exec("(i32.const 77)", &[]).code(1).reports(&["77"]);
     let swapped = "(check (call $kv.set \"k\" \"v\"))\n(call $kv.get \"k\")\n(local $p i32) \
                    (local $e i32)\n(local.set $p) (local.set $e)\n(check $e)\n(resv \
                    $p)\n(i32.const 0)";
-    exec(swapped, &[]).code(1).tells(&[
+    exec(swapped, &[]).code(1).reports(&[
         "names-swapped",
         "no error code has this number",
         "err is on top of the value",
     ]);
     exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"])
         .code(0)
-        .tells(&["2 × sys.resv", "KiB"]);
+        .reports(&["2 × sys.resv", "KiB"]);
     exec("(call $nope.get)\n(i32.const 0)", &[])
         .code(1)
-        .tells(&["unknown-function", "line 1, column 7"]);
-    exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);
-    exec("(resv (i32.load (i32.const -1)))\n(i32.const 0)", &[]).code(1).tells(&["line 1"]);
+        .reports(&["unknown-function", "line 1, column 7"]);
+    exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).reports(&["200 ms"]);
+    exec("(resv (i32.load (i32.const -1)))\n(i32.const 0)", &[]).code(1).reports(&["line 1"]);
     let asks = "(call $ai.assist \"a\" \"b\" (i32.const 0))\n(drop) (drop)\n(i32.const 0)";
-    exec(asks, &[]).code(6).tells(&["`ai`", "--base-url"]);
+    exec(asks, &[]).code(6).reports(&["`ai`", "--base-url"]);
     let outcome = json(&exec(asks, &["--json"]).code(6).stdout);
     assert_eq!(
         (&outcome["exit_code"], &outcome["error"]["code"]),
@@ -267,7 +267,7 @@ fn exec_confines_programs_to_the_root() {
                 i32)\n(local.set $e) (local.set $v)\n(check $e)\n(resv $v)\n(i32.const 0)";
     for path in ["../home/secret", "/../home/secret", "a/../../home/secret"] {
         let done = place.wattle(["exec", "-", path]).stdin(read).run().code(1);
-        done.tells(&["EACCESS", "read blocked: path escapes your working dir"]);
+        done.reports(&["EACCESS", "read blocked: path escapes your working dir"]);
     }
     let done = place.wattle(["exec", "-", "secret", "--root", "../home"]).stdin(read).run().code(0);
     assert_eq!(done.stdout, "s\n");
@@ -276,7 +276,7 @@ fn exec_confines_programs_to_the_root() {
         .stdin(read)
         .run()
         .code(3)
-        .tells(&["nowhere", "--root"]);
+        .reports(&["nowhere", "--root"]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn check_reports_each_file() {
     place.wattle(["check", "good.wat"]).run().code(0);
     let files = ["check", "good.wat", "bad.wat", "entry.wat", "latin.wat", "none.wat"];
     let done = place.wattle(files).run().code(1);
-    done.tells(&[
+    done.reports(&[
         "good.wat: ok",
         "unknown-function",
         "`descripton`",
@@ -315,7 +315,7 @@ fn check_reports_all_errors_and_applies_safe_fixes() {
                   (i32.frob $u))\n";
     place.write("broken.wat", broken);
     let done = place.wattle(["check", "broken.wat"]).run().code(1);
-    done.tells(&[
+    done.reports(&[
         "`“x”` → `\"x\"`",
         "`$dbg.lgo`",
         "`$telegram.send`",
@@ -324,7 +324,7 @@ fn check_reports_all_errors_and_applies_safe_fixes() {
     ]);
     assert_eq!(place.read("broken.wat"), broken, "nothing is written without `--fix`");
     let done = place.wattle(["check", "--fix", "broken.wat"]).run().code(1);
-    done.tells(&["broken.wat: fixed line 2, column 16: `“x”` → `\"x\"`", "`$telegram.send`"]);
+    done.reports(&["broken.wat: fixed line 2, column 16: `“x”` → `\"x\"`", "`$telegram.send`"]);
     let fixed = "(argv 0 $u)\r\n(call $dbg.log \"x\") ;; note\r\n(call $telegram.send $u)\n(resv \
                  (i32.frob $u))\n";
     assert_eq!(place.read("broken.wat"), fixed);
@@ -351,7 +351,7 @@ fn expand_prints_a_module_with_only_the_imports_that_are_used() {
     let place = Place::new();
     let module = place.wattle(["expand", "-"]).stdin(ECHO).run().code(0).stdout;
     assert!(module.starts_with("(module") && module.matches("(import ").count() == 2, "{module}");
-    place.wattle(["expand", "-"]).stdin("(resv \"open").run().code(1).tells(&["line 1"]);
+    place.wattle(["expand", "-"]).stdin("(resv \"open").run().code(1).reports(&["line 1"]);
 }
 
 #[test]
@@ -393,13 +393,13 @@ fn catalog_lists_the_programs() {
         (&one["usage"], &one["args"][0]["type_hint"]),
         (&json!("http_get(url: url)"), &json!("url"))
     );
-    place.wattle(["catalog", "show", "htp_get"]).run().code(2).tells(&["`http_get`"]);
+    place.wattle(["catalog", "show", "htp_get"]).run().code(2).reports(&["`http_get`"]);
     place.write("tools/broken.wat", "no front matter");
     place
         .wattle(["catalog", "list", "--catalog", "tools"])
         .run()
         .code(0)
-        .tells(&["warning:", "broken.wat"]);
+        .reports(&["warning:", "broken.wat"]);
 }
 
 #[test]
@@ -457,10 +457,10 @@ fn the_demo_plays_every_run_as_recorded() {
         .collect();
     assert!(names.len() >= 3, "{names:?}");
     let done = place.wattle(["demo"]).run().code(0);
-    let done = done.tells(&[
+    let done = done.reports(&[
         "demo 1 of 3",
         "repair",
-        "takes 2 operands, found 1",
+        "takes 2 arguments, found 1",
         "created report/summary.md",
         "_steps.jsonl",
         "wattle run",
@@ -470,7 +470,7 @@ fn the_demo_plays_every_run_as_recorded() {
     }
     assert_eq!(place.files().len(), 0, "the demo leaves nothing behind: {:?}", place.files());
     for name in names {
-        place.wattle(["demo", &name]).run().code(0).tells(&["demo 1 of 1"]);
+        place.wattle(["demo", &name]).run().code(0).reports(&["demo 1 of 1"]);
     }
-    place.wattle(["demo", "nope"]).run().code(2).tells(&["fetch, logs, report"]);
+    place.wattle(["demo", "nope"]).run().code(2).reports(&["fetch, logs, report"]);
 }

@@ -37,7 +37,7 @@ fn the_native_dialect_offers_functions() {
     ]);
     let done = run(&place, &provider, &["--dialect", "native"])
         .code(0)
-        .tells(&["text_count", "answered after 1 step"]);
+        .reports(&["text_count", "answered after 1 step"]);
     assert_eq!(done.stdout, "two words\n");
     let requests = provider.requests();
     let tools = requests[0].json()["tools"].as_array().unwrap().len();
@@ -49,10 +49,10 @@ fn the_native_dialect_offers_functions() {
     ]);
     run(&place, &provider, &["--dialect", "native"])
         .code(4)
-        .tells(&["does not support tools", "set `dialect = \"text\"`"]);
+        .reports(&["does not support tools", "set `dialect = \"text\"`"]);
     run(&place, &provider, &["--dialect", "spoken"])
         .code(2)
-        .tells(&["expected `text`, `native` or `auto`"]);
+        .reports(&["expected `text`, `native` or `auto`"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn budgets_end_a_run_with_their_own_exit_code() {
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let done = run(&place, &provider, &["--max-tokens-total", "5"])
         .code(5)
-        .tells(&["stopped by its bound on tokens"]);
+        .reports(&["stopped by its bound on tokens"]);
     assert_eq!(done.stdout, "stopped: reached max_tokens_total (5)\n");
 
     user_file(
@@ -70,14 +70,14 @@ fn budgets_end_a_run_with_their_own_exit_code() {
     );
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let done =
-        run(&place, &provider, &[]).code(5).tells(&["stopped by its bound on cost", "tokens, $"]);
+        run(&place, &provider, &[]).code(5).reports(&["stopped by its bound on cost", "tokens, $"]);
     assert_eq!(done.stdout, "stopped: reached max_cost ($0.001)\n");
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let events = run(&place, &provider, &["--max-cost", "1000", "--json"]).code(0).json_lines();
     assert!(events.last().unwrap()["usage"]["cost"].as_f64().unwrap() > 0.001, "{events:?}");
     run(&place, &provider, &["--max-cost", "free"])
         .code(2)
-        .tells(&["expected an amount of dollars"]);
+        .reports(&["expected an amount of dollars"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_message_that_the_guard_blocks_is_denied() {
                  }]\n[guard.messages]\nsums = \"No sums here.\"\n";
     user_file(&place, guard);
     let provider = Provider::start([Answer::text(ANSWER)]);
-    let done = run(&place, &provider, &[]).code(6).tells(&["blocked: sums"]);
+    let done = run(&place, &provider, &[]).code(6).reports(&["blocked: sums"]);
     assert_eq!(done.stdout, "No sums here.\n");
     assert_eq!(provider.unused_answers(), 1, "the model was not asked");
     run(&place, &provider, &[]).code(6);
@@ -97,7 +97,7 @@ fn a_message_that_the_guard_blocks_is_denied() {
     );
     run(&place, &provider, &[])
         .code(3)
-        .tells(&["the key `guard`", "`(` is not a valid regular expression"]);
+        .reports(&["the key `guard`", "`(` is not a valid regular expression"]);
     user_file(&place, "guard = true\n");
     let provider = Provider::start([
         Answer::text("blocked violence"),

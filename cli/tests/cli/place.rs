@@ -146,7 +146,7 @@ impl Done {
 
     /// Fails unless stderr contains all of these texts.
     #[track_caller]
-    pub(crate) fn tells(self, words: &[&str]) -> Done {
+    pub(crate) fn reports(self, words: &[&str]) -> Done {
         for word in words {
             assert!(self.stderr.contains(word), "{word:?} is missing in\n{}", self.stderr);
         }

@@ -101,13 +101,13 @@ fn every_setting_of_an_untrusted_folder_narrows_or_is_rejected() {
                 assert_eq!(shown[key]["origin"], "project", "{key}");
             }
             Fate::Refused => {
-                shown.code(3).tells(&[&format!("`{key}`"), "not trusted", "wattle trust"]);
+                shown.code(3).reports(&[&format!("`{key}`"), "not trusted", "wattle trust"]);
                 place.wattle(["trust"]).run().code(0);
                 place.wattle(["config", "show"]).run().code(0);
             }
             Fate::Never => {
-                shown.code(3).tells(&[&format!("`{key}`"), "may not set", "user file"]);
-                place.wattle(["trust"]).run().code(3).tells(&["may not set"]);
+                shown.code(3).reports(&[&format!("`{key}`"), "may not set", "user file"]);
+                place.wattle(["trust"]).run().code(3).reports(&["may not set"]);
             }
         }
     }
@@ -130,7 +130,7 @@ fn every_command_with_settings_rejects_an_untrusted_file() {
         &["session", "list"],
         &["ledger", "key"],
     ] {
-        let done = place.wattle(command).run().code(3).tells(&[
+        let done = place.wattle(command).run().code(3).reports(&[
             "`session_ttl`",
             "not trusted",
             "wattle trust",
@@ -150,7 +150,7 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.write("tools/a.wat", ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"a\")\n");
     ok(&["trust"]);
     assert_eq!(ok(&["exec", "a"]).stdout, "a\n");
-    let changed = |words: &[&str]| place.wattle(["exec", "a"]).run().code(3).tells(words);
+    let changed = |words: &[&str]| place.wattle(["exec", "a"]).run().code(3).reports(words);
 
     place.write("wattle.toml", "model = \"other\"\ncatalog = [\"tools\"]\n");
     changed(&[
@@ -169,9 +169,9 @@ fn trust_applies_to_one_folder_and_its_content() {
     ok(&["exec", "a"]);
     // A subfolder, a folder moved to the trusted path, and a copy are not trusted.
     place.write("sub/wattle.toml", file);
-    place.wattle(["exec", "a", "--root", "sub"]).run().code(3).tells(&["not trusted"]);
+    place.wattle(["exec", "a", "--root", "sub"]).run().code(3).reports(&["not trusted"]);
     ok(&["untrust"]);
-    place.wattle(["exec", "a"]).run().code(3).tells(&["not trusted"]);
+    place.wattle(["exec", "a"]).run().code(3).reports(&["not trusted"]);
 
     // The target of a link is trusted.
     symlink(place.work(), place.home().join("link")).unwrap();
@@ -184,7 +184,7 @@ fn trust_applies_to_one_folder_and_its_content() {
         0o700
     );
     std::fs::write(&list, "{}").unwrap();
-    place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
+    place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
 /// Creates something else instead of a project file.
@@ -243,7 +243,7 @@ fn only_a_plain_file_of_limited_size_is_a_project_file() {
                 .wattle(command)
                 .run()
                 .code(3)
-                .tells(&["failed to read `./wattle.toml`", words]);
+                .reports(&["failed to read `./wattle.toml`", words]);
             assert!(done.stderr.len() < 2_000, "{}", done.stderr.len());
         }
     }

@@ -60,6 +60,6 @@ fn each_flag_that_is_named_exists() {
         .flat_map(|text| text.split('`').skip(1).step_by(2))
         .filter(|code| !starts_with_any(code, ELSEWHERE));
     for flag in code.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
-        assert!(known.contains(&flag), "{flag} is no flag");
+        assert!(known.contains(&flag), "{flag} is not a flag");
     }
 }

@@ -43,7 +43,8 @@ fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
 fn a_run_acts_repairs_and_answers() {
     let place = Place::new();
     let (provider, done) = spine(&place, &[]);
-    let done = done.code(0).tells(&["http_get", "str.measure", "repair", "answered after 2 steps"]);
+    let done =
+        done.code(0).reports(&["http_get", "str.measure", "repair", "answered after 2 steps"]);
     assert_eq!(done.stdout, "The page has 4 bytes.\n");
 
     let requests = provider.requests();
@@ -101,7 +102,7 @@ fn a_mistake_is_fixed_without_a_turn() {
                 (local.get $word))))\n(i32.const 0)\n```, \"four\")";
     let provider = Provider::start([slip, ANSWER].map(Answer::text));
     let done = wattle(&place, &provider, &["how long?"]).code(0);
-    done.tells(&["fixed", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
+    done.reports(&["fixed", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
     let told = provider.requests()[1].messages();
     assert!(
         told.iter().any(|message| message.contains("lenght")),
@@ -144,7 +145,7 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     let place = Place::new();
     let echo = format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}");
     let provider = Provider::start([Answer::status(401).with_body(echo)]);
-    let done = wattle(&place, &provider, &["hello"]).code(4).tells(&["401", "WATTLE_API_KEY"]);
+    let done = wattle(&place, &provider, &["hello"]).code(4).reports(&["401", "WATTLE_API_KEY"]);
     assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{}", done.stderr);
     assert_eq!(done.stdout, "");
 }
@@ -180,7 +181,7 @@ fn a_short_key_masks_nothing_and_causes_a_warning() {
     let all = ["run", "hello", "--base-url", &provider.base_url(), "--model", "m"];
     let done = place.wattle(all).env("WATTLE_API_KEY", "k").run().code(0);
     assert_eq!(done.stdout, "ok, kiwi and milk\n");
-    done.tells(&["warning:", "`WATTLE_API_KEY`", "fewer than 8 characters"]);
+    done.reports(&["warning:", "`WATTLE_API_KEY`", "fewer than 8 characters"]);
     assert!(provider.requests()[1].messages().pop().unwrap().ends_with("\nkiwi, milk"));
     assert!(place.read("_steps.jsonl").contains("kiwi, milk"));
     let doctor = ["doctor", "--json", "--base-url", &provider.base_url(), "--model", "m"];
@@ -196,7 +197,7 @@ fn an_answer_that_stays_truncated_causes_a_warning() {
     let provider = Provider::start(vec![Answer::body(message.to_string()); 3]);
     let done = wattle(&place, &provider, &["hello"]).code(5);
     assert_eq!(done.stdout, "The first\n");
-    done.tells(&["cut off before its end"]);
+    done.reports(&["cut off before its end"]);
     assert_eq!(provider.requests().len(), 3);
 }
 
@@ -207,7 +208,11 @@ fn a_recording_replays_without_the_endpoint() {
     wattle(&place, &provider, &["hello", "--record", "tape.jsonl"]).code(0);
     let again = place.wattle(["run", "hello", "--cassette", "tape.jsonl"]).run().code(0);
     assert_eq!(again.stdout, "recorded\n");
-    place.wattle(["run", "hello", "--cassette", "nope.jsonl"]).run().code(3).tells(&["nope.jsonl"]);
+    place
+        .wattle(["run", "hello", "--cassette", "nope.jsonl"])
+        .run()
+        .code(3)
+        .reports(&["nope.jsonl"]);
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
         .wattle(["run", "-", "--base-url", &provider.base_url(), "--model", "m"])
         .run()
         .code(2)
-        .tells(&["empty"]);
+        .reports(&["empty"]);
     let nowhere = [
         "run",
         "x",
@@ -233,7 +238,7 @@ fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
         "-o",
         "no/such/folder/a.txt",
     ];
-    place.wattle(nowhere).run().code(2).tells(&["no/such/folder/a.txt"]);
+    place.wattle(nowhere).run().code(2).reports(&["no/such/folder/a.txt"]);
     assert_eq!(
         provider.requests().len(),
         1,
@@ -255,7 +260,7 @@ fn files_change_only_on_request() {
         let place = Place::new();
         let provider = Provider::start([WRITES, &response("done")].map(Answer::text));
         let args: Vec<&str> = ["write it"].iter().chain(args).copied().collect();
-        wattle(&place, &provider, &args).code(0).tells(&["created out/a.txt (5 bytes)", words]);
+        wattle(&place, &provider, &args).code(0).reports(&["created out/a.txt (5 bytes)", words]);
         assert_eq!(place.work().join("out/a.txt").exists(), there, "{args:?}");
     }
 }
@@ -266,7 +271,7 @@ fn changes_of_a_failed_run_are_not_applied() {
     let provider = Provider::start([Answer::text(WRITES), Answer::status(401)]);
     wattle(&place, &provider, &["write it", "--apply"])
         .code(4)
-        .tells(&["created out/a.txt", "not applied"]);
+        .reports(&["created out/a.txt", "not applied"]);
     assert!(!place.work().join("out").exists());
 }
 
@@ -326,7 +331,7 @@ fn a_program_may_ask_the_model() {
 fn without_a_model_the_error_names_the_settings() {
     let done = Place::new().wattle(["run", "hello"]).run().code(3);
     assert_eq!(done.stdout, "");
-    let done = done.tells(&["OPENAI_API_KEY", "--base-url URL --model NAME", "wattle demo"]);
+    let done = done.reports(&["OPENAI_API_KEY", "--base-url URL --model NAME", "wattle demo"]);
     assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
 }
 
@@ -352,7 +357,7 @@ fn every_command_prints_the_warnings_of_the_libraries() {
         Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
     let done = wattle(&place, &provider, &["count"])
         .code(0)
-        .tells(&["WARN failed to write the trace", "_steps.jsonl"]);
+        .reports(&["WARN failed to write the trace", "_steps.jsonl"]);
     assert!(
         !done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'),
         "{}",
@@ -368,7 +373,7 @@ fn every_command_prints_the_warnings_of_the_libraries() {
             if at_first { ["-v"].iter().chain(&run) } else { run.iter().chain(&["-v"]) }
                 .copied()
                 .collect();
-        place.wattle(args).run().code(0).tells(&["DEBUG asking the model again"]);
+        place.wattle(args).run().code(0).reports(&["DEBUG asking the model again"]);
     }
 }
 

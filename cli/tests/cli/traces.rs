@@ -74,7 +74,7 @@ fn programs_cannot_change_the_hosts_files() {
         let before = std::fs::read(place.work().join(file)).unwrap_or_default();
         wattle(&place, &["exec", "file_write", file, "forged", "--write"])
             .code(1)
-            .tells(&["which only the host writes"]);
+            .reports(&["which only the host writes"]);
         assert_eq!(std::fs::read(place.work().join(file)).unwrap_or_default(), before);
     }
 }
@@ -89,12 +89,12 @@ fn a_trace_is_shown_queried_and_summarized() {
     assert_eq!(wattle(&place, &["trace", "show", "--json"]).code(0).json_lines().len(), 3);
     wattle(&place, &["trace", "show", "--run", "none"])
         .code(2)
-        .tells(&["no run `none` in the trace"]);
+        .reports(&["no run `none` in the trace"]);
 
     let failed =
         wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
     assert_eq!(failed.stdout, "[\"file_read\"]\n");
-    wattle(&place, &["trace", "query", "map("]).code(2).tells(&["is not valid jq"]);
+    wattle(&place, &["trace", "query", "map("]).code(2).reports(&["is not valid jq"]);
 
     let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
     assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");
@@ -122,13 +122,14 @@ fn invalid_lines_are_counted_and_skipped() {
     let place = ran();
     let text = place.read("_steps.jsonl");
     place.write("below/_steps.jsonl", format!("{{\nnoise\n\n[1]\n{text}"));
-    let done = wattle(&place, &["telemetry"]).code(0).tells(&["3 lines are not lines of a trace"]);
+    let done =
+        wattle(&place, &["telemetry"]).code(0).reports(&["3 lines are not lines of a trace"]);
     assert!(done.stdout.starts_with("1 runs, 3 steps, 6 calls"), "{}", done.stdout);
     let empty = Place::new();
-    wattle(&empty, &["telemetry"]).code(2).tells(&["there is no `_steps.jsonl`"]);
+    wattle(&empty, &["telemetry"]).code(2).reports(&["there is no `_steps.jsonl`"]);
     wattle(&empty, &["trace", "show", "absent"])
         .code(2)
-        .tells(&["failed to read the trace `absent`"]);
+        .reports(&["failed to read the trace `absent`"]);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn every_reader_skips_a_long_line() {
         &["telemetry"],
         &["trace", "query", "length"],
     ] {
-        let done = wattle(&place, args).code(0).tells(&words);
+        let done = wattle(&place, args).code(0).reports(&words);
         assert!(!done.stdout.contains("xxx") && !done.stdout.is_empty(), "{args:?}");
     }
     let verified = wattle(&place, &["ledger", "verify"]).code(1);
@@ -157,7 +158,7 @@ fn every_reader_skips_a_long_line() {
     place.write("_steps.jsonl", text.repeat(23_000));
     wattle(&place, &["trace", "query", "length"])
         .code(2)
-        .tells(&["more than 16 MiB, the maximum of a query"]);
+        .reports(&["more than 16 MiB, the maximum of a query"]);
 }
 
 #[test]
@@ -182,11 +183,13 @@ fn a_ledger_verifies_and_names_an_edited_line() {
 
     let other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
     wattle(&place, &["ledger", "verify", "--key", other]).code(1);
-    wattle(&place, &["ledger", "verify", "--key", "xyz"]).code(2).tells(&["64 hexadecimal digits"]);
+    wattle(&place, &["ledger", "verify", "--key", "xyz"])
+        .code(2)
+        .reports(&["64 hexadecimal digits"]);
     wattle(&place, &["ledger", "verify", "--tenant", "other"]).code(1);
     wattle(&place, &["ledger", "key", "--tenant", "nobody"])
         .code(1)
-        .tells(&["`nobody` has no key yet"]);
+        .reports(&["`nobody` has no key yet"]);
 }
 
 #[test]
@@ -204,9 +207,9 @@ fn variables_belong_to_the_tenant() {
     assert_eq!(wattle(&place, &["exec", "city.wat"]).code(0).stdout, "Ghent\n");
     wattle(&place, &["vars", "get", "city", "--tenant", "other"])
         .code(1)
-        .tells(&["there is no variable `city`"]);
+        .reports(&["there is no variable `city`"]);
     wattle(&place, &["vars", "rm", "city"]).code(0);
-    wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
+    wattle(&place, &["vars", "rm", "city"]).code(1).reports(&["there is no variable `city`"]);
 }
 
 /// Makes the recorded run, with its telemetry sent to that collector.
@@ -270,7 +273,7 @@ fn content_is_exported_if_the_operator_enables_it() {
 fn an_unreachable_collector_does_not_disturb_a_run() {
     for answer in [Answer::hang(), Answer::close(), Answer::status(500)] {
         let collector = Provider::start([answer]);
-        let done = ran_with(&collector, &[]).code(0).tells(&["telemetry"]);
+        let done = ran_with(&collector, &[]).code(0).reports(&["telemetry"]);
         assert_eq!(done.stdout, "* done\n#+title: no\n");
     }
     let place = ran();
@@ -282,6 +285,6 @@ fn an_unreachable_collector_does_not_disturb_a_run() {
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
             .run()
             .code(3)
-            .tells(&[words]);
+            .reports(&[words]);
     }
 }

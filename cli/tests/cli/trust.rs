@@ -18,8 +18,8 @@ fn without_exec_the_three_programs_are_not_permitted() {
         let place = Place::new();
         let words = format!("{} not permitted (no exec capability)", args[0]);
         let call = ["exec"].iter().chain(args);
-        place.wattle(call.clone()).run().code(6).tells(&[&words]);
-        place.wattle(call.clone().chain(&["--write"])).run().code(6).tells(&[&words]);
+        place.wattle(call.clone()).run().code(6).reports(&[&words]);
+        place.wattle(call.clone().chain(&["--write"])).run().code(6).reports(&[&words]);
         let json = place.wattle(call.chain(&["--json"])).run().code(6).json_lines().remove(0);
         assert_eq!((&json["code"], &json["error"]["message"]), (&"EACCESS".into(), &words.into()));
     }
@@ -36,7 +36,7 @@ fn with_exec_missing_settings_are_reported() {
             .wattle(["exec", "--exec"].iter().chain(args))
             .run()
             .code(1)
-            .tells(&["EACCESS", words]);
+            .reports(&["EACCESS", words]);
     }
 }
 
@@ -82,14 +82,14 @@ fn unusable_settings_of_trust_are_errors() {
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
         (
             "image.base_url = \"https://me:s3cr3t-value@example.com/v1\"",
-            "carries a user name or password",
+            "contains a user name or password",
         ),
         ("[secrets.a]\nenv = \"K\"", "the secret `a`: expected"),
         ("[secrets.a]\nenv = \"K\"\nhosts = [\"*\"]", "the secret `a`: invalid"),
     ] {
         let place = Place::new();
         user_file(&place, text);
-        let done = place.wattle(["config", "show"]).run().code(3).tells(&[words]);
+        let done = place.wattle(["config", "show"]).run().code(3).reports(&[words]);
         assert!(!done.stderr.contains(long), "{}", done.stderr);
     }
 }
@@ -111,15 +111,15 @@ fn secrets_are_shown_by_reference_and_short_ones_are_rejected() {
         .env("API", "s3cr3t-value")
         .run()
         .code(1)
-        .tells(&["EACCESS", "the secret `api` is not for other.example"]);
-    exec().env("API", "short").run().code(3).tells(&["`API`", "fewer than 8 characters"]);
+        .reports(&["EACCESS", "the secret `api` is not for other.example"]);
+    exec().env("API", "short").run().code(3).reports(&["`API`", "fewer than 8 characters"]);
     let program = r#"(ret (http.post? "https://api.example.com/" "${secret:api}" ""))"#;
     place
         .wattle(["exec", "-"])
         .stdin(program)
         .run()
         .code(1)
-        .tells(&["EACCESS", "the variable `API`"]);
+        .reports(&["EACCESS", "the variable `API`"]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_stored_secret_is_sent_only_to_its_host_and_is_in_no_file() {
         .wattle(["vars", "set", "api", SECRET, "--secret", "--host", &host])
         .run()
         .code(2)
-        .tells(&["from stdin"]);
+        .reports(&["from stdin"]);
     place
         .wattle(["vars", "set", "api", "-", "--secret", "--host", &host])
         .stdin("short")
@@ -206,11 +206,11 @@ fn a_stored_secret_is_sent_only_to_its_host_and_is_in_no_file() {
         .wattle(["exec", "other.wat", "--allow-host", &host])
         .run()
         .code(1)
-        .tells(&["there is no secret `nothing`"]);
+        .reports(&["there is no secret `nothing`"]);
     place.wattle(["vars", "rm", "api", "--secret"]).run().code(0);
     place
         .wattle(["vars", "rm", "api", "--secret"])
         .run()
         .code(1)
-        .tells(&["there is no secret `api`"]);
+        .reports(&["there is no secret `api`"]);
 }
