@@ -162,17 +162,17 @@ keys! {
     model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The URL of the endpoint, without `/chat/completions`.
     base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;
-    /// The variable that holds the API key.
+    /// The environment variable that contains the API key.
     api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust;
     /// The preset of a well-known endpoint: `openrouter`, `openai`, `ollama`, …
     provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust;
-    /// The recording that answers instead of a model.
+    /// The recording to replay instead of asking a model.
     cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust;
-    /// The file that receives the model's answers.
+    /// The file in which the model's answers are recorded.
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
-    /// Maximum number of steps of a run. Without it each command has its own limit.
+    /// Maximum number of steps of a run. By default, each command has its own limit.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// Maximum time of a run.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
@@ -196,13 +196,13 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs of the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
-    /// The model for embeddings. Without it programs cannot search by meaning.
+    /// The model for embeddings. Without it, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The search engine for the web: `searxng`, `brave` or `page`.
     search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
-    /// The URL of the search engine. Without it the engine's own URL.
+    /// The URL of the search engine. By default, the engine's own URL.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
-    /// The variable that holds the search engine's key.
+    /// The environment variable that contains the search engine's key.
     search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
     /// The workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never;
@@ -210,49 +210,49 @@ keys! {
     write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off);
     /// If true, the changes of a successful run are applied to the workdir at its end.
     apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off);
-    /// If true, the run is trusted: it may commit, publish and make images.
+    /// If true, the run is trusted: it may commit, publish and generate images.
     exec "WATTLE_EXEC": bool = |_| false, Class::Never;
     /// The remote to which trusted runs push.
     git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
     /// The branch of the remote.
     git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
-    /// The email address of the commits' author. Without it an address of the tenant.
+    /// The email address of the commits' author. By default, `TENANT@wattle.invalid`.
     git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
-    /// The variable that holds the token for a remote over https.
+    /// The environment variable that contains the token for a remote over https.
     git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
-    /// The certificates that verify a remote over https. Without it the system's.
+    /// The file of certificates that verify a remote over https. By default, the system's.
     git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
-    /// The private key for a remote over ssh. Without it the user's keys and agent.
+    /// The file of the private key for a remote over ssh. By default, the user's keys and agent.
     git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
-    /// The host keys of remotes over ssh. Without it the user's own file.
+    /// The file of the host keys of remotes over ssh. By default, the user's own file.
     git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
     /// The public folder of trusted runs.
     publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;
     /// The URL of the images endpoint, without `/images/generations`.
     image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, Class::Never;
-    /// The model that makes images.
+    /// The model that generates images.
     image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, Class::Never;
-    /// The variable that holds the key of the images endpoint.
+    /// The environment variable that contains the key of the images endpoint.
     image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, Class::Never;
-    /// The secrets that requests may refer to, each with its variable and its hosts.
+    /// The secrets that requests may contain, each with its environment variable and its hosts.
     secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
     /// The hosts that programs may reach even if they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);
-    /// Rules of the policy: what programs may touch.
+    /// Policy rules for effects that are allowed.
     allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust;
-    /// Rules of the policy: what needs approval before a program runs.
+    /// Policy rules for effects that need approval.
     ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
-    /// Rules of the policy: what programs may not touch.
+    /// Policy rules for effects that are denied.
     deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// Folders of programs. Later folders override earlier ones and the built-in programs.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
-    /// The tenant of the run, whose variables all its sessions share.
+    /// The tenant of the run. All sessions of a tenant share its variables.
     tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
     /// The time after which an unused session is removed.
     session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
-    /// The file that keeps sessions and runs.
+    /// The file in which sessions and runs are stored.
     store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Class::NeedsTrust;
     /// If true, programs and observations are printed in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
