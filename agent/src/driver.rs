@@ -77,7 +77,7 @@ impl Job {
 pub struct Report {
     /// The run's id: sortable by time, unguessable.
     pub run_id: String,
-    /// How the run ended; its text is the result.
+    /// The end of the run. Its text is the result.
     pub ending: Ending,
     /// The messages that the session keeps of the run. They begin with the user's message and end
     /// with an answer. A run that was stopped early is closed by a message that says how it ended.

@@ -44,7 +44,7 @@ struct World {
 }
 
 impl World {
-    /// No files, and a model with these answers.
+    /// Creates a world without files, and with a model that gives these answers.
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });

@@ -9,7 +9,7 @@ use crate::mark::one_line;
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// The function that calls a program that has no function of its own.
+/// The function that calls the programs that are not offered as functions themselves.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description written by a program's author, in characters.
@@ -38,7 +38,7 @@ pub struct ProgramFunction {
     pub description: String,
     /// The parameters in order. The optional ones come last.
     pub params: Vec<Param>,
-    /// How the program is offered to the model.
+    /// The way in which the program is offered to the model.
     pub offer: Offer,
     /// If true, a call of the program runs alone, without other calls in the same step.
     pub exclusive: bool,
@@ -50,7 +50,7 @@ pub struct ProgramFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// The program has a function of its own.
+    /// The program is offered as a function.
     #[serde(rename = "told")]
     Listed,
     /// The program can only be called by its name, because there are too many programs.

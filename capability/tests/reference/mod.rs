@@ -1,10 +1,11 @@
-//! The policy once more, in as few words as it takes: what the real one is held against.
+//! A second, minimal implementation of the policy, with which the real one is compared.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The words that lead a class of effect, and what the other capabilities are for.
+/// The capabilities that are also classes of effects.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+/// The other capabilities, each with the classes of its effects.
 const FOR: &[&str] = &[
     "web: http engine",
     "vfs: fs",
@@ -18,10 +19,11 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// How well a rule fits a call: how exact it is, how long, and if it is strict.
+/// The precision of a match between a rule and a call: its level, its length, and true for a strict
+/// rule.
 type Score = Option<(u8, usize, bool)>;
 
-/// The verdict of rules, as they are written, on a call of a function that touches something.
+/// Returns the verdict of rules, in their text form, on a function's access to a resource.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -42,7 +44,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// The class of a target, and the classes that it is reached by.
+/// Returns the class of a target, and the classes through which a rule reaches it.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),
@@ -132,7 +134,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Whether something that is taken as a whole holds what the rule is about.
+/// Returns true if a resource that is used as a whole contains the one that the rule names.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (rule.split_once(':'), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {

@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own.
+//! A certificate authority for the tests.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// What speaks TLS for a host of that name.
+    /// Returns a TLS acceptor with a certificate for this host.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

@@ -1,4 +1,4 @@
-//! `git http-backend` behind a server that speaks https and wants a token.
+//! A server that runs `git http-backend` over HTTPS and requires a token.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ use crate::place::{Place, git, needed};
 
 const TOKEN: &str = "t0ken-of-the-remote";
 
-/// How the server answers to whom.
+/// The behaviour of the server.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
-    /// It takes pushes with the token.
+    /// The server accepts pushes with the token.
     Open,
-    /// It knows the token, but takes no pushes.
+    /// The server accepts the token but no pushes.
     Forbidden,
-    /// It is elsewhere now.
+    /// The server redirects to another address.
     Moved,
 }
 
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
-    /// One for each connection, whose value is whether it is over.
+    /// A flag for each connection, which is true once the connection has ended.
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
 }
 
@@ -61,9 +61,9 @@ impl Server {
                             break;
                         }
                     }
-                    // A client that is built with GnuTLS ends the handshake before it looks at the
-                    // certificate, and then leaves without a byte. Whatever bytes there are count,
-                    // a whole request or not.
+                    // A client that is built with GnuTLS completes the handshake before it checks
+                    // the certificate, and then closes the connection without sending a byte. Any
+                    // bytes count, even if they are not a complete request.
                     if request.is_empty() {
                         return;
                     }
@@ -98,8 +98,8 @@ impl Server {
         self.connections.lock().unwrap().len()
     }
 
-    /// The count of requests once every connection is over, so that none is missed that was still
-    /// being read.
+    /// Waits until every connection has ended, and returns the number of requests, so that none is
+    /// missed.
     async fn settled(&self) -> usize {
         let open =
             || self.connections.lock().unwrap().iter().any(|over| !over.load(Ordering::SeqCst));
@@ -113,7 +113,7 @@ impl Server {
     }
 }
 
-/// Says when it goes that a connection is over.
+/// A guard that marks a connection as ended when it is dropped.
 struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {
@@ -183,7 +183,7 @@ fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> V
     [head.as_bytes(), body].concat()
 }
 
-/// Whether this machine has what these tests need.
+/// Returns true if this machine has the programs that these tests need.
 fn ready() -> bool {
     let Some(git) = needed(git(), "git") else { return false };
     let path = Command::new(git).arg("--exec-path").output().unwrap().stdout;

@@ -1,4 +1,4 @@
-//! A workdir with a file to push, and the bare repository that it is pushed to.
+//! A workdir with a file to push, and the bare repository that receives the push.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 use wattle_capability::secrets::Secret;
 
-/// Finds a program that a test needs. Without it the test is skipped, but in CI it fails.
+/// Returns a program that a test needs. Without it the test is skipped, or fails in CI.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{what} is not installed, and CI tests with it");
@@ -64,7 +64,7 @@ impl Place {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Commits and pushes by the broker.
+    /// Commits and pushes through the broker.
     pub(crate) async fn push(
         &self,
         remote: &str,
@@ -83,7 +83,7 @@ impl Place {
         broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
     }
 
-    /// The count of the workdir's commits.
+    /// Returns the number of commits in the workdir.
     fn committed(&self) -> usize {
         if !self.path("work/.git").is_dir() {
             return 0;
@@ -91,7 +91,7 @@ impl Place {
         self.git(&["--git-dir=work/.git", "rev-list", "--all"]).lines().count()
     }
 
-    /// The files of the remote's branch.
+    /// Returns the files of the remote's branch.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
         if listed.is_empty() {
@@ -101,8 +101,8 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by
-    /// the call that made it, that nothing arrived, and that nothing secret is told.
+    /// Pushes, and asserts that the push is refused with these words, that the commit remains and
+    /// the call reports it, that nothing reaches the remote, and that no secret is revealed.
     pub(crate) async fn refused(
         &self,
         remote: &str,

@@ -1,4 +1,4 @@
-//! `sshd` as the user who runs the tests, with keys and host keys made for them.
+//! An `sshd` that runs as the user of the tests, with generated keys and host keys.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use wattle_capability::git::RemoteFiles;
 
 use crate::place::{Place, git, needed, program};
 
-/// A server that ends with the test.
+/// A server that stops at the end of the test.
 struct Sshd {
     child: Child,
     port: u16,
@@ -34,13 +34,13 @@ fn keygen(path: &Path) {
 }
 
 impl Sshd {
-    /// Starts a server that lets the key `user` of the place in, and whose own key is `host`.
+    /// Starts a server that accepts the place's key `user` and whose host key is `host`.
     fn start(place: &Place, sshd: &Path) -> Sshd {
         for key in ["user", "host", "stranger"] {
             keygen(&place.path(key));
         }
         std::fs::copy(place.path("user.pub"), place.path("authorized")).unwrap();
-        // The folder that a server of the administrator's needs; anybody else's needs none.
+        // A server of the administrator needs this folder; that of another user does not.
         let _ = std::fs::create_dir_all("/run/sshd");
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -80,7 +80,7 @@ impl Sshd {
     }
 }
 
-/// A line of a file of known hosts.
+/// Returns a line for a file of known hosts.
 fn known(place: &Place, port: u16, key: &str) -> String {
     let public = std::fs::read_to_string(place.path(&format!("{key}.pub"))).unwrap();
     format!("[127.0.0.1]:{port} {public}")

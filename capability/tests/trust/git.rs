@@ -37,7 +37,7 @@ impl Place {
         self.dir.path().join("remote.git")
     }
 
-    /// The file that the hostile programs of these tests create when they run.
+    /// Returns the path of the file that the hostile programs of these tests create when they run.
     fn trap(&self) -> PathBuf {
         self.dir.path().join("sprung")
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// A folder that contains a workdir with every kind of way out, and the targets outside.
+/// Creates a folder with a workdir, every kind of link out of it, and the targets outside.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));

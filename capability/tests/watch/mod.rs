@@ -131,7 +131,7 @@ impl Programs for Watched<dyn Programs> {
     }
 }
 
-/// All files and folders by path; a folder has no content.
+/// Returns all files and folders by path. A folder has no content.
 pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
         for entry in files.list(folder).unwrap() {

@@ -7,7 +7,7 @@ use wattle_agent::rt::{
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// The calls that reach outside the run, with their positions.
+/// Returns the calls that reach outside the run, with their positions.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()

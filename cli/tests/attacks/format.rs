@@ -162,7 +162,7 @@ fn ok() -> u16 {
     200
 }
 
-/// One attack to run.
+/// An attack to run.
 pub(crate) struct Attack {
     /// The row's name, with the position in its lists.
     pub(crate) label: String,

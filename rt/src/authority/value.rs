@@ -15,7 +15,7 @@ const MAX_PIECES: usize = 64;
 pub(super) enum Value {
     /// Any value.
     Any,
-    /// One of these values, sorted. An empty list means that the value never exists.
+    /// A value in this sorted list. An empty list means that the value never exists.
     OneOf(Rc<[Atom]>),
 }
 

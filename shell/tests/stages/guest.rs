@@ -107,7 +107,7 @@ pub(crate) fn toolbox(wat: &str) -> Toolbox {
     Toolbox::with_module(wat::parse_str(wat).unwrap(), &["guest"], None)
 }
 
-/// The guest, compiled once for all tests of the process.
+/// Returns the guest, which is compiled once for all tests of the process.
 fn guest() -> &'static Toolbox {
     static GUEST: OnceLock<Toolbox> = OnceLock::new();
     GUEST.get_or_init(|| toolbox(&wat()))
