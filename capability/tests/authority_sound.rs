@@ -1,4 +1,4 @@
-//! Soundness of authority: generated programs reach at run time only what their authority lists.
+//! The soundness of authority: at run time, generated programs use only what their authority lists.
 
 #![allow(
     clippy::panic,
@@ -156,7 +156,7 @@ fn program(choices: &[u8]) -> String {
     )
 }
 
-/// Returns true if a text is among the known values of an argument.
+/// Returns true if a text is one of the known values of an argument.
 fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,

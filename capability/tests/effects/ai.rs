@@ -1,4 +1,4 @@
-//! Calls of a model: questions, accepted answers, costs.
+//! Calls to a model: questions, accepted answers, costs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -160,7 +160,7 @@ async fn an_exceeded_budget_names_its_setting() {
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome), (Code::EBUDGET, words.to_owned()));
         assert_eq!(script.asked.lock().unwrap().len(), 1);
-        // The budget is the run's: its other programs have the same one.
+        // The budget belongs to the run, so its other programs share it.
         assert_eq!(
             failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0,
             Code::EBUDGET

@@ -9,8 +9,8 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that answers with the last part of the URL after a delay; `404` has that status,
-/// `broken` gets no answer.
+/// A backend that answers with the last part of the URL after a delay. It answers `404` with that
+/// status, and does not answer `broken`.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) begun: AtomicUsize,
@@ -26,7 +26,8 @@ impl Slow {
     }
 }
 
-/// Counts a request as finished on drop, whether it was answered or not.
+/// A guard that counts a request as finished when it is dropped, whether the request was answered
+/// or not.
 struct Gone<'a>(&'a Slow);
 
 impl Drop for Gone<'_> {
