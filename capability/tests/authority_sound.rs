@@ -157,7 +157,7 @@ fn program(choices: &[u8]) -> String {
 }
 
 /// Returns true if a text is one of the known values of an argument.
-fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
+fn is_known(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
         Argument::OneOf(texts) => {
@@ -180,7 +180,7 @@ fn fits(parts: &[Part], text: &str) -> bool {
 
 fn was_said(authority: &Authority, args: &[String], url: &str) -> bool {
     let mut gets = authority.uses().iter().filter(|one| one.function.module == "http");
-    gets.any(|one| one.arguments.first().is_some_and(|argument| is_said(argument, args, url)))
+    gets.any(|one| one.arguments.first().is_some_and(|argument| is_known(argument, args, url)))
 }
 
 proptest! {

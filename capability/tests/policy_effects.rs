@@ -29,11 +29,11 @@ use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
 use world::World;
 
 /// The result of an example.
-struct Came {
+struct ExampleResult {
     /// The effects that reached a backend.
     done: Vec<(Target, String)>,
     /// If true, the output is the one that the row declares.
-    as_said: bool,
+    as_declared: bool,
     files: BTreeSet<String>,
 }
 
@@ -44,7 +44,7 @@ async fn attempt(
     function: &Function,
     files: Files,
     guard: Option<Arc<dyn Guard>>,
-) -> Came {
+) -> ExampleResult {
     let log = Log::default();
     let network = || Arc::new(world::Web) as Arc<dyn http::Backend>;
     let state =
@@ -95,15 +95,15 @@ async fn attempt(
     if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
         log.add(service(Service::Public), "");
     }
-    let mut as_said = false;
+    let mut as_declared = false;
     if let Ok(outcome) = outcome {
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
-        as_said = outcome.success() && outcome.texts() == function.output;
+        as_declared = outcome.success() && outcome.texts() == function.output;
     }
-    Came {
+    ExampleResult {
         done: log.take(),
-        as_said,
+        as_declared,
         files: after.into_iter().filter(|(_, data)| data.is_some()).map(|(path, _)| path).collect(),
     }
 }
@@ -140,7 +140,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
     for function in ALL.iter().flat_map(|capability| capability.functions) {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
-        if !open.as_said {
+        if !open.as_declared {
             wrong.push(format!("{}: its example fails without any rule", function.name));
         }
         let named = named(&program, function);
@@ -159,7 +159,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
             for (how, guard) in watch::guards(&rule) {
                 runs += 1;
                 let files = watch::canaries(open.files.iter().cloned());
-                let Came { done, as_said, .. } =
+                let ExampleResult { done, as_declared, .. } =
                     attempt(&world, &program, function, files, Some(guard)).await;
                 for (target, text) in
                     done.iter().filter(|(target, text)| forbids(&rule, *target, text))
@@ -175,7 +175,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
                 let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
                 let silent = function.output.is_empty() || !function.signature.reaches_out();
-                if as_said && !silent && (by_name || by_touch) {
+                if as_declared && !silent && (by_name || by_touch) {
                     wrong.push(format!(
                         "{} under `{how} {rule}` puts out what it would without",
                         function.name
