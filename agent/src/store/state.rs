@@ -58,7 +58,7 @@ const TENANT: Tables = Tables {
 };
 
 impl TenantStore {
-    /// Returns the state that all sessions of the tenant share. It stays until its keys are
+    /// Returns the state that all sessions of the tenant share. It exists until its keys are
     /// deleted.
     #[must_use]
     pub fn variables(&self) -> State {

@@ -1,4 +1,4 @@
-//! `wattle check --authority`: what a program can touch, in words and as JSON.
+//! `wattle check --authority`: the resources that a program can access, as text and as JSON.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::rt::{
@@ -13,7 +13,7 @@ async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Posi
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
-/// Describes what a program can touch: one line for each call and each name.
+/// Describes the resources that a program can access, with one line for each call and each name.
 pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     let uses = reaching(runtime, program).await;
     if uses.is_empty() {
@@ -38,7 +38,7 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     lines
 }
 
-/// Describes one call: one line for each name that it may touch.
+/// Describes one call, with one line for each name that it may access.
 fn touched(one: &Use) -> Vec<String> {
     let named = |name: &str| {
         one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name)
@@ -94,8 +94,8 @@ fn noun(target: Target) -> &'static str {
     }
 }
 
-/// Returns what a program can touch as JSON: one object for each call. `values` is null if any
-/// value is possible; `argument` is null if every call touches the target.
+/// Returns the resources that a program can access as JSON, with one object for each call. `values`
+/// is null if any value is possible. `argument` is null if every call accesses the target.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {

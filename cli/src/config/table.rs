@@ -1,5 +1,5 @@
-//! The table of settings: one row for each, from which the layers, the settings of a command and
-//! the manual are made.
+//! The table of settings, with one row for each. The layers, the settings of a command and the
+//! manual are generated from it.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -200,7 +200,7 @@ keys! {
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The search engine for the web: `searxng`, `brave` or `page`.
     search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
-    /// The URL of the search engine. Without it the engine's own URL.
+    /// The URL of the search engine. Without it, the engine's own URL is used.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The variable that holds the search engine's key.
     search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
@@ -216,15 +216,15 @@ keys! {
     git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
     /// The branch of the remote.
     git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
-    /// The email address of the commits' author. Without it an address of the tenant.
+    /// The email address of the commits' author. Without it, an address of the tenant is used.
     git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
     /// The variable that holds the token for a remote over https.
     git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
-    /// The certificates that verify a remote over https. Without it the system's.
+    /// The certificates that verify a remote over https. Without it, the system's are used.
     git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
-    /// The private key for a remote over ssh. Without it the user's keys and agent.
+    /// The private key for a remote over ssh. Without it, the user's keys and agent are used.
     git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
-    /// The host keys of remotes over ssh. Without it the user's own file.
+    /// The host keys of remotes over ssh. Without it, the user's own file is used.
     git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
     /// The public folder of trusted runs.
     publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;

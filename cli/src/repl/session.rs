@@ -257,8 +257,8 @@ impl Session {
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
-    /// Prints the changes since the last question, and asks if they should be applied. Other
-    /// changes stay in the session's overlay, where later programs see them.
+    /// Prints the changes since the last question, and asks whether to apply them. Changes that are
+    /// not applied remain in the session's overlay, where later programs see them.
     pub(super) async fn offer(&mut self, lines: Lines) -> (Lines, Result<(), Fault>) {
         let fate = Fate::of(&self.setup.config, true);
         match fate {
@@ -296,7 +296,7 @@ impl Session {
         (lines, carried_out)
     }
 
-    /// Replaces the files with an unchanged overlay.
+    /// Replaces the files with a new overlay without changes.
     fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
         self.files = self.setup.files()?;
