@@ -20,7 +20,7 @@ pub struct ExampleFault {
     pub differences: Vec<Difference>,
 }
 
-/// One difference between an example's result and its expectation.
+/// A difference between an example's result and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The part that differs: `code`, `results`, `result`, `file a.txt`, `key a`; `run` if nothing

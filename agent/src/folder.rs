@@ -8,7 +8,8 @@ use std::path::Path;
 /// The mode of the folders.
 const MODE: u32 = 0o700;
 
-/// Creates a folder and its missing parents, for the owner only. An existing folder stays as it is.
+/// Creates a folder and its missing parents, for the owner only. Does not change an existing
+/// folder.
 ///
 /// # Errors
 /// The folder cannot be created.

@@ -1,5 +1,5 @@
-//! Fuzzes sequences of host calls with arbitrary operands: no panic, no access outside of memory,
-//! limited memory of the host.
+//! Fuzzes sequences of host calls with arbitrary operands. They cause no panic and no access
+//! outside of memory, and the host's memory stays limited.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 #[test]
 fn no_sequence_of_calls_is_harmful() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Waiting is harmless, but takes the test's time.
+    // Waiting is harmless, but makes the test slow.
     let calls = tokio.block_on(calls::Calls::new(&["sys.sleep"]));
     let mut runner =
         TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });

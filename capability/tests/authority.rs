@@ -1,4 +1,5 @@
-//! Authority of programs, computed from their modules. `tests/data/authority/*.txt` contain cases:
+//! The authority of programs, computed from their modules. `tests/data/authority/*.txt` contain
+//! cases:
 //!
 //! ```text
 //! === title

@@ -1,5 +1,5 @@
-//! Every row's example calls its function and prints what the row states; `docs/capabilities.md` is
-//! made from the rows.
+//! Runs every row's example: it must call its function and print what the row states.
+//! `docs/capabilities.md` is generated from the rows.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -28,7 +28,7 @@ async fn every_example_prints_the_output_of_its_row() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The introduction of the manual; the rest is made from the rows.
+/// The introduction of the manual. The rest is generated from the rows.
 const HEAD: &str = include_str!("manual-head.md");
 
 #[test]

@@ -1,4 +1,5 @@
-//! The policy's verdicts equal those of a reference implementation, for any rules and any call.
+//! Compares the policy's verdicts with those of a reference implementation, for any rules and any
+//! call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

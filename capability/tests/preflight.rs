@@ -1,5 +1,5 @@
-//! A policy in force: a refused program runs nothing, and targets that are unknown before the run
-//! are decided at the call.
+//! A policy in force: a denied program runs nothing, and accesses to targets that are unknown
+//! before the run are decided at the call.
 
 #![allow(
     clippy::panic,

@@ -57,7 +57,7 @@ fn every_function_that_reaches_out_declares_its_effect() {
                 function.name
             );
         }
-        // A synchronous function gets its result at once, so nothing can be recorded before it.
+        // A synchronous function returns its result at once, so nothing can be recorded before it.
         assert!(
             function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads),
             "{}",

@@ -67,7 +67,7 @@ pub fn untrusted_project_settings(bytes: &[u8]) -> Result<Vec<(String, bool)>, S
     config::untrusted_settings(bytes).map_err(|fault| fault.to_string())
 }
 
-/// Prints help, or the error in the command line, whose words are made visible.
+/// Prints the help, or the error in the command line with control characters made visible.
 fn print_usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp

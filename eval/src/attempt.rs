@@ -1,4 +1,4 @@
-//! Attempts: the result of one task that one model worked on once.
+//! Attempts. An attempt is the result of one model's work on one task.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for Approach {
     }
 }
 
-/// The result of one task that one model worked on once. One line of a results file.
+/// The result of one model's work on one task. It is one line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The task's id.

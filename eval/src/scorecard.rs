@@ -15,7 +15,7 @@ pub struct Scorecard {
     pub comparisons: Vec<Comparison>,
 }
 
-/// One row of a scorecard.
+/// A row of a scorecard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The model.

@@ -6,7 +6,7 @@ use wattle_agent::catalog::Fixtures;
 
 use crate::expect::Expectation;
 
-/// One task of a suite.
+/// A task of a suite.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The kind and the name, such as `text/longest_word`. Unique in the suite.

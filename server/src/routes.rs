@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     pub(crate) limits: Limits,
     pub(crate) sessions: Sessions,
-    /// One permit for each run that may be active.
+    /// A permit for each run that may be active.
     pub(crate) slots: Arc<Semaphore>,
     /// The active runs.
     pub(crate) runs: TaskTracker,

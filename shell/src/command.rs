@@ -14,7 +14,7 @@ use wattle_capability::files::Files;
 use crate::bounds::{StageBounds, amount};
 use crate::stream::Stream;
 
-/// One command with its environment, ready to run.
+/// A command with its environment, ready to run.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The name and the arguments.

@@ -206,8 +206,9 @@ macro_rules! corpus {
             }
         }
 
-        /// The committed outcomes are those of bash and the GNU tools. A machine that has others
-        /// says so in a line, and compares the scripts that do not use them; CI has them all.
+        /// The committed outcomes are those of bash and the GNU tools. On a machine with other
+        /// tools, the test reports this in a line and compares only the scripts that do not use
+        /// them. CI has all of the tools.
         #[test]
         fn bash_agrees() {
             let missing = missing_oracles();

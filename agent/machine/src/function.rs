@@ -9,7 +9,7 @@ use crate::mark::one_line;
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// The function that calls a program that has no function of its own.
+/// The function that calls the programs that are not offered as functions themselves.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description written by a program's author, in characters.
@@ -50,7 +50,7 @@ pub struct ProgramFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// The program has a function of its own.
+    /// The program is offered as a function.
     #[serde(rename = "told")]
     Listed,
     /// The program can only be called by its name, because there are too many programs.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The author's role.

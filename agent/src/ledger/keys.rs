@@ -98,8 +98,7 @@ impl Keys {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
-    /// Returns true if the tenant has a key for secrets. Without the key there are no readable
-    /// secrets.
+    /// Returns true if the tenant has a key for secrets. Without the key, no secret can be read.
     #[must_use]
     pub fn has_cipher(&self, tenant: &str) -> bool {
         self.path(tenant, "cipher").exists()
@@ -234,7 +233,7 @@ fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
     Ok(Some(found))
 }
 
-/// Writes a file that only its owner can read, atomically. An existing file stays.
+/// Writes a file that only its owner can read, atomically. Does not replace an existing file.
 fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     let temporary = path.with_extension(format!("new-{}", ulid::Ulid::generate()));
     let mut options = OpenOptions::new();

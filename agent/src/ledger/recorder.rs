@@ -119,8 +119,7 @@ impl Recorder {
         sealed
     }
 
-    /// SealedChain the end of the run, and returns the final seal, or `None` if the run is not
-    /// sealed.
+    /// Seals the end of the run. Returns the final seal, or `None` if the run is not sealed.
     ///
     /// # Errors
     /// The ledger cannot be written.

@@ -305,8 +305,8 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     Ok(header)
 }
 
-/// Creates the error of an invalid line. It omits the position within the line, whose own line
-/// number would only confuse.
+/// Creates the error of an invalid line. It omits the parser's position, which is relative to the
+/// line and would look like a line number of the file.
 fn invalid_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();

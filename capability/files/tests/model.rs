@@ -30,7 +30,7 @@ enum Op {
     Rename(String, String),
 }
 
-/// Paths to their contents; `None` is a folder. The top is not in it.
+/// The contents of files by path. `None` is a folder. The map does not contain the top.
 #[derive(Clone, Debug, Default)]
 struct Model(BTreeMap<String, Option<Vec<u8>>>);
 

@@ -146,7 +146,7 @@ pub struct Broker {
     lock: Mutex<()>,
 }
 
-/// One sequence of calls.
+/// A sequence of calls.
 struct Sequence<'a> {
     broker: &'a Broker,
     home: tempfile::TempDir,

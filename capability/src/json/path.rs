@@ -4,7 +4,7 @@ use wattle_rt::{Code, Failure, truncate};
 
 use super::document::{Document, MAX_DEPTH};
 
-/// One step of a path.
+/// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// A key, or an index if the value is an array.

@@ -169,7 +169,7 @@ impl Index {
         Ok(all)
     }
 
-    /// Stores a model's vectors of passages.
+    /// Stores vectors of passages that a model computed.
     pub(super) fn add_vectors(
         &mut self,
         model: &str,

@@ -199,7 +199,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Stores a model's vectors of passages.
+    /// Stores vectors of passages that a model computed.
     pub(super) fn add_vectors(
         &mut self,
         model: &str,

@@ -1,5 +1,5 @@
-//! A program that performs any sequence of host calls, encoded in its argument, so that it is
-//! compiled once.
+//! A program that performs any sequence of host calls. The sequence is encoded in its argument, so
+//! the program is compiled only once.
 
 use std::fmt::Write;
 use std::sync::Arc;

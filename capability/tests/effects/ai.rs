@@ -1,4 +1,4 @@
-//! Calls of a model: questions, accepted answers, costs.
+//! Calls to a model: questions, accepted answers, costs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

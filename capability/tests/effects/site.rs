@@ -9,8 +9,8 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// A backend that answers with the last part of the URL after a delay; `404` has that status,
-/// `broken` gets no answer.
+/// A backend that answers with the last part of the URL after a delay. It answers `404` with that
+/// status, and does not answer `broken`.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) started: AtomicUsize,

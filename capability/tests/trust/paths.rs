@@ -1,5 +1,5 @@
 //! Hostile paths: each is refused with the text of its row, in both kinds of run, and nothing
-//! outside of the workdir changes.
+//! outside the workdir changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -100,7 +100,7 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// Covers a workdir of somebody else's with a link in place of the trace.
+/// Tests a workdir in which somebody else put a link in place of the trace.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -116,7 +116,7 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// Covers a folder that is repeatedly exchanged for a link while a run writes through it.
+/// Tests a folder that is repeatedly replaced with a link while a run writes through it.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Secrets reach their hosts only, and never come back.
+//! Secrets reach only their hosts, and are never returned.
 
 use std::sync::Arc;
 

@@ -159,8 +159,8 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// Creates files of a run: each path contains its own canary, and each folder a file named by a
-/// canary.
+/// Creates the files of a run. Each path contains its own canary, and each folder contains a file
+/// with the folder's canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
@@ -206,8 +206,8 @@ impl Guard for AtCallOnly {
     }
 }
 
-/// Returns the guards of one rule: as ask or as deny, before the program starts and at each call
-/// only.
+/// Returns guards for one rule: as an ask rule and as a deny rule, each of them applied before the
+/// program starts and at each call only.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {
@@ -223,8 +223,8 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     ]
 }
 
-/// Returns the rules that could cover the effects: all words, and for each effect the rules on it
-/// and on its kind.
+/// Returns the rules that could cover the effects: all class names, and for each effect the rules
+/// on its resource and on its kind.
 pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
     let words = wattle_capability::ALL.iter().map(|capability| capability.name.to_owned());
     let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
@@ -249,7 +249,7 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
             }
         });
     }
-    // The tests know no host of a service.
+    // The tests do not know the host of any service.
     rules.retain(|rule| rule != "host:");
     rules.sort();
     rules.dedup();

@@ -38,7 +38,7 @@ pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     lines
 }
 
-/// Describes one call: one line for each name that it may touch.
+/// Describes one call, with one line for each name that it may access.
 fn touched(one: &Use) -> Vec<String> {
     let named = |name: &str| {
         one.function.params.iter().zip(&one.arguments).find(|(param, _)| param.name == name)

@@ -1,5 +1,5 @@
-//! `wattle shell`: the shell by itself, for a line, a script, or a conversation. Its output and its
-//! status are those of the process.
+//! `wattle shell`: runs the shell without a model, for a line, a script, or lines that the user
+//! types. Its output and its status are those of the process.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     Ok(status)
 }
 
-/// Returns the file of the history in the user's state folder, which is created if it is absent.
+/// Returns the history file in the user's state folder. Creates the folder if it is missing.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

@@ -103,12 +103,12 @@ pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -
     }
 }
 
-/// Like [`bounded`], for a time.
+/// Compares two times like [`bounded`].
 pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
     bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
 }
 
-/// Like [`bounded`], for an amount of money.
+/// Compares two amounts of money like [`bounded`].
 pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> bool {
     bounded(&given.map(|cost| cost.nanos()), &otherwise.map(|cost| cost.nanos()))
 }

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::{Kind, Places, table};
 use crate::args::Cli;
 
-/// One setting in the manual.
+/// A setting in the manual.
 pub(super) struct Row {
     /// The name of the field. The flag's name is derived from it.
     pub(super) field: &'static str,

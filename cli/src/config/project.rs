@@ -23,7 +23,7 @@ pub(crate) struct Project {
     layer: Layer,
 }
 
-/// One setting of a project file.
+/// A setting of a project file.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// The setting's key.

@@ -12,7 +12,7 @@ use super::value::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
 
-/// One secret: `[secrets.NAME]` with `env` and `hosts`.
+/// A secret: `[secrets.NAME]` with `env` and `hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretEntry {
     /// The name in programs.

@@ -1,5 +1,5 @@
-//! The table of settings: one row for each, from which the layers, the settings of a command and
-//! the manual are made.
+//! The table of settings, with one row for each. The layers, the settings of a command and the
+//! manual are generated from it.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

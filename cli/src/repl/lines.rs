@@ -174,7 +174,7 @@ fn remember(editor: &mut Editor<CompleteInput, FileHistory>, file: Option<&Path>
     }
 }
 
-/// Returns the file of the history in the user's state directory, which is created if it is absent.
+/// Returns the history file in the user's state folder. Creates the folder if it is missing.
 fn history_file() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
     make_private(&folder).ok()?;

@@ -257,8 +257,8 @@ impl Session {
         problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
-    /// Prints the changes since the last question, and asks if they should be applied. Other
-    /// changes stay in the session's overlay, where later programs see them.
+    /// Prints the changes since the last question, and asks whether to apply them. Changes that are
+    /// not applied remain in the session's overlay, where later programs see them.
     pub(super) async fn offer(&mut self, lines: Lines) -> (Lines, Result<(), Fault>) {
         let fate = Fate::of(&self.setup.config, true);
         match fate {

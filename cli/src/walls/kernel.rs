@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    /// Runs a function on a thread that is confined by these rules; `None` if this kernel has no
+    /// Runs a function on a thread that these rules confine. Returns `None` if the kernel has no
     /// Landlock.
     fn behind<T: Send + 'static>(
         rules: Vec<Rule>,

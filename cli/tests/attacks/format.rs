@@ -163,7 +163,7 @@ fn ok() -> u16 {
     200
 }
 
-/// One attack to run.
+/// An attack to run.
 pub(crate) struct Attack {
     /// The row's name, with the position in the row's lists.
     pub(crate) label: String,

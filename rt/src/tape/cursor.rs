@@ -120,7 +120,7 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Notes that the program begins. If an earlier run of it timed out or was refused, also
+    /// Records that the program begins. If an earlier run of it timed out or was refused, also
     /// returns that end: the clock would not stop the program at the same instruction again.
     pub(crate) fn open(
         &self,
@@ -141,12 +141,12 @@ impl TapeCursor {
         Ok((id, prior))
     }
 
-    /// Notes that the guard refused the program.
+    /// Records that the guard refused the program.
     pub(crate) fn refuse(&self, id: &CallId, why: &str) {
         self.tape.end(id, Err(Failure::new(Code::EACCESS, why)));
     }
 
-    /// Notes the outcome of the program.
+    /// Records the outcome of the program.
     pub(crate) fn close(&self, id: &CallId, outcome: &Outcome) {
         let value = match &outcome.exit {
             Exit::Trapped(trap) if trap.kind == TrapKind::Time => {

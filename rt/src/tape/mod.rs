@@ -107,13 +107,13 @@ pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>
 /// The tape of one program that a run calls, and of its nested programs. Programs that run at the
 /// same time share it.
 pub trait Tape: Send + Sync {
-    /// Notes that a call begins, and decides whether it is performed.
+    /// Records that a call begins, and decides whether it is performed.
     ///
     /// # Errors
     /// If the program must not continue. The tape is [halted](Tape::halted) from then on.
     fn begin(&self, id: &CallId) -> Result<Replay, Halt>;
 
-    /// Notes the result of a call that was performed.
+    /// Records the result of a call that was performed.
     fn end(&self, id: &CallId, result: CallResult);
 
     /// Returns true if the notes must be [flushed](Tape::flush) before the call is performed, and
@@ -127,7 +127,7 @@ pub trait Tape: Send + Sync {
     /// Writes all notes to durable storage.
     fn flush(&self) -> Flush<'_>;
 
-    /// Notes that nobody can answer a question now. The tape is halted, and the program waits for
+    /// Records that nobody can answer a question now. The tape is halted, and the program waits for
     /// the answer.
     fn suspend(&self, id: &CallId) -> Halt;
 

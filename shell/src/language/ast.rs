@@ -12,7 +12,7 @@ pub(crate) struct List {
     pub(crate) items: Vec<Item>,
 }
 
-/// One entry of a list.
+/// An entry of a list.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,

@@ -1,10 +1,10 @@
-//! Expanded words and assignments: what commands and assignments work on.
+//! Expanded words and assignments, which are the input of commands and assignments.
 
 /// A word of a command after expansion.
 #[derive(Clone, Debug)]
 pub(crate) enum ExpandedWord {
     Text(String),
-    /// An assignment that is an argument, as of `declare`.
+    /// An assignment in the form of an argument, such as an argument of `declare`.
     Setting(Setting),
 }
 

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-/// One case of a file.
+/// A case of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case<'a> {
     /// The text after `=== `.

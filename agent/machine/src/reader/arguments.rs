@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     pub(super) note: Option<Note>,
 }
 
-/// One argument.
+/// An argument.
 pub(super) struct Item {
     /// The name before `=` or `:`, in lower case.
     key: Option<String>,

@@ -262,7 +262,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Notes a write to memory.
+    /// Records a write to memory.
     fn store(&mut self, offset: u64, width: u64) -> Option<()> {
         self.pop()?;
         let address = self.pop()?;
@@ -367,7 +367,7 @@ impl Body<'_, '_, '_> {
         Some(State { locals: self.locals.clone(), carried: self.stack.get(from..)?.to_vec() })
     }
 
-    /// Notes a branch to the label at a depth. The values that it carries stay on the stack.
+    /// Records a branch to the label at a depth. The values that it carries stay on the stack.
     fn branch(&mut self, depth: u32) -> Option<()> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get(at)?;
@@ -385,7 +385,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Notes that the end of a block is reached. Even a loop continues after its end from here.
+    /// Records that the end of a block is reached. Even a loop continues after its end from here.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;
         merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)

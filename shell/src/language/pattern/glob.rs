@@ -1,6 +1,6 @@
 //! The parts of a parsed pattern.
 
-/// One part of a pattern.
+/// A part of a pattern.
 #[derive(Clone, Debug)]
 pub(super) enum Glob {
     /// A character that matches itself.

@@ -18,7 +18,7 @@ const ADDRESS: usize = 2_000;
 /// Maximum number of bytes of a result page that are parsed.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// One result.
+/// A result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Hit {
     pub(crate) title: String,

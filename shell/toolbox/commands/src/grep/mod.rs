@@ -79,7 +79,7 @@ struct Files {
     silent: bool,
 }
 
-/// One run of grep.
+/// A run of grep.
 struct Grep<'a> {
     name: &'a str,
     pattern: Pattern,
