@@ -50,7 +50,7 @@ pub struct ProgramFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// The program has a function of its own.
+    /// The program has its own function.
     #[serde(rename = "told")]
     Listed,
     /// The program can only be called by its name, because there are too many programs.

@@ -289,8 +289,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter of its use by programs. Without a session the run has a state of its own. Tickets
-    /// go to the workdir.
+    /// the meter of its use by programs. Without a session the run has its own state. Tickets go to
+    /// the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.

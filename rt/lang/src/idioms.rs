@@ -7,7 +7,7 @@ use crate::rewrite::{around, items, parent};
 use crate::tree::{NodeId, NodeKind, Tree};
 use crate::{Code, Signature, Signatures};
 
-/// Names in other languages that have exactly one counterpart: a form or a function.
+/// Names from other languages that correspond to exactly one form or function.
 const HEADS: &[(&str, &str)] = &[
     ("!", "not"),
     ("!==", "!="),
@@ -66,14 +66,15 @@ const HEADS: &[(&str, &str)] = &[
     ("||", "or"),
 ];
 
-/// Returns the counterpart of a name in another language.
+/// Returns the form or function that corresponds to a name from another language.
 pub(super) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     let (_, meant) = HEADS.iter().find(|(known, _)| *known == name)?;
     let function = meant.trim_end_matches('?');
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// Hints for names in other languages that have several counterparts, or a longer one.
+/// Hints for names from other languages that correspond to several forms or functions, or to a
+/// longer form.
 const HINTS: &[(&str, &str)] = &[
     ("case", "write `(cond (C …) … (else …))`"),
     ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
@@ -101,13 +102,13 @@ const HINTS: &[(&str, &str)] = &[
     ("vector", "write `(arr.new)`, and `(arr.push? $a V)`"),
 ];
 
-/// Returns the hint for a name in another language.
+/// Returns the hint for a name from another language.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
 }
 
-/// Builds the fault of a list that is written as in another language. Returns `None` for an unknown
-/// idiom.
+/// Builds the fault for a list that uses the syntax of another language. Returns `None` for an
+/// unknown idiom.
 pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
     let first = *items(tree, node).first()?;
     let name = tree.atom(first);
@@ -159,7 +160,8 @@ pub(super) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function that takes and returns i32.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function with i32 parameters and an
+/// i32 result.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
@@ -191,8 +193,8 @@ fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
-/// number of operands.
+/// Rewrites `($a + $b)` with the operator first. If there are several operators, they must be the
+/// same, and the operator must accept any number of operands.
 fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),
@@ -352,7 +354,7 @@ pub(super) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> 
     Some(Change::Edits(edits))
 }
 
-/// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
+/// Fixes a word that is not a value: `elif` in `cond`, or an operator without parentheses.
 pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond")
@@ -376,7 +378,7 @@ pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
 /// Maximum number of unknown names for which similar functions are searched.
 const MAX_UNKNOWN: usize = 64;
 
-/// Finds a call written as in other languages, `f(x)`, or a string with a letter before it, `f"…"`.
+/// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
@@ -455,7 +457,7 @@ pub(super) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     }
 }
 
-/// Adds parentheses to a form that is alone on its line.
+/// Adds parentheses to a form that has a line to itself.
 pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line
         || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
@@ -472,8 +474,8 @@ pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
-/// nothing is removed, `return` returns 0, and optional arguments are 0.
+/// Fixes an instruction with missing operands, if it has one possible meaning: a `drop` without a
+/// value is removed, a `return` returns 0, and missing optional arguments are 0.
 pub(super) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,
