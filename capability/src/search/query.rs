@@ -20,7 +20,7 @@ const STOP_WORDS: &[&str] = &[
 pub(super) struct Query(String);
 
 impl Query {
-    /// Parses the words of a query; returns `None` if it has none.
+    /// Parses the words of a query. Returns `None` if it has none.
     pub(super) fn read(text: &str) -> Option<Query> {
         let mut words: Vec<String> = Vec::new();
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

@@ -8,7 +8,7 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key with the value `held`; returns its result and the key's new value.
+/// Runs `kv.cas` on a key with the value `held`. Returns its result and the key's new value.
 async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
     let state = Arc::new(InMemory::default());

@@ -286,7 +286,7 @@ fn mebibytes(bytes: u64) -> NonZeroU32 {
     u32::try_from(bytes >> 20).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Reads the value of a variable; `None` if it is absent or blank.
+/// Reads the value of a variable. Returns `None` if it is absent or blank.
 fn variable<T: Value>(
     get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     name: &'static str,
@@ -303,7 +303,7 @@ fn variable<T: Value>(
         .map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
 }
 
-/// Reads the value of a key; `None` if the table lacks it.
+/// Reads the value of a key. Returns `None` if the table lacks it.
 fn entry<T: Value>(
     table: &toml::Table,
     key: &'static str,

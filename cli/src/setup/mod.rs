@@ -277,7 +277,7 @@ impl Setup {
         tenant(&self.config)
     }
 
-    /// Returns the key that seals the tenant's traces; `None` if there is no folder for keys.
+    /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
     ///
     /// # Errors
     /// If the tenant's name is invalid or the key cannot be opened.

@@ -25,7 +25,7 @@ pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
     resolve(&settings, variable).map_err(|error| no_endpoint(&error))
 }
 
-/// Returns the value of an environment variable; `None` if it is absent or not UTF-8.
+/// Returns the value of an environment variable, or `None` if it is absent or not UTF-8.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -55,8 +55,8 @@ mod tests {
     use super::*;
 
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    /// Runs a function on a thread that is confined by these rules; `None` if this kernel has no
-    /// Landlock.
+    /// Runs a function on a thread that is confined by these rules. Returns `None` if this kernel
+    /// has no Landlock.
     fn behind<T: Send + 'static>(
         rules: Vec<Rule>,
         listens: bool,
