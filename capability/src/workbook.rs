@@ -38,7 +38,7 @@ greeting = "whole"
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
 }
 
-/// The results of the components, in their order; `None` for a component that has not succeeded.
+/// The results of the components, in their order. `None` for a component that has not succeeded.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
 async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {

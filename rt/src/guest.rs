@@ -47,7 +47,7 @@ pub struct GuestBounds {
 /// The answer of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
-    /// The status, which the guest and its host function agree on; 0 is success.
+    /// The status, which the guest and its host function agree on. 0 is success.
     pub status: i32,
     /// The output.
     pub output: Vec<u8>,

@@ -89,7 +89,7 @@ pub struct Policy {
 /// Rules that are ranked against each other.
 type Set = Vec<(Rule, Verdict)>;
 
-/// A verdict with its rule; `None` if no rule covers the effect.
+/// A verdict with its rule, or `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
 struct Ruling<'p> {
     verdict: Verdict,

@@ -16,7 +16,7 @@ pub(super) enum Resource {
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
     /// A key; if `whole`, all keys with that prefix.
     Key { key: String, whole: bool },
-    /// A catalog program; empty for a program without a name.
+    /// The name of a catalog program. Empty for a program without a name.
     Program(String),
     /// An agent.
     Agent(String),

@@ -32,7 +32,7 @@ const USE_PRECISION: i64 = 3_600;
 /// One database of the index.
 pub(super) struct Store {
     pub(super) connection: Option<Connection>,
-    /// The file; `None` if the database is in memory.
+    /// The file, or `None` if the database is in memory.
     pub(super) path: Option<PathBuf>,
     /// The contents that were in view at the last search.
     pub(super) view: HashSet<i64>,

@@ -39,7 +39,7 @@ macro_rules! key {
 /// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
-        /// The settings of one layer; `None` for a setting that the layer lacks.
+        /// The settings of one layer. `None` for a setting that the layer lacks.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
             $($(#[doc = $doc])+ pub(crate) $name: Option<$type>,)*
