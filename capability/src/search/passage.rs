@@ -1,4 +1,4 @@
-//! Splitting a text into passages, each with its line numbers.
+//! Splits a text into passages with their line numbers.
 
 /// Maximum length of a passage, in characters.
 const MAX_CHARS: usize = 1_200;
@@ -6,8 +6,8 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. Half of the maximum of
-/// characters has the same effect.
+/// Number of lines after which a passage ends at the next blank line. It also ends there once it
+/// has half of the maximum number of characters.
 const ENOUGH_LINES: usize = 20;
 
 /// A piece of a text.
@@ -28,8 +28,8 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits a text at headings, else at blank lines, else where a passage is full. No passage is
-/// blank.
+/// Splits a text at headings. A long section is split at blank lines, or where a passage is full.
+/// No passage is blank.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
     all
 }
 
-/// Returns true for a heading of Markdown or Org.
+/// Returns true if the line is a heading in Markdown or Org.
 fn is_heading(line: &str) -> bool {
     let marks = line.trim_start_matches('#');
     let hashes = line.len() - marks.len();
@@ -95,7 +95,8 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Ends a full passage, if possible at the last blank line of its second half; the rest stays open.
+/// Ends a full passage at the last blank line of its second half, and keeps the lines after it in
+/// `open`. Without such a line, the passage ends with its last line.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
     let blank =
         open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);

@@ -32,7 +32,7 @@ fn wrong(what: impl ToString, mend: &str) -> Wrong {
     Wrong { what: what.to_string(), mend: mend.to_owned() }
 }
 
-/// Runs every check, also after a failed one.
+/// Runs every check, even after one has failed.
 pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;

@@ -172,7 +172,7 @@ keys! {
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
-    /// Maximum number of steps of a run. Without it each command has its own limit.
+    /// Maximum number of steps of a run. If it is not set, each command has its own limit.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// Maximum time of a run.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
@@ -196,11 +196,11 @@ keys! {
     limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
     /// Maximum memory of all runs of the process, in MiB.
     limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
-    /// The model for embeddings. Without it programs cannot search by meaning.
+    /// The model for embeddings. If it is not set, programs cannot search by meaning.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The search engine for the web: `searxng`, `brave` or `page`.
     search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
-    /// The URL of the search engine. Without it the engine's own URL.
+    /// The URL of the search engine. The default is the engine's own URL.
     search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The variable that holds the search engine's key.
     search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
@@ -216,15 +216,15 @@ keys! {
     git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
     /// The branch of the remote.
     git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
-    /// The email address of the commits' author. Without it an address of the tenant.
+    /// The email address of the commits' author. The default is an address of the tenant.
     git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
     /// The variable that holds the token for a remote over https.
     git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
-    /// The certificates that verify a remote over https. Without it the system's.
+    /// The certificates that verify a remote over https. The default is the system's.
     git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
-    /// The private key for a remote over ssh. Without it the user's keys and agent.
+    /// The private key for a remote over ssh. The default is the user's keys and agent.
     git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
-    /// The host keys of remotes over ssh. Without it the user's own file.
+    /// The file of host keys of remotes over ssh. The default is the user's own file.
     git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
     /// The public folder of trusted runs.
     publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;
