@@ -88,7 +88,7 @@ pub struct Report {
     pub steps: u32,
     /// Model usage of the run.
     pub usage: Usage,
-    /// The last seal of its trace; `None` if the trace is not sealed.
+    /// The last seal of its trace, or `None` if the trace is not sealed.
     pub sealed: Option<FinalSeal>,
 }
 

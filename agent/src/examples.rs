@@ -28,7 +28,7 @@ pub struct Difference {
     pub what: String,
     /// The actual value.
     pub found: String,
-    /// The expected value; `None` if the example could not be executed.
+    /// The expected value, or `None` if the example could not be executed.
     pub expected: Option<String>,
 }
 

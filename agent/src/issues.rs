@@ -1,4 +1,5 @@
-//! Issue trackers of runs: a file in the workdir, or the tenant's state if there is no workdir.
+//! Issue trackers of runs. Tickets are stored in a file in the workdir, or in the tenant's state if
+//! there is no workdir.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const KEY: &str = ISSUES_FILE;
 const MAX_BYTES: usize = 1 << 20;
 
 /// An issue tracker that appends tickets to `_issues.jsonl` in a workdir, one JSON object per line.
-/// The host writes the file directly, also if the run's files are an overlay over the workdir.
+/// The host writes the file directly, even if the run's files are an overlay over the workdir.
 #[derive(Clone, Debug)]
 pub struct IssueFile(PathBuf);
 

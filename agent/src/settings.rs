@@ -15,7 +15,7 @@ pub struct Settings {
     pub agent: String,
     /// Bounds and policies of the loop.
     pub machine: wattle_machine::Settings,
-    /// Maximum duration of a run; unlimited if `None`.
+    /// Maximum duration of a run. `None` means no limit.
     pub timeout: Option<Duration>,
     /// The sampling temperature; 0 to 2.
     pub temperature: f32,

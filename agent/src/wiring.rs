@@ -45,7 +45,7 @@ pub struct Access {
     pub catalog_index: Arc<dyn CatalogIndex>,
     /// The shell, if there is one.
     pub shell: Option<Arc<dyn Shell>>,
-    /// The issue tracker; `None` for the tenant's state.
+    /// The issue tracker, or `None` for the tenant's state.
     pub issues: Option<Arc<dyn IssueTracker>>,
     /// The model that programs may ask, if one is configured.
     pub inference: Option<Arc<dyn Inference>>,
@@ -59,7 +59,7 @@ pub struct Access {
     pub embedder: Option<Embedder>,
     /// The secrets that requests may refer to.
     pub secrets: Option<Arc<dyn Secrets>>,
-    /// The additional resources of a trusted run; `None` for a plain one.
+    /// The additional resources of a trusted run, or `None` for a plain one.
     pub trusted: Option<Trusted>,
 }
 

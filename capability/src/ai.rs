@@ -82,7 +82,7 @@ pub struct Rejected {
 pub struct Reply {
     /// The text of the answer.
     pub text: String,
-    /// The tokens of question and answer; 0 if the provider does not report them.
+    /// The tokens of question and answer. 0 if the provider does not report them.
     pub tokens: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Reply {
 pub struct Embedding {
     /// The vector.
     pub vector: Vec<f64>,
-    /// The tokens of the text; 0 if the provider does not report them.
+    /// The tokens of the text. 0 if the provider does not report them.
     pub tokens: u64,
 }
 

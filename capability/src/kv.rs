@@ -65,16 +65,16 @@ const MAX_VALUE: usize = 8 << 20;
 
 /// The storage of the state of one session or one tenant.
 ///
-/// `update` is the only way to write: atomically, the new value (`None` removes the key) is
-/// computed from the old one. A backend that fails returns `EREMOTE`.
+/// All writes go through `update`, which computes the new value from the old one atomically. The
+/// new value `None` removes the key. A backend that fails returns `EREMOTE`.
 pub trait Backend: Send + Sync {
     /// Returns the value of a key.
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
     /// Replaces the value of a key by the result of `change`, atomically.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
-    /// Updates a key as [`update`](Backend::update) does, once per `call`. If the call was made
-    /// before, `change` gets the value of that time, and nothing is replaced. A backend that is
-    /// gone with its process need not track calls.
+    /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call was
+    /// made before, `change` receives the value that it received then, and nothing is replaced. A
+    /// backend whose state ends with its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
@@ -83,19 +83,21 @@ pub trait Backend: Send + Sync {
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>>;
 }
 
-/// Computes the new value of a key from the old one; an error keeps the old one.
+/// A function that computes the new value of a key from the old one. If it fails, the old value is
+/// kept.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
 /// The grant of `kv` on the state of a session and of its tenant.
 pub struct Kv {
     /// The state of the session.
     pub session: Arc<dyn Backend>,
-    /// The state of the tenant; its keys have no `tenant:` prefix.
+    /// The state of the tenant. Its keys have no `tenant:` prefix.
     pub tenant: Arc<dyn Backend>,
 }
 
 impl Kv {
-    /// Returns the backend of a key or a prefix, and its name there.
+    /// Returns the backend of a key or a prefix, and the name of the key or the prefix in that
+    /// backend.
     pub fn locate<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
         match key.strip_prefix(TENANT) {
             Some(name) => (&*self.tenant, name),

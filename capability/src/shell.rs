@@ -54,7 +54,7 @@ pub struct Captured {
     pub stdout: Vec<u8>,
     /// The standard error.
     pub stderr: Vec<u8>,
-    /// The status; 0 is success.
+    /// The status. 0 is success.
     pub status: u8,
 }
 

@@ -38,7 +38,7 @@ greeting = "whole"
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
 }
 
-/// The results of the components, in their order; `None` for a component that has not succeeded.
+/// The results of the components, in their order. `None` for a component that has not succeeded.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
 async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {
@@ -59,7 +59,8 @@ async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Fail
     Ok(Json::Object(exports).to_string())
 }
 
-/// Checks that each component may run, exists and compiles; reports all that do not.
+/// Checks that each component may run, exists and compiles. Reports all components that fail the
+/// check.
 async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     let par = run.config::<Par>()?;
     let mut wrong: Vec<String> = Vec::new();

@@ -20,7 +20,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Returns the file that the program was read from; `None` for a built-in program.
+    /// Returns the file that the program was read from, or `None` for a built-in program.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {

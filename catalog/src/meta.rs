@@ -17,8 +17,8 @@ pub struct Meta {
     pub args: Vec<Arg>,
     /// A description of the results.
     pub returns: Option<String>,
-    /// The capabilities that the body uses besides `sys`; `None` if the front matter does not list
-    /// them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
+    /// The capabilities that the body uses besides `sys`, or `None` if the front matter does not
+    /// list them. [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
     pub uses: Option<Vec<String>>,
     /// The version that the author gave the program.
     pub version: Option<String>,

@@ -80,7 +80,7 @@ pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     Err(Fault::new(Exit::Failed, text))
 }
 
-/// Writes the run's version of the failed files to a new folder; `None` if there are none.
+/// Writes the run's version of the failed files to a new folder. Returns `None` if there are none.
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;

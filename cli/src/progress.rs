@@ -41,7 +41,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Returns the lines for an event; `None` for an event without lines.
+    /// Returns the lines for an event, or `None` for an event without lines.
     fn lines(&mut self, event: &Event) -> Option<String> {
         let mut lines = String::new();
         match event {

@@ -15,8 +15,8 @@ pub struct CompiledFolder {
 }
 
 impl CompiledFolder {
-    /// Locks the folder, and creates it if it is missing. Each `module` has a lock of its own, so
-    /// that different modules do not wait for each other.
+    /// Locks the folder, and creates it if it is missing. Each `module` has its own lock, so that
+    /// different modules do not wait for each other.
     ///
     /// # Errors
     /// If the folder cannot be created or belongs to another user.

@@ -79,7 +79,7 @@ impl Grants {
     }
 
     /// Sets the account that every program with these grants is charged to. Without it, each
-    /// program that is not nested has an account of its own.
+    /// program that is not nested has its own account.
     #[must_use]
     pub fn charged_to(self, account: Account) -> Self {
         Grants { account: Some(account), ..self }

@@ -47,7 +47,7 @@ pub struct GuestBounds {
 /// The answer of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
-    /// The status, which the guest and its host function agree on; 0 is success.
+    /// The status, which the guest and its host function agree on. 0 is success.
     pub status: i32,
     /// The output.
     pub output: Vec<u8>,
@@ -136,9 +136,9 @@ impl Guest {
         Ok(Guest { instance, engine })
     }
 
-    /// Calls the guest with a head and a body, in an instance of its own, and charges the run's
-    /// account. `now` is the guest's time, in seconds since 1970, since a guest has no clock. The
-    /// call yields to other tasks, and ends if the future is dropped.
+    /// Calls the guest with a head and a body, in a new instance, and charges the run's account.
+    /// `now` is the guest's time, in seconds since 1970, since a guest has no clock. The call
+    /// yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
     /// The reasons that [`GuestFault`] lists.

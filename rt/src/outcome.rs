@@ -160,7 +160,7 @@ impl fmt::Display for Trap {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.subject())]
 pub struct Bug {
-    /// The full name of the host function that was called last; `None` if none was called.
+    /// The full name of the host function that was called last, or `None` if none was called.
     pub function: Option<&'static str>,
     /// The panic message.
     pub message: String,

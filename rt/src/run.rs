@@ -58,7 +58,7 @@ pub struct Run {
     /// The memory that the host holds for this program, charged to the account.
     held: Held,
     account: Account,
-    /// The level of nesting; 0 for a program that no other program started.
+    /// The level of nesting. 0 for a program that no other program started.
     level: usize,
     /// The host calls of nested programs.
     pub(crate) nested_calls: Vec<Calls>,

@@ -97,7 +97,7 @@ impl App {
         App { trusted: Some(trusted), ..self }
     }
 
-    /// Returns the parts and the files of a trusted run; `None` if the run is a plain one.
+    /// Returns the parts and the files of a trusted run, or `None` if the run is a plain one.
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {

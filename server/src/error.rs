@@ -26,7 +26,7 @@ pub(crate) struct ApiError {
     code: &'static str,
     message: String,
     hint: Option<String>,
-    /// The number of seconds after which the same request may succeed; `None` if it never will.
+    /// The number of seconds after which the same request may succeed, or `None` if it never will.
     retry: Option<u64>,
 }
 

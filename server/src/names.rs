@@ -78,8 +78,8 @@ impl Origin {
     }
 }
 
-/// Returns the port of an authority, if it has one; `None` if it has more than a host and a valid
-/// port.
+/// Returns the port of an authority: `Some(None)` if it has none, and `None` if it consists of more
+/// than a host and a valid port.
 fn port(authority: &Authority) -> Option<Option<u16>> {
     match authority.as_str().strip_prefix(authority.host())? {
         "" => Some(None),

@@ -9,7 +9,7 @@ use crate::token::Token;
 /// The server's address, its token, the accepted names and origins, and its limits.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The address to listen on; port 0 selects a free one.
+    /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
     /// The token of all clients.
     pub token: Token,
@@ -25,7 +25,7 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// Returns settings without further names and origins, with the default limits.
+    /// Returns settings without additional names and origins, with the default limits.
     #[must_use]
     pub fn new(listen: SocketAddr, token: Token) -> Self {
         let (allowed_hosts, allowed_origins) = (Vec::new(), Vec::new());
@@ -36,26 +36,31 @@ impl ServerSettings {
 /// The limits on clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a request's head, in bytes. A larger one has status 431 (default 32 KiB).
+    /// Maximum size of a request's head, in bytes. A larger one is answered with status 431
+    /// (default 32 KiB).
     pub head_bytes: usize,
-    /// Maximum number of header lines of a request. More have status 431 (default 100).
+    /// Maximum number of header lines of a request. A request with more is answered with status 431
+    /// (default 100).
     pub headers: usize,
     /// Maximum time until a request's head is complete, and maximum idle time between requests. A
-    /// slower head has status 408 (default 10 s).
+    /// slower head is answered with status 408 (default 10 s).
     pub head_time: Duration,
-    /// Maximum size of a request's body, in bytes. A larger one has status 413 (default 1 MiB).
+    /// Maximum size of a request's body, in bytes. A larger one is answered with status 413
+    /// (default 1 MiB).
     pub body_bytes: usize,
-    /// Maximum time until a request's body is complete. A slower one has status 408 (default 30 s).
+    /// Maximum time until a request's body is complete. A slower one is answered with status 408
+    /// (default 30 s).
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before its connection is closed (default 60
     /// s).
     pub write_time: Duration,
-    /// Maximum number of open connections. Further ones have status 503 (default 256).
+    /// Maximum number of open connections. Further ones are answered with status 503 (default 256).
     pub connections: usize,
-    /// Maximum number of runs, including those that wait for their session's turn. Further ones
-    /// have status 503 (default 32).
+    /// Maximum number of runs, including those that wait for their turn in a session. Further ones
+    /// are answered with status 503 (default 32).
     pub runs: usize,
-    /// Maximum number of waiting messages of one session. Further ones have status 429 (default 8).
+    /// Maximum number of waiting messages of one session. Further ones are answered with status 429
+    /// (default 8).
     pub waiting: usize,
     /// The time between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,

@@ -146,8 +146,8 @@ impl fmt::Display for KillReason {
     }
 }
 
-/// Runs commands on behalf of other commands, such as `xargs`, `find -exec`, `env` and `timeout`.
-/// The shell implements it.
+/// The interface with which commands such as `xargs`, `find -exec`, `env` and `timeout` run other
+/// commands. The shell implements it.
 pub trait Spawn: Send + Sync {
     /// Runs a command to its end and returns its status. Writes the reason to the command's
     /// standard error if it cannot run. Ends it after `timeout` and returns [`Status::TIMED_OUT`].

@@ -7,7 +7,7 @@
 //! - `bounds`: resource limits of a script and of a command.
 //! - `stream`: the streams behind descriptors: pipes, files, devices.
 //! - `command`: the port through which the shell runs a command.
-//! - `toolbox`: the bundled commands. Each runs in an instance of its own, on a WASI preview 1 host
+//! - `toolbox`: the bundled commands. Each runs in its own instance, on a WASI preview 1 host
 //!   over the run's [`Files`](wattle_capability::files::Files).
 //! - `language`: the parser, the interpreter and the builtins.
 //! - `port`: the implementation of the capability `shell`.

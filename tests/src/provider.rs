@@ -38,7 +38,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// Makes the answer to a request.
+/// A function that creates the answer to a request.
 type Respond = dyn Fn(&Recorded) -> Answer + Send + Sync;
 
 impl std::fmt::Debug for Shared {

@@ -60,9 +60,9 @@ pub(super) enum Subject {
 /// The line of the ledger before a new seal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PreviousLine {
-    /// The line's hash; empty if there is no line.
+    /// The line's hash. Empty if there is no line.
     pub(super) hash: String,
-    /// The line's run; empty if the line is not a seal.
+    /// The line's run. Empty if the line is not a seal.
     pub(super) run: String,
 }
 

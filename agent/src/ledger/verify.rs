@@ -51,7 +51,7 @@ pub struct Verdict {
     pub run: String,
     /// The tenant named in its seals.
     pub tenant: Option<String>,
-    /// The version of its seals; 0 if it has none. Seals of version 1 are not chained to the seals
+    /// The version of its seals. 0 if it has none. Seals of version 1 are not chained to the seals
     /// of other runs, so the removal of a run before them is not detected.
     pub version: u32,
     /// Number of unchanged lines, from the first on.
@@ -63,7 +63,7 @@ pub struct Verdict {
     pub ended: bool,
     /// Number of lines that were sealed when the run was resumed.
     pub late: u64,
-    /// The first fault; `None` if the run is unchanged.
+    /// The first fault, or `None` if the run is unchanged.
     pub finding: Option<Finding>,
 }
 
@@ -214,7 +214,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns true if its seals are valid but its lines do not match them.
+    /// Returns true if the seals are valid but the lines do not match them.
     fn is_damaged(&self) -> bool {
         let is_same = self.lines == self.count && (self.count == 0 || self.reached == self.head);
         self.has_seals() && self.verdict.finding.is_none() && !is_same

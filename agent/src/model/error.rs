@@ -31,7 +31,7 @@ pub enum ModelErrorKind {
     Functions,
     /// The endpoint rejects the request (any other 4xx).
     Request,
-    /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), also after all retries.
+    /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), even after all retries.
     Unavailable,
     /// The endpoint could not be reached, or the connection broke.
     Network,

@@ -52,8 +52,8 @@ pub trait Model: Send + Sync {
     /// Returns the model's name in the endpoint or the recording.
     fn name(&self) -> &str;
 
-    /// Returns true if the model is known to support function calling, according to all that has
-    /// been seen so far.
+    /// Returns true if the model supports function calling, as far as is known from its replies so
+    /// far.
     fn takes_functions(&self) -> bool {
         false
     }
@@ -125,7 +125,7 @@ pub struct ModelReply {
     /// The model's reasoning, if the provider separates it from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Token counts of the provider; zero if it does not count.
+    /// The token counts that the provider reported. Zero if it reports none.
     #[serde(default)]
     pub usage: Usage,
     /// The finish reason in the provider's spelling: `stop`, `length`, …
@@ -165,7 +165,7 @@ impl ModelReply {
 pub struct Embedded {
     /// The coordinates.
     pub vector: Vec<f64>,
-    /// Token counts of the provider; zero if it does not count.
+    /// The token counts that the provider reported. Zero if it reports none.
     #[serde(default)]
     pub usage: Usage,
 }

@@ -50,7 +50,7 @@ pub struct CollectorSettings {
     /// `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas; values may be
     /// percent-encoded.
     pub headers: String,
-    /// `OTEL_SERVICE_NAME`; `wattle` if empty.
+    /// The value of `OTEL_SERVICE_NAME`, or `wattle` if it is empty.
     pub service: String,
     /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: if true, arguments, outputs and
     /// answers are exported, too.

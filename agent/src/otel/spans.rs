@@ -11,7 +11,8 @@ use super::encode::{Sample, Span, metrics, traces};
 use crate::model::{Mask, ModelReply};
 use crate::trace::{CallOutcome, clip};
 
-/// Maximum number of spans of one run. Further ones are counted, and the root span has the count.
+/// Maximum number of spans of one run. Further ones are counted, and the root span contains the
+/// count.
 const MAX_SPANS: usize = 2_000;
 /// Maximum number of characters of exported content.
 const MAX_CONTENT_CHARS: usize = 8_000;
@@ -180,7 +181,7 @@ impl RunSpans {
         ]);
     }
 
-    /// Returns content for export: with the model's key masked, and clipped.
+    /// Returns content for export. The model's key is masked, and long content is truncated.
     fn content(&self, text: &str) -> String {
         clip(&self.mask.text(text), MAX_CONTENT_CHARS)
     }
@@ -194,7 +195,7 @@ impl RunSpans {
     }
 }
 
-/// Returns a random id. Zero would mean that there is no id.
+/// Returns a random id. It is never zero, since zero means that there is no id.
 fn id() -> u64 {
     fastrand::u64(1..)
 }

@@ -65,7 +65,7 @@ pub struct Step {
     pub args: Json,
     /// The output of the program.
     pub output: String,
-    /// The exit code; null if the program did not finish.
+    /// The exit code, or null if the program did not finish.
     pub exit_code: Option<i32>,
     /// The error, if the call failed.
     pub error: Option<String>,

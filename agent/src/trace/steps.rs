@@ -17,13 +17,12 @@ pub struct ReadSummary {
     pub files: Vec<PathBuf>,
     /// Number of lines that were skipped because they are not trace lines.
     pub broken: usize,
-    /// Number of lines that are longer than 4 MiB; `broken` includes them.
+    /// Number of lines longer than 4 MiB. They are included in `broken`.
     pub long: usize,
 }
 
 /// Reads a trace, or all traces in a folder and below it, and passes each step to `step`, in the
-/// order of files and lines. Links are not followed. A line that is not a trace line is counted and
-/// skipped.
+/// order of files and lines. Links are not followed. Invalid lines are counted and skipped.
 ///
 /// # Errors
 /// The path does not exist or cannot be read, or `step` fails.

@@ -126,7 +126,7 @@ const METADATA_NAMES: &[&str] = &[
     "instance-data.ec2.internal",
 ];
 
-/// Returns the class of an address; `None` if it is public.
+/// Returns the class of an address, or `None` if it is public.
 ///
 /// ```
 /// use wattle_egress::{Class, classify};
@@ -159,8 +159,8 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     listed.or((!within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)).then_some(Reserved))
 }
 
-/// Returns the class of a name that is refused without resolving it; `None` for every other name.
-/// `name` is in lower case, without a final dot.
+/// Returns the class of a name that is refused without resolving it, or `None` for every other
+/// name. `name` is in lower case, without a final dot.
 pub(crate) fn classify_name(name: &str) -> Option<Class> {
     if name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain" {
         return Some(Loopback);

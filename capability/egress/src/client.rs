@@ -93,7 +93,7 @@ impl IncompleteResponse {
         std::mem::take(self.0.headers_mut())
     }
 
-    /// Returns the next piece of the body, decompressed; `None` at the end of the body.
+    /// Returns the next piece of the body, decompressed, or `None` at the end of the body.
     pub(crate) async fn chunk(
         &mut self,
         url: &Url,

@@ -78,7 +78,7 @@ impl Streamed {
         self
     }
 
-    /// Returns the next piece of the body, decompressed and with secrets replaced; `None` at the
+    /// Returns the next piece of the body, decompressed and with secrets replaced, or `None` at the
     /// end. Bytes that may be the start of a secret are held back until more bytes arrive.
     ///
     /// # Errors

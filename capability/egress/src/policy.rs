@@ -52,7 +52,7 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// Returns the port; `None` if the rule allows all ports.
+    /// Returns the port, or `None` if the rule allows all ports.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
@@ -186,7 +186,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// Returns the class of a refused address; `None` if connections to it are allowed.
+    /// Returns the class of a refused address, or `None` if connections to it are allowed.
     pub(crate) fn refuses(self, address: IpAddr) -> Option<Class> {
         classify(address).filter(|class| match self {
             Reach::Public => true,

@@ -61,7 +61,7 @@ impl Hop {
         Ok(Self { url: parse(&url)?, method, headers, body })
     }
 
-    /// Returns the next hop after a response; `None` if the response is not a redirect.
+    /// Returns the next hop after a response, or `None` if the response is not a redirect.
     pub(crate) fn next(
         &self,
         status: StatusCode,
@@ -94,7 +94,7 @@ impl Hop {
     }
 }
 
-/// Returns the target of a redirect as the response spells it; `None` if the response is not a
+/// Returns the target of a redirect as the response spells it, or `None` if the response is not a
 /// redirect.
 pub(crate) fn location(
     status: StatusCode,

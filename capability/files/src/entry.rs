@@ -26,11 +26,13 @@ pub struct Entry {
     pub name: String,
     /// The type of the entry.
     pub kind: EntryKind,
-    /// The size of a file in bytes; 0 for every other type.
+    /// The size of a file in bytes. 0 for every other type.
     pub size: u64,
-    /// The time when the content last changed; `None` for a link, and if the host does not know.
+    /// The time when the content last changed. `None` for a link, or if the host does not know the
+    /// time.
     pub modified: Option<SystemTime>,
-    /// The version of a file of the base; `None` for files of the overlay and for every other type.
+    /// The version of a file of the base, or `None` for files of the overlay and for every other
+    /// type.
     pub version: Option<Version>,
 }
 
@@ -39,9 +41,9 @@ pub struct Entry {
 pub struct Stat {
     /// The type of the entry.
     pub kind: EntryKind,
-    /// The size of a file in bytes; 0 for every other type.
+    /// The size of a file in bytes. 0 for every other type.
     pub size: u64,
-    /// The time when the content last changed; `None` if the host does not know.
+    /// The time when the content last changed, or `None` if the host does not know it.
     pub modified: Option<SystemTime>,
 }
 

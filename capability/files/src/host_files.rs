@@ -170,7 +170,7 @@ impl HostFileRules {
         self.rules.is_empty()
     }
 
-    /// Returns the reason why a run may not use a path; `None` if it may. A path in a protected
+    /// Returns the reason why a run may not use a path, or `None` if it may. A path in a protected
     /// folder is protected.
     pub(crate) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
         let name = path.names().next().unwrap_or_default();

@@ -53,7 +53,8 @@ impl Meta {
         (self.device, self.inode)
     }
 
-    /// Returns the time when the content last changed; `None` if `SystemTime` cannot represent it.
+    /// Returns the time when the content last changed, or `None` if `SystemTime` cannot represent
+    /// it.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
         let (seconds, nanoseconds) = self.modified;
         let part = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);

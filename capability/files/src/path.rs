@@ -171,7 +171,7 @@ impl RunPath {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// Returns the folder of the entry and the entry's name in it; `None` for the top.
+    /// Returns the folder of the entry and the entry's name in it, or `None` for the top.
     pub(crate) fn split(&self) -> Option<(RunPath, &str)> {
         match self.0.rsplit_once('/') {
             Some((parent, name)) => Some((RunPath(parent.to_owned()), name)),
@@ -180,7 +180,7 @@ impl RunPath {
         }
     }
 
-    /// Returns the folder of the entry; `None` for the top.
+    /// Returns the folder of the entry, or `None` for the top.
     pub(crate) fn parent(&self) -> Option<RunPath> {
         self.split().map(|(parent, _)| parent)
     }
@@ -197,7 +197,7 @@ impl RunPath {
         self.steps().take(self.depth().saturating_sub(1))
     }
 
-    /// Returns the names of this path below `folder`; `None` if the path is neither `folder` nor
+    /// Returns the names of this path below `folder`, or `None` if the path is neither `folder` nor
     /// below it.
     pub(crate) fn below<'a>(&'a self, folder: &RunPath) -> Option<impl Iterator<Item = &'a str>> {
         let rest = self.0.strip_prefix(&folder.0)?;

@@ -35,7 +35,7 @@ pub(super) struct Call<'a> {
 /// The result of a call.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// The exit code; `None` if a signal ended the process.
+    /// The exit code, or `None` if a signal ended the process.
     pub(super) code: Option<i32>,
     /// The first part of the standard output.
     pub(super) out: String,

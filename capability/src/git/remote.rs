@@ -106,7 +106,7 @@ impl Remote {
         self.protocol
     }
 
-    /// Returns the local folder; `None` if the remote is on another machine.
+    /// Returns the local folder, or `None` if the remote is on another machine.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         match (self.protocol, Url::parse(&self.text)) {
             ("file", Ok(url)) => url.to_file_path().ok(),

@@ -69,7 +69,7 @@ impl Team {
     }
 
     /// Waits for the next program to end, and adds its calls to the run's trace. Returns its number
-    /// and its results; `None` if no program is running.
+    /// and its results. Returns `None` if no program is running.
     ///
     /// # Errors
     /// `ENOMEM` if the outputs together exceed the run's memory limit.

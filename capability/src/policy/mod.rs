@@ -89,7 +89,7 @@ pub struct Policy {
 /// Rules that are ranked against each other.
 type Set = Vec<(Rule, Verdict)>;
 
-/// A verdict with its rule; `None` if no rule covers the effect.
+/// A verdict with its rule, or `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
 struct Ruling<'p> {
     verdict: Verdict,
@@ -177,8 +177,9 @@ impl<'c> Touched<'c> {
     }
 }
 
-/// Returns the ruling of the rule with the highest rank; of equal ranks, the strictest. The second
-/// argument of `rank` is true if the rule restricts, that is, denies or asks.
+/// Returns the ruling of the rule with the highest rank. If several rules have that rank, the
+/// strictest one decides. The second argument of `rank` is true if the rule restricts, that is,
+/// denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
     let ranked = set.iter().filter_map(|(rule, verdict)| {
         Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule))

@@ -16,7 +16,7 @@ pub(super) enum Resource {
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
     /// A key; if `whole`, all keys with that prefix.
     Key { key: String, whole: bool },
-    /// A catalog program; empty for a program without a name.
+    /// The name of a catalog program. Empty for a program without a name.
     Program(String),
     /// An agent, by name.
     Agent(String),
@@ -25,7 +25,7 @@ pub(super) enum Resource {
 }
 
 impl Resource {
-    /// Parses the text of a target; returns `None` if it is invalid.
+    /// Parses the text of a target. Returns `None` if it is invalid.
     pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
         let path =
             |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
@@ -46,7 +46,7 @@ impl Resource {
         })
     }
 
-    /// Parses a text of which only the prefix may be known; returns `None` if the rest could change
+    /// Parses a text of which only the prefix may be known. Returns `None` if the rest could change
     /// the resource.
     pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
         match (text.whole(), target) {
@@ -96,7 +96,7 @@ pub(super) fn host_name(host: &Host<&str>) -> String {
     }
 }
 
-/// Returns the names of a path, from the top; `None` if it climbs above the top.
+/// Returns the names of a path, from the top, or `None` if it climbs above the top.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split('/') {

@@ -139,7 +139,7 @@ impl Index {
         Ok(found)
     }
 
-    /// Returns a passage; `None` if it has been removed.
+    /// Returns a passage, or `None` if it has been removed.
     pub(super) fn passage(&mut self, id: PassageId) -> Result<Option<StoredPassage>, Cause> {
         self.store(id.own).passage(id.id)
     }

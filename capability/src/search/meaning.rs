@@ -95,7 +95,7 @@ async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<V
     Ok(vector.iter().map(|x| (x / length) as f32).collect())
 }
 
-/// Returns the cosine of the angle between two vectors of length 1; `None` if their dimensions
+/// Returns the cosine of the angle between two vectors of length 1, or `None` if their dimensions
 /// differ.
 fn similarity(target: &[f32], bytes: &[u8]) -> Option<f64> {
     let (numbers, rest) = bytes.as_chunks::<4>();

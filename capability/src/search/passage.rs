@@ -1,4 +1,4 @@
-//! Splitting a text into passages, each with its line numbers.
+//! Splits a text into passages with their line numbers.
 
 /// Maximum length of a passage, in characters.
 const MAX_CHARS: usize = 1_200;
@@ -28,8 +28,8 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits a text at headings, else at blank lines, else where a passage is full. No passage is
-/// blank.
+/// Splits a text at headings. A long section is split at blank lines, or where a passage is full.
+/// No passage is blank.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();
@@ -95,7 +95,8 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Ends a full passage, if possible at the last blank line of its second half; the rest stays open.
+/// Ends a full passage at the last blank line of its second half, and keeps the lines after it in
+/// `open`. Without such a line, the passage ends with its last line.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
     let blank =
         open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);

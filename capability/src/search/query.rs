@@ -1,12 +1,13 @@
-//! Words: preparing texts for the index, and turning a query into an index expression.
+//! The words of texts and queries: prepares texts for the index, and converts queries to index
+//! expressions.
 
 /// Maximum number of words of a query.
 const MAX_WORDS: usize = 48;
 
-/// Length in characters from which a word also matches as a prefix.
+/// Minimum length of a word that also matches as a prefix, in characters.
 const MIN_PREFIX: usize = 4;
 
-/// Stop words. They count if a query has no others.
+/// Stop words. They are ignored unless a query consists only of stop words.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
     "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the",
@@ -14,12 +15,12 @@ const STOP_WORDS: &[&str] = &[
     "who", "why", "will", "with", "you", "your",
 ];
 
-/// The expression of a query: plain words without any syntax of the user's.
+/// The index expression of a query. The user's words are quoted, so they cannot contain operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query(String);
 
 impl Query {
-    /// Parses the words of a query; returns `None` if it has none.
+    /// Parses the words of a query. Returns `None` if it has none.
     pub(super) fn read(text: &str) -> Option<Query> {
         let mut words: Vec<String> = Vec::new();
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -36,13 +37,13 @@ impl Query {
         (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
     }
 
-    /// Returns the expression for the index: quoted terms, so that no word is an operator.
+    /// Returns the expression for the index. Its terms are quoted, so that no word is an operator.
     pub(super) fn expression(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns the terms that find a word: the word, its prefix, and the words that it consists of.
+/// Returns the terms that match a word: the word, its prefix, and the words that it is composed of.
 fn terms(word: &str) -> Vec<String> {
     let mut terms = Vec::new();
     if word.chars().any(is_ideograph) {
@@ -105,7 +106,8 @@ fn parts_of_name(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a word into runs; ideographs are separated by spaces.
+/// Splits a word into runs of ideographs and of other characters. The ideographs of a run are
+/// separated by spaces.
 fn runs(word: &str) -> Vec<String> {
     let mut runs: Vec<(bool, String)> = Vec::new();
     for c in word.chars() {
@@ -123,8 +125,8 @@ fn runs(word: &str) -> Vec<String> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Returns true for characters of scripts without spaces between words: Han, kana, Thai, Lao,
-/// Khmer, Burmese.
+/// Returns true if the character belongs to a script without spaces between words: Han, kana, Thai,
+/// Lao, Khmer or Burmese.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }

@@ -33,7 +33,7 @@ const USE_PRECISION: i64 = 3_600;
 /// One database of the index.
 pub(super) struct Store {
     pub(super) connection: Option<Connection>,
-    /// The file; `None` if the database is in memory.
+    /// The file, or `None` if the database is in memory.
     pub(super) path: Option<PathBuf>,
     /// The contents that the run saw at the last search.
     pub(super) view: HashSet<i64>,
@@ -139,7 +139,7 @@ impl Store {
         Ok(found.into_iter().map(|(id, score)| (PassageId { own, id }, score)).collect())
     }
 
-    /// Returns a passage; `None` if it has been removed.
+    /// Returns a passage, or `None` if it has been removed.
     pub(super) fn passage(&mut self, id: i64) -> Result<Option<StoredPassage>, Cause> {
         let sql = "SELECT file.path, first, last, text, file.id FROM passage JOIN file ON file.id \
                    = passage.file WHERE passage.id = ?1";
@@ -269,7 +269,7 @@ fn known(connection: &Connection) -> Result<HashMap<String, Vec<Known>>, Cause> 
     Ok(known)
 }
 
-/// Adds a file's content unless it is known; returns its identifier.
+/// Adds a file's content unless it is known. Returns its identifier.
 fn add_content(
     transaction: &Transaction<'_>,
     path: &str,
@@ -318,7 +318,7 @@ fn add_content(
     Ok(file)
 }
 
-/// Returns the text of a file; `None` if the file is binary or too large.
+/// Returns the text of a file, or `None` if the file is binary or too large.
 pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     if data.len() as u64 > super::MAX_FILE_BYTES || data.get(..HEAD.min(data.len()))?.contains(&0) {
         return None;

@@ -78,7 +78,7 @@ impl Drop for Dropped {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeenFile {
     pub(super) path: String,
-    /// The version of a file of the base; `None` for a file of the overlay.
+    /// The version of a file of the base, or `None` for a file of the overlay.
     pub(super) version: Option<Version>,
 }
 

@@ -97,8 +97,8 @@ impl Graph {
         self.components.get(at).into_iter().flat_map(|component| component.needs.iter().copied())
     }
 
-    /// Returns the names of components each of which needs the next, the first one again at the
-    /// end; `None` if there is no cycle.
+    /// Returns a cycle: the names of components, each of which needs the next one, with the first
+    /// one again at the end. Returns `None` if there is no cycle.
     fn cycle(&self) -> Option<Vec<String>> {
         let mut left: BTreeSet<usize> = (0..self.components.len()).collect();
         loop {

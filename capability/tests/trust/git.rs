@@ -42,7 +42,7 @@ impl Place {
         self.dir.path().join("sprung")
     }
 
-    /// Creates a program that leaves a mark.
+    /// Creates a program that creates the file [`trap`](Self::trap) when it runs. Returns its path.
     fn evil(&self) -> String {
         let path = self.dir.path().join("evil.sh");
         std::fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", self.trap().display()))

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// Returns a folder that contains a workdir with every kind of way out, and the targets outside.
+/// Creates a folder that contains a workdir, and a folder outside of the workdir. The workdir
+/// contains links out of it, circular links, protected files and special files.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Compares the `outcome` of each row with the file; returns the number of rows.
+/// Compares the `outcome` of each row with the file. Returns the number of rows.
 pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) -> usize {
     let path = Path::new("tests/data/hostile").join(name);
     let text = wattle_cases::read(&path);

@@ -12,7 +12,7 @@ use crate::{Server, answer, serve};
 
 const KEY: &str = "brave-secret-0123";
 
-/// Returns an engine on this machine, reachable by its own client and not by programs.
+/// Returns an engine on this machine that its own client can reach and programs cannot.
 fn engine(kind: EngineKind, server: &Server) -> Result<Engine, String> {
     let settings = EngineSettings { kind, url: Some(&server.base), key_variable: "SEARCH_KEY" };
     let key = |name: &str| (name == "SEARCH_KEY").then(|| KEY.to_owned());

@@ -33,7 +33,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     threads::run(start_or_resume(args, config, earlier))
 }
 
-/// Finds the run to resume, or creates the fork; `None` for a new run.
+/// Finds the run to resume, or creates the fork. Returns `None` for a new run.
 async fn earlier(
     args: &RunArgs,
     flags: &[Layer],

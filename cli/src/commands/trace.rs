@@ -18,7 +18,7 @@ use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
 /// Maximum time of a query.
 const QUERY: Duration = Duration::from_secs(60);
 
-/// Maximum size of all steps as the document of a query, in bytes.
+/// Maximum size of the document that a query reads, in bytes. The document contains all steps.
 const DOCUMENT: usize = 16 << 20;
 
 /// Maximum length of arguments and outputs in a line, in characters.

@@ -65,7 +65,7 @@ fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
     }
 }
 
-/// Returns the class of a key; `None` for an unknown one.
+/// Returns the class of a key, or `None` for an unknown one.
 pub(super) fn kind(key: &str) -> Option<Kind> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }

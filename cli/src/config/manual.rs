@@ -17,7 +17,7 @@ pub(super) struct Row {
     pub(super) key: &'static str,
     /// The environment variable.
     pub(super) variable: &'static str,
-    /// The default; null if there is none.
+    /// The default, or null if there is none.
     pub(super) default: Json,
     /// The class of trust.
     pub(super) kind: Kind,

@@ -89,7 +89,7 @@ impl fmt::Display for Origin {
 pub(crate) struct Row {
     /// The key.
     pub(crate) name: &'static str,
-    /// The value; null if none is set.
+    /// The value, or null if none is set.
     pub(crate) value: Json,
     /// The layer of the value.
     pub(crate) origin: Origin,

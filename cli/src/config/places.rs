@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-/// The default paths of the user's own files; `None` if the user has no home directory.
+/// The default paths of the user's own files, or `None` if the user has no home directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// The user file.

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 /// Maximum size of a file of settings, in bytes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the file `name` of a folder; `None` if it is absent. The folder is opened first, and the
-/// file relative to it, so that no symbolic link is followed, even if one replaces the file or the
-/// folder meanwhile.
+/// Reads the file `name` of a folder. Returns `None` if it is absent. The folder is opened first,
+/// and the file relative to it, so that no symbolic link is followed, even if one replaces the file
+/// or the folder meanwhile.
 ///
 /// # Errors
 /// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or
@@ -45,7 +45,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
     }
 }
 
-/// Reads a file of the user, which may be a link; `None` if it is absent.
+/// Reads a file of the user, which may be a link. Returns `None` if it is absent.
 ///
 /// # Errors
 /// Like [`in_folder`], except for links.

@@ -39,7 +39,8 @@ pub(crate) struct Request {
 }
 
 impl Project {
-    /// Reads the project file of a folder; `None` if it is absent. `user` is the layer below it.
+    /// Reads the project file of a folder. Returns `None` if it is absent. `user` is the layer
+    /// below it.
     ///
     /// # Errors
     /// If it is not a plain file of the allowed size, is not TOML, or sets an unknown key or one

@@ -39,7 +39,7 @@ macro_rules! key {
 /// set. A dot in a key denotes a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
-        /// The settings of one layer; `None` for a setting that the layer lacks.
+        /// The settings of one layer. `None` for a setting that the layer lacks.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
             $($(#[doc = $doc])+ pub(crate) $name: Option<$type>,)*
@@ -286,7 +286,7 @@ fn mebibytes(bytes: u64) -> NonZeroU32 {
     u32::try_from(bytes >> 20).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Reads the value of a variable; `None` if it is absent or blank.
+/// Reads the value of a variable. Returns `None` if it is absent or blank.
 fn variable<T: Value>(
     get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     name: &'static str,
@@ -303,7 +303,7 @@ fn variable<T: Value>(
         .map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
 }
 
-/// Reads the value of a key; `None` if the table lacks it.
+/// Reads the value of a key. Returns `None` if the table lacks it.
 fn entry<T: Value>(
     table: &toml::Table,
     key: &'static str,

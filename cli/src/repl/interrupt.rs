@@ -1,4 +1,4 @@
-//! Ctrl-C during work: the first stops it, the second leaves.
+//! Ctrl-C during work. The first one asks the work to stop, and the second one abandons it.
 
 use std::pin::pin;
 
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// Runs work. The first interrupt cancels the token, which the work observes. At the second the
-/// work is dropped, and there is no result.
+/// Runs work. The first interrupt cancels the token, which the work observes. The second one drops
+/// the work, and `None` is returned.
 pub(super) async fn stoppable<T>(
     work: impl Future<Output = T>,
     cancel: &CancellationToken,
@@ -28,7 +28,7 @@ pub(super) async fn stoppable<T>(
     }
 }
 
-/// Waits for an interrupt, forever if the system delivers none.
+/// Waits for an interrupt. Waits forever if the process cannot receive interrupts.
 async fn interrupt() {
     if ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

@@ -279,7 +279,7 @@ impl Setup {
         tenant(&self.config)
     }
 
-    /// Returns the key that seals the tenant's traces; `None` if there is no folder for keys.
+    /// Returns the key that seals the tenant's traces, or `None` if there is no folder for keys.
     ///
     /// # Errors
     /// If the tenant's name is invalid or the key cannot be opened.
@@ -291,8 +291,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter of its use by programs. Without a session the run has a state of its own. Tickets
-    /// go to the workdir.
+    /// the meter of its use by programs. Without a session the run has its own state. Tickets go to
+    /// the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.

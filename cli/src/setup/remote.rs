@@ -1,5 +1,5 @@
-//! The remote services of the settings: the model's endpoint, the search engine, and the collector
-//! of telemetry.
+//! Creates the remote services from the settings: the model's endpoint, the search engine, and the
+//! telemetry collector.
 
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::web::{Engine, EngineSettings};
@@ -10,7 +10,7 @@ use wattle_agent::{Host, NO_ENGINE};
 use crate::config::Config;
 use crate::fault::Fault;
 
-/// Resolves the endpoint of the settings.
+/// Resolves the endpoint that the settings name.
 ///
 /// # Errors
 /// If no setting names an endpoint, or a setting is invalid.
@@ -25,7 +25,7 @@ pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
     resolve(&settings, variable).map_err(|error| no_endpoint(&error))
 }
 
-/// Returns the value of an environment variable; `None` if it is absent or not UTF-8.
+/// Returns the value of an environment variable, or `None` if it is absent or not UTF-8.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -41,7 +41,7 @@ fn no_endpoint(error: &EndpointError) -> Fault {
     Fault::configuration(error.to_string())
 }
 
-/// Creates the search engine of the settings.
+/// Creates the search engine that the settings name.
 ///
 /// # Errors
 /// The fault in the settings. Searches report it, because everything else works without an engine.
@@ -55,7 +55,7 @@ pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String>
     )
 }
 
-/// Creates the collector of telemetry from the standard variables of OpenTelemetry.
+/// Creates the telemetry collector from the standard environment variables of OpenTelemetry.
 ///
 /// # Errors
 /// If the variables are invalid.

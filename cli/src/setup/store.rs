@@ -21,7 +21,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     Ok(store.tenant(&tenant))
 }
 
-/// Opens the store like [`store`]; `None` if the file is absent.
+/// Opens the store like [`store`]. Returns `None` if the file is absent.
 ///
 /// # Errors
 /// The same as for [`store`].
@@ -66,7 +66,7 @@ pub(crate) fn may_have_secrets(config: &Config) -> bool {
         .is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
 }
 
-/// Returns the keys that seal traces, beside the store; `None` if there is no store.
+/// Returns the keys that seal traces, beside the store, or `None` if there is no store.
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     let folder = store_path(config).ok()?.parent()?;
     Some(Keys::new(folder.join("keys")))

@@ -28,8 +28,8 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
     diagnostic.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
 }
 
-/// Checks that fixing a program terminates, leaves a valid program unchanged, reports no remaining
-/// diagnostic only if the fixed program is valid, and keeps the number of lines.
+/// Checks that fixing a program terminates, leaves a valid program unchanged, and keeps the number
+/// of lines. It must report a remaining fault if and only if the fixed program is invalid.
 fn check_fixing(source: &str, host: &Signatures, good: bool) {
     let Fixed { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");

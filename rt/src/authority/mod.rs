@@ -51,7 +51,7 @@ pub struct Use {
     pub function: Signature,
     /// The arguments, one for each parameter.
     pub arguments: Vec<Argument>,
-    /// The offset of the call in the module's binary; `None` if the call can be made through a
+    /// The offset of the call in the module's binary, or `None` if the call can be made through a
     /// table.
     pub offset: Option<usize>,
 }

@@ -21,7 +21,7 @@ struct Launch {
     args: Vec<String>,
     /// Maximum running time.
     time: Duration,
-    /// The level of nesting; 0 for a program that no other program started.
+    /// The level of nesting. 0 for a program that no other program started.
     level: usize,
     tape: Option<TapeCursor>,
     account: Account,

@@ -99,8 +99,8 @@ impl Shell {
         Session { interpreter, saved: None, exited: false }
     }
 
-    /// Runs a script in a session of its own and captures its output. The time limit is `deadline`,
-    /// or that of the bounds if it is `None`.
+    /// Runs a script in its own session and captures its output. The time limit is `deadline`, or
+    /// that of the bounds if it is `None`.
     pub async fn capture(
         &self,
         files: &Arc<Files>,

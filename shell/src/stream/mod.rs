@@ -177,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// Reads like [`Stream::read`]. May block on a disk; returns `None` if it would have to wait
+    /// Reads like [`Stream::read`]. May block on a disk. Returns `None` if it would have to wait
     /// for anything else.
     pub(crate) fn try_read(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         let max = max.min(MAX_READ);

@@ -1,7 +1,7 @@
 //! The toolbox: one WebAssembly module with all commands. Each stage of a pipeline is an instance
 //! of it.
 //!
-//! A stage runs on a thread of its own: it may block on a disk, a pipe or another command, and the
+//! A stage runs on its own thread: it may block on a disk, a pipe or another command, and the
 //! stages of a pipeline run in parallel, as processes do.
 
 mod engine;

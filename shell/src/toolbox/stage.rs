@@ -1,4 +1,4 @@
-//! One stage of a pipeline: a command's instance on a thread of its own, from its start to its end.
+//! One stage of a pipeline: a command's instance on its own thread, from its start to its end.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::stream::Stream;
 /// Maximum size of the arguments and the environment together, in bytes.
 const MAX_ARGUMENTS: usize = 2 << 20;
 
-/// Runs a command in an instance of its own.
+/// Runs a command in a new instance.
 pub(super) async fn run(
     compiled: Arc<Compiled>,
     command: Command,

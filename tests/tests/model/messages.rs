@@ -24,7 +24,7 @@ fn client(provider: &Provider) -> RemoteModel {
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap()
 }
 
-/// Returns a stream of events. Each has its type as its name.
+/// Returns a stream of events. The name of each event is its `type`.
 fn events(events: &[Json]) -> Answer {
     let event =
         |event: &Json| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());

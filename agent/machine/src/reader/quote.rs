@@ -13,7 +13,8 @@ pub(super) struct Quote {
     pub(super) is_raw: bool,
 }
 
-/// Reads an opening quote at `at`, with the prefix letters of other languages.
+/// Reads an opening quote at `at`. Prefix letters from other languages, as in `r"…"` and `f"…"`,
+/// may precede it.
 pub(super) fn at_offset(text: &str, at: usize) -> Option<Quote> {
     let letters = text.as_bytes().iter().skip(at).take(2);
     let letters =
@@ -47,7 +48,7 @@ pub(super) fn strict_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Returns the quotes that may close a string opened by `mark` if the writer confused quotes.
+/// Returns the quotes that may close a string opened by `mark` if its author mixed up quotes.
 pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     match mark {
         '`' => &['`'],
@@ -56,8 +57,8 @@ pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Finds the first unescaped closing quote, strictly. Returns the end of the content and of the
-/// quote.
+/// Finds the first unescaped quote that strictly matches. Returns the end of the content and the
+/// end of the quote.
 pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     if quote.is_triple {
         return triple_runs(text, quote).next();

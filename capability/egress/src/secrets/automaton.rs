@@ -2,9 +2,10 @@
 //!
 //! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three
 //! alignments that it can have within a longer text. Each byte of a pattern may be plain or an
-//! escape ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each reading,
-//! and a [`Set`] contains the progress of each pattern at one position. Advancing a set by one byte
-//! costs a bounded number of word operations for every text.
+//! escape ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each possible
+//! reading of its bytes, and a [`Set`] contains the progress of each pattern at one position.
+//! Advancing a set by one byte takes a bounded number of operations on machine words, for every
+//! text.
 
 use std::iter::repeat;
 
@@ -34,18 +35,18 @@ impl Encoding {
     }
 }
 
-/// A spelling of a secret. Each position accepts one of two bytes, which are usually the same.
+/// A spelling of a secret. Each position accepts two bytes, which are usually the same.
 #[derive(Debug)]
 pub(super) struct Pattern {
     /// The index of the secret in the automaton.
     pub(super) secret: usize,
     encoding: Encoding,
     accepts: Vec<[u8; 2]>,
-    /// The index of the pattern's first word in a set.
+    /// The index of the pattern's first machine word in a set.
     offset: usize,
-    /// The number of the pattern's words.
+    /// The number of machine words that the pattern uses in a set.
     words: usize,
-    /// For each byte, one more than the index of its row in `rows`; 0 if no position accepts the
+    /// For each byte, one more than the index of its row in `rows`. 0 if no position accepts the
     /// byte.
     row_of: Box<[u16; 256]>,
     /// Rows of bits: the positions that accept a byte.
@@ -99,7 +100,7 @@ impl Pattern {
     }
 }
 
-/// Returns the patterns of a value, for the secret with that index.
+/// Returns the patterns of a secret's value. `secret` is the index of the secret.
 fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
     let plain = value.bytes().map(|byte| [byte, if byte == b' ' { b'+' } else { byte }]).collect();
     let hex = value.bytes().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| {
@@ -131,8 +132,8 @@ fn inner_base64(value: &str, shift: usize) -> String {
     STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
 }
 
-/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if `k + 1`
-/// of its positions can have matched.
+/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if a match
+/// of its first `k + 1` positions can end here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
     /// The bits of all patterns, one after the other.
@@ -149,7 +150,7 @@ impl Set {
         &self.active
     }
 
-    /// Returns true if the set has words for all patterns.
+    /// Returns true if memory for the bits of all patterns is allocated.
     pub(super) fn has_room(&self) -> bool {
         !self.all.is_empty()
     }
@@ -226,7 +227,7 @@ pub(super) struct Automaton {
     /// A bit for each pair of bytes with which a match may start. It avoids most of the work for
     /// most texts.
     pairs: Vec<u64>,
-    /// The number of words of a set.
+    /// The number of machine words of a set.
     words: usize,
     /// Maximum length of a spelling in bytes.
     max_span: usize,

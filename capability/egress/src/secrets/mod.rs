@@ -39,7 +39,7 @@ const PREFIX: &[u8] = b"${secret:";
 
 /// A store of secrets.
 pub trait Secrets: Send + Sync {
-    /// Returns the secret with a name; `None` if it does not exist. Fails with `EACCESS` or
+    /// Returns the secret with a name, or `None` if it does not exist. Fails with `EACCESS` or
     /// `EREMOTE` if the secret is not available.
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
@@ -268,7 +268,7 @@ impl Vault {
         Ok(filled)
     }
 
-    /// Returns a text with its references replaced; `None` if it contains none. An incomplete
+    /// Returns a text with its references replaced, or `None` if it contains none. An incomplete
     /// reference remains unchanged.
     async fn replace_references(&self, text: &[u8], url: &Url) -> Result<Option<Vec<u8>>, Failure> {
         let mut out = Vec::new();
@@ -310,8 +310,8 @@ fn split_prefix(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + PREFIX.len()..)?))
 }
 
-/// Splits the text after a prefix into the name of the reference and the rest; `None` if the
-/// reference is incomplete.
+/// Splits the text after a prefix into the name of the reference and the rest. Returns `None` if
+/// the reference is incomplete.
 fn split_name(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text.iter().take(MAX_NAME + 1).position(|byte| *byte == b'}')?;
     let name = std::str::from_utf8(text.get(..end)?).ok().filter(|name| Secret::is_name(name))?;

@@ -52,7 +52,7 @@ impl Spellings {
 /// A cleaner, which replaces secrets in texts by references. All other bytes remain unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
-    /// The automaton and the wanted secrets; `None` if there are none.
+    /// The automaton and the wanted secrets, or `None` if there are none.
     parts: Option<(Arc<Automaton>, Arc<[bool]>)>,
     markers: Arc<[Vec<u8>]>,
 }

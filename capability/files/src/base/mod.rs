@@ -137,8 +137,8 @@ impl Base {
         Ok(())
     }
 
-    /// Returns the part of an absolute link target below the workdir's path on the host; `None` if
-    /// the target is elsewhere.
+    /// Returns the part of an absolute link target below the workdir's path on the host, or `None`
+    /// if the target is elsewhere.
     pub(crate) fn strip_top<'a>(&self, target: &'a str) -> Option<&'a str> {
         Path::new(target).strip_prefix(&self.top).ok()?.to_str()
     }
@@ -156,7 +156,7 @@ impl Base {
         Ok(rustix::fs::readlinkat(&parent, name, Vec::new())?.into_bytes())
     }
 
-    /// Returns the metadata of an entry; `None` if it does not exist or is hidden.
+    /// Returns the metadata of an entry, or `None` if it does not exist or is hidden.
     pub(crate) fn meta(&self, path: &RunPath) -> io::Result<Option<Meta>> {
         match self.jail.meta(path) {
             Ok(meta) => Ok(Some(meta).filter(|meta| !self.host_files.hides(meta))),
@@ -177,8 +177,8 @@ impl Base {
         }
     }
 
-    /// Returns the entries of a folder whose names satisfy `filter`, unsorted; `None` if there are
-    /// more than `max`.
+    /// Returns the entries of a folder whose names satisfy `filter`, unsorted, or `None` if there
+    /// are more than `max`.
     pub(crate) fn list(
         &self,
         path: &RunPath,

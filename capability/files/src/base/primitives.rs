@@ -16,7 +16,7 @@ pub(crate) const MAX_COMPARED: u64 = 64 << 20;
 pub(crate) trait Disk {
     /// Returns the current state of an entry.
     fn current(&self, path: &RunPath) -> io::Result<CurrentEntry>;
-    /// Hashes the content of a file; `None` if it is larger than [`MAX_COMPARED`].
+    /// Returns the hash of a file's content, or `None` if the file is larger than [`MAX_COMPARED`].
     fn digest(&self, path: &RunPath) -> io::Result<Option<blake3::Hash>>;
     /// Hashes a folder with everything in it, as [`Stamp::Tree`] does.
     fn tree(&self, path: &RunPath) -> io::Result<blake3::Hash>;

@@ -58,7 +58,8 @@ impl Base {
         }
     }
 
-    /// Locks a staging folder; `None` if another process holds the lock or has removed the folder.
+    /// Locks a staging folder. Returns `None` if another process holds the lock or has removed the
+    /// folder.
     pub(crate) fn lock_staging_folder(&self, path: &RunPath) -> io::Result<Option<OwnedFd>> {
         let folder = match self.jail.listing(path) {
             Err(cause) if is_absent(&cause) => return Ok(None),

@@ -229,7 +229,7 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
-/// Opens a new file without a name in a folder; returns `None` if the file system has no such
+/// Opens a new file without a name in a folder. Returns `None` if the file system has no such
 /// files.
 fn unnamed_file(folder: impl AsFd) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]

@@ -104,7 +104,7 @@ fn expect_absent_after_conflict(layer: &mut Layer, step: &Step, reason: &FilesEr
 /// A step with its prepared data.
 struct Job {
     step: Step,
-    /// The state that the base's entry must have just before the step; `None` for a new entry.
+    /// The state that the base's entry must have just before the step, or `None` for a new entry.
     expected: Option<Stamp>,
     /// The record of the change, if the step moves an existing entry out of its path.
     record: Option<Record>,

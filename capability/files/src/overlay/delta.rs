@@ -17,7 +17,7 @@ use crate::path::RunPath;
 type NodeChange<N> = (String, Option<N>);
 
 impl Overlay {
-    /// Returns the changes since the last call; `None` if there are none.
+    /// Returns the changes since the last call, or `None` if there are none.
     pub(crate) fn take_delta(&mut self) -> Option<String> {
         let changed = self.layer.take_changed();
         if changed.is_empty() {

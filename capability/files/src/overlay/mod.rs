@@ -1,4 +1,4 @@
-//! The overlay: a tree whose changes stay in memory, over a base or without one.
+//! The overlay: a tree whose changes stay in memory. It may have a base, which it covers.
 
 mod apply;
 #[cfg(test)]
@@ -70,7 +70,8 @@ impl Overlay {
         Err(FilesError::full(path, growth, self.layer.used(), self.layer.limit))
     }
 
-    /// Returns how many parents of `path`, from the top, are visible folders of the base.
+    /// Returns the number of parents of `path`, counted from the top, that are visible folders of
+    /// the base.
     fn merged_parents(&self, path: &RunPath) -> Result<usize, FilesError> {
         let Some(base) = &self.base else { return Ok(0) };
         let mut merged = 0;
@@ -94,7 +95,8 @@ impl Overlay {
     }
 
     /// Returns the state of the base's entry at `path` that the run relies on: the state at the
-    /// run's first change, else at its last read, else now.
+    /// run's first change of it. If the run did not change it, that at its last read. If the run
+    /// did not read it, the current one.
     fn seen(&self, path: &RunPath) -> Result<Stamp, FilesError> {
         let Some(base) = &self.base else { return Ok(Stamp::Absent) };
         if !self.layer.shows_base(path) {

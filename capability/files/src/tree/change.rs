@@ -166,7 +166,7 @@ pub(crate) fn rename(
     tree.rename(from, to)
 }
 
-/// Checks that a file can be written at `path`. Returns its size; `None` if it does not exist.
+/// Checks that a file can be written at `path`. Returns its size, or `None` if it does not exist.
 pub(crate) fn file_size(tree: &dyn Tree, path: &RunPath) -> Result<Option<u64>, FilesError> {
     match tree.entry(path, Intent::Write)? {
         EntryInfo::File { size, .. } => Ok(Some(size)),

@@ -36,7 +36,7 @@ pub(crate) trait Tree {
     /// Opens a file for reading. The entry must be a file.
     fn open_file(&mut self, path: &RunPath) -> Result<Reader, FilesError>;
 
-    /// Returns the entries of a folder, sorted by name; `None` if there are more than `max`. An
+    /// Returns the entries of a folder, sorted by name, or `None` if there are more than `max`. An
     /// entry whose name cannot be used is [`EntryInfo::Other`].
     fn children(
         &self,

@@ -119,7 +119,7 @@ fn snapshot(base: &Base, path: &RunPath, budget: &mut u64) -> Result<Snapshot, F
     read().map_err(|cause| FilesError::io(Intent::Write, path, cause))
 }
 
-/// Returns the hash of a file's content; `None` if the file is too large or not readable.
+/// Returns the hash of a file's content, or `None` if the file is too large or not readable.
 fn digest(base: &Base, path: &RunPath, size: u64, budget: &mut u64) -> Option<blake3::Hash> {
     *budget = budget.checked_sub(size)?;
     let (file, _) = base.open_file(path).ok()?;

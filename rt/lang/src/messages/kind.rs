@@ -38,12 +38,12 @@ pub(crate) fn kind_mismatch(
 }
 
 impl Message {
-    /// Hints at the function that takes a value of that kind.
+    /// Adds a hint to call the function that takes a value of that kind.
     pub(crate) fn use_function(self, function: &str) -> Message {
         self.hint(format!("write `({function} …)`"))
     }
 
-    /// Hints at the placeholder of `fmt` that takes a value of that kind.
+    /// Adds a hint with the placeholder of `fmt` for a value of that kind.
     pub(crate) fn use_placeholder(self, placeholder: &str) -> Message {
         self.hint(format!("its placeholder is `{placeholder}`"))
     }

@@ -165,7 +165,7 @@ impl Interpreter {
         self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
-    /// Runs `work` with this shell in a task of its own, which has a new stack.
+    /// Runs `work` with this shell in a new task, which has a new stack.
     async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,

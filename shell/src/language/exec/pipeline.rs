@@ -1,5 +1,5 @@
-//! Running pipelines. The stages run in parallel, each in a shell of its own. The status is that of
-//! the last stage.
+//! Execution of pipelines. The stages run in parallel, each in its own shell. The status of a
+//! pipeline is that of its last stage.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -99,7 +99,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a stage in this shell, which is the stage's own.
+    /// Runs a stage in this shell, which was created for the stage.
     async fn stage(&mut self, command: &Command) -> StageResult {
         self.last.killed = false;
         if self.command(command).await != Err(Jump::Exit) || !self.run.is_ended() {
@@ -108,7 +108,7 @@ impl Interpreter {
         StageResult { status: self.last.status, killed: self.last.killed }
     }
 
-    /// Prints the time that `time` reports.
+    /// Prints the elapsed time, for `time`.
     async fn report_time(&mut self, start: Instant, timed: Timed) {
         let seconds = start.elapsed().as_secs_f64();
         let text = match timed {
@@ -123,7 +123,7 @@ impl Interpreter {
     }
 }
 
-/// Waits for the next stage that ends. Returns its index and its result, or `None` if all have
+/// Waits until another stage ends. Returns its index and its result, or `None` if all stages have
 /// ended.
 async fn next_ended(
     tasks: &mut [Option<Task<StageResult>>],

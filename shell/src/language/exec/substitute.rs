@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 use crate::stream::{OpenMode, Stream};
 
-/// Descriptor of the first process substitution. Further ones count down.
+/// Descriptor of the first process substitution. Each further one uses the next lower number.
 const FIRST_DESCRIPTOR: u32 = 63;
 
 impl Interpreter {
@@ -55,8 +55,8 @@ impl Interpreter {
         Ok(text)
     }
 
-    /// Returns the contents of the file of `$(<file)`, with true if they exceed the limit. Returns
-    /// `None` if the list is something else.
+    /// Reads the file of `$(<file)`. Returns its content, and true if the content exceeds the
+    /// limit. Returns `None` if the list does not have this form.
     async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
@@ -86,7 +86,8 @@ impl Interpreter {
         self.read_whole(&stream).await.map(Some)
     }
 
-    /// Reads a stream to its end. Returns true with it if it exceeds the limit of a substitution.
+    /// Reads a stream to its end. Returns the bytes, and true if they exceed the limit of a
+    /// substitution.
     pub(crate) async fn read_whole(&mut self, stream: &Stream) -> Flow<(Vec<u8>, bool)> {
         let limit = self.run.bounds.substitution;
         let mut text = Vec::new();

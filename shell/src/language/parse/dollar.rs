@@ -49,7 +49,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Parses `` `…` ``. The text between the backquotes is a script of its own.
+    /// Parses `` `…` ``. The text between the backquotes is a separate script.
     pub(super) fn backquoted(&mut self, in_quotes: bool) -> Parsed<Part> {
         let line = self.line;
         self.next();

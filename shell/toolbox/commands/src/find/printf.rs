@@ -162,7 +162,7 @@ fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
     }
 }
 
-/// Returns the mode of a file: every file may be read and written here.
+/// Returns the mode of a file. Every file is readable and writable here.
 pub(crate) fn mode(found: &Metadata) -> u32 {
     match letter(found) {
         'd' => 0o755,
