@@ -1,4 +1,4 @@
-//! Selection of the programs that a prompt lists.
+//! Chooses the programs that a prompt lists.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use wattle_rt::Grants;
 /// Maximum number of programs that a prompt lists.
 const MAX_NAMED: usize = 60;
 
-/// Maximum number of programs in a catalog for all of them to be offered as functions. Endpoints
-/// accept at most 128 functions.
+/// Maximum size of a catalog of which every program is offered as a function. Endpoints accept at
+/// most 128 functions.
 const MAX_OFFERED: usize = 100;
 
-/// The base tools, which every prompt lists: the tools that a model needs for any task, and the
-/// program that finds the others.
+/// The base tools, which every prompt lists: what a model needs for any task, and the program that
+/// finds the others.
 const BASE: &[&str] = &[
     "help",
     "shell",
@@ -39,8 +39,7 @@ pub struct Listing {
     programs: Vec<Listed>,
     /// Number of programs that the prompt does not list.
     more: usize,
-    /// If true, all programs are offered as functions. Otherwise only those that the prompt lists
-    /// are.
+    /// If true, all programs are offered as functions; otherwise only the listed ones.
     offers_all: bool,
 }
 
@@ -52,9 +51,9 @@ struct Listed {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed completely.
-    /// Otherwise, the base tools are chosen first, then the programs that match the message, then
-    /// others by name.
+    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed completely. The
+    /// listing of a larger one contains the base tools, then the programs that match the message,
+    /// then others by name.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         if catalog.len() <= MAX_NAMED {
@@ -89,7 +88,7 @@ impl Listing {
         self.offers_all
     }
 
-    /// Returns the number of programs that the prompt does not name.
+    /// Returns the number of programs that the prompt does not list.
     pub(crate) fn more(&self) -> usize {
         self.more
     }

@@ -27,7 +27,7 @@ capability! {
 const MAX_TICKETS: u32 = 20;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
-/// Maximum length of each other text, in characters.
+/// Maximum length of the need and of the attempts, in characters each.
 const MAX_TEXT: usize = 4_000;
 
 /// A ticket; its JSON is one line.

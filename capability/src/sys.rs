@@ -172,8 +172,9 @@ impl Dice {
                     .map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
                 Ok(seed.to_vec())
             };
-            let again =
-                |kept| if let RecordedValue::Bytes(seed) = kept { Some(seed) } else { None };
+            let again = |recorded| {
+                if let RecordedValue::Bytes(seed) = recorded { Some(seed) } else { None }
+            };
             let seed = run.recall("sys.random", fresh, again)?;
             let numbers = blake3::Hasher::new().update(&seed).finalize_xof();
             run.state::<Dice>().0 = Some(Seeded { numbers });

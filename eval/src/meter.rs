@@ -10,7 +10,7 @@ use wattle_agent::model::{Delta, Embedded, Mask, Model, ModelError, ModelReply, 
 
 use crate::attempt::Tokens;
 
-/// Estimated size of a token, in bytes. It is used if the provider does not report tokens.
+/// Estimated number of bytes per token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model whose use of tokens is counted and limited.

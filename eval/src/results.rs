@@ -54,12 +54,12 @@ impl Results {
 
     /// Returns the last earlier result of the same attempt, unless it is an error.
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
-        let same = |kept: &&Attempt| {
-            kept.verdict != Verdict::Error
-                && (&kept.task, &kept.model, kept.approach)
+        let same = |attempt: &&Attempt| {
+            attempt.verdict != Verdict::Error
+                && (&attempt.task, &attempt.model, attempt.approach)
                     == (&wanted.task, &wanted.model, wanted.approach)
-                && (kept.trial, kept.recorded) == (wanted.trial, wanted.recorded)
-                && kept.fingerprint == wanted.fingerprint
+                && (attempt.trial, attempt.recorded) == (wanted.trial, wanted.recorded)
+                && attempt.fingerprint == wanted.fingerprint
         };
         self.previous.iter().rev().find(same)
     }

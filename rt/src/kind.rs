@@ -5,8 +5,8 @@
 //! resource without a check cannot be written:
 //!
 //! - A [`Plain`] value names nothing.
-//! - A [`Named`] text is a name. The adapter has it admitted before it calls the function.
-//! - A [`Holding`] value contains names. The function gets it as an [`Unadmitted`], which opens
+//! - A [`Named`] text is a name. The adapter asks the guard about it before it calls the function.
+//! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], which opens
 //!   together with the [`Gate`] to ask about each name.
 
 use std::marker::PhantomData;
@@ -21,11 +21,11 @@ use crate::{Failure, Gate, Names, Run, Target, Ty};
 pub trait Form {
     /// The type on the stack.
     type Raw: WasmTy;
-    /// The type that a synchronous function gets.
+    /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
-    /// The type that an asynchronous function gets.
+    /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type as signatures show it.
+    /// The type in signatures.
     const TY: Ty;
 
     /// Reads a value from a program's memory.
@@ -97,8 +97,8 @@ forms! {
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A number of unknown meaning. Only a synchronous function also gets the bytes that it points
-    /// to.
+    /// A number of unknown meaning. Only a synchronous function also receives the bytes that it
+    /// points to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
         |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
 }
@@ -112,11 +112,11 @@ mod sealed {
 pub trait Kind: sealed::Sealed {
     /// The type on the stack.
     type Raw: WasmTy;
-    /// The type that a synchronous function gets.
+    /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
-    /// The type that an asynchronous function gets.
+    /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type as signatures show it.
+    /// The type in signatures.
     const TY: Ty;
     /// The names of resources that a value is or contains.
     const NAMES: Names;
@@ -144,7 +144,7 @@ pub trait Kind: sealed::Sealed {
     fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
 }
 
-/// The type on the stack of a kind.
+/// The type on the stack for a kind.
 pub type Raw<K> = <K as Kind>::Raw;
 
 /// Reads an argument of the given function from a program's memory.
@@ -308,8 +308,8 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
         Unadmitted { value: F::lend(value), function }
     }
 
-    /// Returns `Ok`. The names are not known until the function reads them. By then the function
-    /// has the gate.
+    /// Returns `Ok`. The names are known only when the function reads them, and the function then
+    /// asks the gate.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }

@@ -246,13 +246,13 @@ mod tests {
     /// that gets a message when it begins.
     fn blocked() -> (impl FnOnce() -> u32 + Send + 'static, mpsc::Sender<()>, mpsc::Receiver<()>) {
         let (release, released) = mpsc::channel();
-        let (begin, begun) = mpsc::channel();
+        let (begin, started) = mpsc::channel();
         let work = move || {
             let _ = begin.send(());
             let _ = released.recv();
             7
         };
-        (work, release, begun)
+        (work, release, started)
     }
 
     #[tokio::test]
@@ -288,13 +288,13 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_refuses_work_until_a_waiter_gives_up() {
         let pool = Arc::new(pool(1, Duration::from_secs(60)));
-        let (work, release, begun) = blocked();
+        let (work, release, started) = blocked();
         let spawn = |work: Box<dyn FnOnce() -> u32 + Send>| {
             let pool = Arc::clone(&pool);
             tokio::spawn(async move { pool.run(work).await })
         };
         let first = spawn(Box::new(work));
-        tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
+        tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
         let second = spawn(Box::new(|| 2));
         tokio::task::yield_now().await;
         assert_eq!(pool.run(|| 3).await, Err(Unfinished::Busy));
@@ -315,12 +315,12 @@ mod tests {
             time: Duration::from_secs(60),
         };
         let pool = Arc::new(Pool::new(bounds));
-        let (work, release, begun) = blocked();
+        let (work, release, started) = blocked();
         let first = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(work).await }
         });
-        tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
+        tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
         let second = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(|| 2).await }

@@ -31,6 +31,7 @@
 mod call;
 mod confusable;
 mod dialect;
+mod ending;
 mod event;
 mod function;
 mod machine;
@@ -45,6 +46,7 @@ mod state;
 
 pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
 pub use dialect::Dialect;
+pub use ending::{Bound, Ending};
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
@@ -56,6 +58,4 @@ pub use parts::{
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
-pub use state::{
-    Ask, Bound, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State,
-};
+pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};

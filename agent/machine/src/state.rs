@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::{Call, Execution},
     dialect::{Dialect, PlannedCall},
-    event::{Dollars, Event, Stop, Usage},
+    ending::Ending,
+    event::{Dollars, Event, Usage},
     function::ProgramFunction,
     mark::{Nonce, escape_marks},
     message::{FunctionCall, Message, Role},
@@ -31,7 +32,7 @@ pub struct State {
     pub(crate) opening: usize,
     /// If true, the history or the user's message contains text that looks like marks.
     pub(crate) opens_escaped: bool,
-    /// If true, the model was told about escaped marks.
+    /// If true, the model knows about escaped marks.
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
@@ -260,7 +261,7 @@ pub struct Ask {
     pub attempt: u32,
     /// The purpose of the request.
     pub purpose: Purpose,
-    /// The dialect. In the native one the model is offered functions.
+    /// The dialect. In the native dialect, the request offers the programs as functions.
     pub dialect: Dialect,
     /// The complete conversation as the model sees it.
     pub messages: Vec<Message>,
@@ -276,86 +277,6 @@ pub enum Purpose {
     Repair,
     /// The final answer, because the steps are used up.
     Conclude,
-}
-
-/// The end of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "ending", rename_all = "snake_case")]
-pub enum Ending {
-    /// The model gave its answer.
-    Answered {
-        /// The answer.
-        text: String,
-    },
-    /// A limit was reached.
-    Exhausted {
-        /// The answer of the forced last turn, or `stopped: reached …`.
-        text: String,
-        /// The limit.
-        bound: Bound,
-    },
-    /// Moderation blocked the message, and no step was run.
-    Blocked {
-        /// The message for the user.
-        text: String,
-    },
-    /// The run was cancelled.
-    Cancelled {
-        /// `stopped: cancelled`, with the reason if there is one.
-        text: String,
-    },
-    /// The model or the host failed.
-    Failed {
-        /// The error message, which begins with `error: `.
-        message: String,
-    },
-}
-
-impl Ending {
-    /// Returns the run's result as text. Every run has one.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Answered { text }
-            | Self::Exhausted { text, .. }
-            | Self::Blocked { text }
-            | Self::Cancelled { text } => text,
-            Self::Failed { message } => message,
-        }
-    }
-
-    /// Returns the reason for the end, or `None` if the run failed.
-    pub fn stop(&self) -> Option<Stop> {
-        match self {
-            Self::Answered { .. } => Some(Stop::Answered),
-            Self::Exhausted { bound: Bound::Steps, .. } => Some(Stop::MaxSteps),
-            Self::Exhausted { bound: Bound::Time, .. } => Some(Stop::Timeout),
-            Self::Exhausted { bound: Bound::Tokens, .. } => Some(Stop::MaxTokens),
-            Self::Exhausted { bound: Bound::Cost, .. } => Some(Stop::MaxCost),
-            Self::Exhausted { bound: Bound::Repetition, .. } => Some(Stop::Repeated),
-            Self::Exhausted { bound: Bound::Length, .. } => Some(Stop::Truncated),
-            Self::Blocked { .. } => Some(Stop::Blocked),
-            Self::Cancelled { .. } => Some(Stop::Cancelled),
-            Self::Failed { .. } => None,
-        }
-    }
-}
-
-/// A limit of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    /// `max_steps`.
-    Steps,
-    /// The run's wall-clock time.
-    Time,
-    /// `max_tokens_total`.
-    Tokens,
-    /// `max_cost`.
-    Cost,
-    /// The number of times that the same call may be repeated in a row.
-    Repetition,
-    /// The length of an answer.
-    Length,
 }
 
 /// The input that a run waits for.
@@ -390,12 +311,12 @@ pub(crate) struct Turn {
     /// The last program that did not compile, while its repair is awaited.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for asking the same again, if it is not a program that does not compile.
+    /// The reason for repeating the request, unless it is a program that does not compile.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
 }
 
-/// A fault for which an answer is not used.
+/// A fault that makes an answer unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RetryReason {

@@ -37,12 +37,12 @@ pub async fn fork(
 ) -> Result<(), ForkError> {
     let turns = journal.turns(&of.id).await?;
     let mut state = State::new(of.start.setup.clone());
-    let mut kept: Vec<Turn> = Vec::new();
+    let mut prefix: Vec<Turn> = Vec::new();
     let mut reached = false;
     for turn in turns {
         let effects;
         (state, effects) = turn.step(state);
-        kept.push(turn);
+        prefix.push(turn);
         reached =
             state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_)));
         if reached {
@@ -66,7 +66,7 @@ pub async fn fork(
     };
     let Some(message) = message else {
         journal.open(open(RunStart { forked, ..of.start.clone() })).await?;
-        for (number, turn) in (0..).zip(kept) {
+        for (number, turn) in (0..).zip(prefix) {
             let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
             journal.calls(&id, calls).await?;
             journal.turn(&id, turn).await?;
@@ -82,7 +82,7 @@ pub async fn fork(
         effects: EffectRecorder::default().record(&effects),
         seq: 1,
         elapsed_ms: 0,
-        files: join(kept.into_iter().filter_map(|turn| turn.files)),
+        files: join(prefix.into_iter().filter_map(|turn| turn.files)),
     };
     journal.open(open(RunStart { forked, ..start })).await?;
     Ok(journal.turn(&id, first).await?)

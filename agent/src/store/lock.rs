@@ -13,8 +13,9 @@ use super::{TenantStore, now};
 use crate::error::StoreError;
 use crate::journal::Lock;
 
-/// Interval between heartbeats, and maximum age of the last one in milliseconds.
+/// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Maximum age of the last heartbeat, in milliseconds.
 const MAX_SILENCE_MS: i64 = 60_000;
 
 /// Locks a name of the tenant, if it is free. The work continues if the caller stops waiting; the

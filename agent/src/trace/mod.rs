@@ -36,12 +36,14 @@ pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 /// Maximum number of characters of an output in a line of `_steps.jsonl`.
 const LINE_CHARS: usize = 200;
 
-/// Maximum numbers of characters of the other parts of a line: its arguments as JSON, its error,
-/// each fix of the program; and the maximum number of fixes. They keep a line below the limit of
-/// readers.
+/// Maximum number of characters of the arguments as JSON in a line. This limit and the next ones
+/// keep a line below the limit of readers.
 const ARGS_CHARS: usize = 500_000;
+/// Maximum number of characters of the error in a line.
 const ERROR_CHARS: usize = 100_000;
+/// Maximum number of characters of each fix in a line.
 const FIX_CHARS: usize = 1_000;
+/// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
 
 /// A call of a run, and its result.
@@ -68,8 +70,8 @@ pub struct Step {
     /// The error, if the call failed.
     pub error: Option<String>,
     /// The fixes that were applied to the program before it ran.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mended: Vec<String>,
+    #[serde(rename = "mended", skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<String>,
     /// Duration by a monotonic clock, in milliseconds.
     pub dur_ms: u64,
     /// Time when the call ended, in milliseconds since 1970.
@@ -93,8 +95,8 @@ pub fn clip(text: &str, chars: usize) -> String {
         return text.to_owned();
     }
     // Reserves space for the note.
-    let kept = chars.saturating_sub(30).max(chars / 2);
-    let (head, tail) = (kept - kept / 3, kept / 3);
+    let room = chars.saturating_sub(30).max(chars / 2);
+    let (head, tail) = (room - room / 3, room / 3);
     let begin: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(count - tail).collect();
     format!("{begin} … {} characters … {end}", count - head - tail)
@@ -165,8 +167,8 @@ impl<'a> Trace<'a> {
             output: clip(&output, LINE_CHARS),
             exit_code: outcome.exit_code,
             error: outcome.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
-            mended: outcome
-                .mended
+            fixes: outcome
+                .fixes
                 .iter()
                 .take(MAX_FIXES)
                 .map(|text| clip(&mask.text(text), FIX_CHARS))
@@ -206,7 +208,7 @@ fn log_failure<T>(path: &Path, result: std::io::Result<T>) -> Option<T> {
         .ok()
 }
 
-/// The outcome of a call in the terms of a trace.
+/// The outcome of a call, as a step of a trace records it.
 pub(crate) struct CallOutcome<'a> {
     /// The exit code, if the program finished.
     pub(crate) exit_code: Option<i32>,
@@ -215,7 +217,7 @@ pub(crate) struct CallOutcome<'a> {
     /// The error, if the call failed.
     pub(crate) error: Option<String>,
     /// The fixes that were applied to the program before it ran.
-    pub(crate) mended: &'a [String],
+    pub(crate) fixes: &'a [String],
 }
 
 impl<'a> CallOutcome<'a> {
@@ -238,7 +240,7 @@ impl<'a> CallOutcome<'a> {
                 (results.join("\n"), Some(reason.clone()))
             }
         };
-        CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
+        CallOutcome { exit_code: execution.exit_code(), output, error, fixes: execution.fixes() }
     }
 }
 

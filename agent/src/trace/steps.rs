@@ -15,7 +15,7 @@ const DEPTH: usize = 12;
 pub struct ReadSummary {
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// Number of invalid lines.
+    /// Number of lines that were skipped because they are not trace lines.
     pub broken: usize,
     /// Number of lines longer than 4 MiB. They are included in `broken`.
     pub long: usize,

@@ -36,8 +36,8 @@ impl Files {
         Files::new(Store::Overlay(Overlay::new(base, limit)))
     }
 
-    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists them
-    /// too.
+    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists these
+    /// writes, too.
     #[must_use]
     pub fn write_through(base: Base) -> Files {
         Files::new(Store::WriteThrough(WriteThrough::new(base)))
@@ -231,8 +231,8 @@ impl Files {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
 
-    /// Sets the time when a file's content last changed. Does nothing for a folder.
-    /// [`Files::changes`] does not list it.
+    /// Sets a file's modification time. Does nothing for a folder. [`Files::changes`] does not list
+    /// it.
     ///
     /// # Errors
     /// If the entry does not exist, the overlay is full, or the base does not allow it.

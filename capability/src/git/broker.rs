@@ -334,14 +334,14 @@ impl Sequence<'_> {
 
     fn push_failure(&self, done: &Done, committed: bool) -> Failure {
         let branch = &self.broker.to.branch;
-        let kept = if committed { "; the commit stays in the workdir" } else { "" };
+        let note = if committed { "; the commit stays in the workdir" } else { "" };
         let rejected = done.out.lines().find(|line| line.starts_with('!')).unwrap_or_default();
         if rejected.contains("[rejected]")
             && (rejected.contains("fetch first") || rejected.contains("non-fast-forward"))
         {
             let words = format!(
                 "nothing was pushed: {branch} has commits that the workdir does not have, and a \
-                 push never overwrites{kept}; tell the user to merge them"
+                 push never overwrites{note}; tell the user to merge them"
             );
             return Failure::new(Code::EEXIST, words);
         }
@@ -354,7 +354,7 @@ impl Sequence<'_> {
         let hint =
             HINTS.iter().find(|(words, _)| words.iter().any(|words| done.err.contains(words)));
         let hint = hint.map_or("", |(_, hint)| hint);
-        Failure::new(Code::EREMOTE, format!("nothing was pushed{kept}: {output}{hint}"))
+        Failure::new(Code::EREMOTE, format!("nothing was pushed{note}: {output}{hint}"))
     }
 
     /// Makes a call that must succeed; returns its output.

@@ -133,8 +133,8 @@ fn command(call: &Call<'_>) -> Command {
 
 /// Reads to the end, and returns the first part.
 fn beginning(mut from: impl Read) -> io::Result<String> {
-    let mut kept = Vec::new();
-    from.by_ref().take(MAX_OUTPUT).read_to_end(&mut kept)?;
+    let mut output = Vec::new();
+    from.by_ref().take(MAX_OUTPUT).read_to_end(&mut output)?;
     io::copy(&mut from, &mut io::sink())?;
-    Ok(String::from_utf8_lossy(&kept).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }

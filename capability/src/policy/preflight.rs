@@ -10,9 +10,9 @@ use super::decide::{Decision, Question, with_service};
 use super::resource::Resource;
 use super::{Policy, Rule, Touched, Verdict};
 
-/// The port to somebody who approves effects of programs.
+/// The port to the user who approves effects of programs.
 pub trait Asker: Send + Sync {
-    /// Asks all questions of a program at once.
+    /// Asks all questions about a program in one request.
     fn ask<'a>(&'a self, request: Request<'a>)
     -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 }
@@ -48,13 +48,13 @@ pub enum Answer {
     Yes,
     /// Approved for the rest of the session.
     Always,
-    /// Nobody can answer now. A run with a journal waits for the answer; any other treats it as a
-    /// no.
+    /// Nobody can answer now. A run with a journal waits for the answer; any other run treats this
+    /// as a denial.
     Later,
 }
 
 impl Answer {
-    /// Returns the answer's word in a journal.
+    /// Returns the word for the answer in a journal.
     fn word(self) -> Option<&'static str> {
         match self {
             Answer::No => Some("no"),

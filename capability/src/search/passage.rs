@@ -6,8 +6,8 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. It also ends there once it
-/// has half of the maximum number of characters.
+/// Number of lines after which a passage ends at the next blank line. It also ends there after half
+/// of the maximum number of characters.
 const ENOUGH_LINES: usize = 20;
 
 /// A piece of a text.
@@ -112,17 +112,17 @@ fn close(all: &mut Vec<Passage>, open: &mut Vec<Line<'_>>) {
     else {
         return;
     };
-    let Some(kept) = lines.get(first..=last) else { return };
+    let Some(lines) = lines.get(first..=last) else { return };
     let mut text = String::new();
     let mut before = None;
-    for line in kept {
+    for line in lines {
         if before.is_some_and(|before| before != line.number) {
             text.push('\n');
         }
         before = Some(line.number);
         text.push_str(line.text);
     }
-    let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return };
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
     all.push(Passage { first: first.number, last: last.number, text: text.trim_end().to_owned() });
 }
 

@@ -25,9 +25,10 @@ const MAX_PATTERN: usize = 4_096;
 const MAX_COMPILED: usize = 1 << 20;
 /// Maximum nesting depth of a pattern's groups.
 const MAX_NESTING: u32 = 100;
-/// Maximum number of states times slots that the engine for groups allocates.
+/// Maximum number of slots that the engine for groups allocates, over all states.
 const MAX_SLOTS: usize = 1 << 20;
-/// Maximum number of states times bytes in one search of the slower engine: about a second.
+/// Maximum product of states and bytes in one search of the slower engine, which takes about a
+/// second.
 const MAX_STEPS: usize = 100_000_000;
 /// Maximum number of compiled patterns that a run caches.
 const MAX_CACHED: usize = 4;
@@ -43,7 +44,7 @@ struct Pattern {
     groups_cache: pikevm::Cache,
 }
 
-/// The compiled patterns of a run; the last used is the last.
+/// The compiled patterns of a run. The most recently used one is the last.
 #[derive(Default)]
 struct Patterns(Vec<Pattern>);
 
@@ -164,10 +165,10 @@ struct Search<'t> {
 impl<'t> Search<'t> {
     /// Starts a search, with the run's cached pattern or a newly compiled one.
     fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
-        let Patterns(kept) = run.state();
-        let at = kept.iter().position(|known| known.text == pattern);
+        let Patterns(cache) = run.state();
+        let at = cache.iter().position(|known| known.text == pattern);
         let pattern = match at {
-            Some(at) => kept.remove(at),
+            Some(at) => cache.remove(at),
             None => Pattern::compile(pattern)?,
         };
         Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), slice_start: Instant::now() })
@@ -190,11 +191,11 @@ impl<'t> Search<'t> {
 
     /// Returns the pattern to the run's cache.
     fn end(self, run: &mut Run) {
-        let Patterns(kept) = run.state();
-        if kept.len() >= MAX_CACHED {
-            kept.remove(0);
+        let Patterns(cache) = run.state();
+        if cache.len() >= MAX_CACHED {
+            cache.remove(0);
         }
-        kept.push(self.pattern);
+        cache.push(self.pattern);
     }
 }
 

@@ -1,9 +1,9 @@
-//! A short reference implementation of the policy, with which the real one is compared.
+//! A minimal second implementation of the policy, to compare the real one with.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The rules that cover a class of effects, whichever function has them.
+/// The capabilities that lead a class of effects, and the classes that the others are for.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
 /// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
@@ -19,12 +19,10 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// The score of a rule for a call: its exactness, its length, and true if it is strict. `None` if
-/// the rule does not match. The highest score wins.
+/// How specific a rule's match is: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
-/// Returns the verdict of rules on a call of `function` that accesses the resource `text` of the
-/// kind `target`.
+/// Returns the verdict of rules on a call of `function` that touches `text` as a `target`.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -45,7 +43,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// Returns the class of a target, and the classes through which the target is accessed.
+/// Returns a target's class, and the classes whose denials apply to it too.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),
@@ -135,8 +133,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Returns true if the target is a whole tree, or all keys with a prefix, that contains the rule's
-/// resource.
+/// Returns true if the rule is about a part of a target that is touched as a whole.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (rule.split_once(':'), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {

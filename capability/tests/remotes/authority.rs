@@ -1,4 +1,4 @@
-//! A certificate authority for these tests.
+//! A certificate authority for tests.
 
 use std::sync::Arc;
 
@@ -15,9 +15,11 @@ pub(crate) struct Authority {
     pub(crate) pem: String,
 }
 
-/// Periods of validity of certificates: the first and the last year.
+/// The first and the last year of validity of a certificate.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
+/// The first and last years of an expired certificate.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
+/// The first and last years of a certificate that is not valid yet.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {
@@ -30,7 +32,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Returns a TLS acceptor with a certificate for a host, valid from and to the given years.
+    /// Returns a TLS acceptor with a certificate for `host`, valid in these years.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

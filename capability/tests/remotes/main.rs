@@ -1,8 +1,8 @@
-//! The broker with real remotes: `git http-backend` behind HTTPS, and `sshd`, with valid and
+//! The broker with real remotes: `git http-backend` behind https, and `sshd`, each with valid and
 //! invalid keys and certificates.
 //!
-//! If a machine lacks one of these programs, the tests that need it print a line and pass. In CI,
-//! they fail.
+//! If one of these programs is not installed, its tests print that they are skipped, and pass. In
+//! CI they fail.
 
 #![allow(
     clippy::unwrap_used,

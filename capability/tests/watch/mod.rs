@@ -188,11 +188,11 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
 }
 
 /// A guard that lets every program start, and decides at each call.
-pub(crate) struct Late(pub(crate) Preflight);
+pub(crate) struct AtCallOnly(pub(crate) Preflight);
 
-impl Guard for Late {
+impl Guard for AtCallOnly {
     fn before<'a>(&'a self, _: Preview<'a>) -> GuardFuture<'a> {
-        Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
+        Box::pin(async { Ok(Arc::new(AtCallOnly(self.0.clone())) as Arc<dyn Guard>) })
     }
 
     fn call(
@@ -218,8 +218,8 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     vec![
         ("deny", Arc::new(preflight(Verdict::Deny))),
         ("ask", Arc::new(preflight(Verdict::Ask))),
-        ("deny at the call", Arc::new(Late(preflight(Verdict::Deny)))),
-        ("ask at the call", Arc::new(Late(preflight(Verdict::Ask)))),
+        ("deny at the call", Arc::new(AtCallOnly(preflight(Verdict::Deny)))),
+        ("ask at the call", Arc::new(AtCallOnly(preflight(Verdict::Ask)))),
     ]
 }
 

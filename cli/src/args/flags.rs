@@ -302,14 +302,17 @@ settings! {
         folders: FolderFlags,
     }
 
-    /// The settings of `shell`. A script reaches files, and neither a model nor the network.
+    /// The settings of `shell`. A script reaches files, and neither a model nor the network. The
+    /// store and the folders of programs are the files that it cannot change.
     ShellFlags {
         time: TimeFlags,
         write: WriteFlags,
         policy: PolicyFlags,
+        store: StoreFlags,
         sandbox: SandboxFlags,
         verbose: VerboseFlags,
         root: RootFlags,
+        folders: FolderFlags,
     }
 
     /// The settings of `doctor`, which checks each of them.

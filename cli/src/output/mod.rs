@@ -29,7 +29,7 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// The style of a name or a heading.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// The style of a secondary text.
+/// The style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The placeholder for the escape character in our own styles, until a line is written. It contains
@@ -53,7 +53,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     to_stdout(shown.as_bytes())
 }
 
-/// Writes a text to stdout, and adds a line end if it has none.
+/// Writes a text to stdout. Adds a final newline if there is none.
 ///
 /// # Errors
 /// The same as for [`data`].
@@ -74,8 +74,8 @@ pub(crate) fn json(document: &Json) -> Result<(), Fault> {
     to_stdout(format!("{shown}\n").as_bytes())
 }
 
-/// Writes a styled line to stdout. Styles are omitted if stdout is not a terminal, and under
-/// `NO_COLOR`.
+/// Writes a styled line to stdout. Styles are omitted if stdout is not a terminal or `NO_COLOR` is
+/// set.
 ///
 /// # Errors
 /// The same as for [`data`].
@@ -85,8 +85,8 @@ pub(crate) fn styled(line: &str) -> Result<(), Fault> {
     to_stdout(format!("{shown}{end}").as_bytes())
 }
 
-/// Writes a styled line to stderr. Styles are omitted if stderr is not a terminal, and under
-/// `NO_COLOR`.
+/// Writes a styled line to stderr. Styles are omitted if stderr is not a terminal or `NO_COLOR` is
+/// set.
 pub(crate) fn note(line: &str) {
     let shown = shown(line, stderr().is_terminal(), AutoStream::choice(&stderr()));
     to_stderr(format!("{shown}\n").as_bytes());
@@ -99,7 +99,7 @@ pub(crate) fn warn(message: &str) {
 
 /// Reports a fault on stderr.
 pub(crate) fn fault(fault: &Fault) {
-    if let Fault::Told { .. } = fault {
+    if let Fault::Reported { .. } = fault {
         note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
     }
 }

@@ -1,14 +1,14 @@
-//! Escapes text for a terminal: characters that a terminal would interpret are shown as escapes.
+//! Makes texts harmless for a terminal: characters that control it are printed as escapes.
 
 use std::fmt::Write;
 
-/// Returns true if a terminal interprets a character, or if the character hides or reorders the
-/// text around it. Line ends and tabs are text.
-fn acts(c: char) -> bool {
+/// Returns true if a character controls the terminal, or hides or reorders the text around it.
+/// Line ends and tabs are text.
+fn is_control(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Direction marks, embeddings, overrides and isolates; line and paragraph separators;
-        // characters without a width.
+        // Marks of direction, embeddings, overrides and isolates; separators of lines and
+        // paragraphs; characters without width.
         '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => {
             true
         }
@@ -21,21 +21,20 @@ fn acts(c: char) -> bool {
     }
 }
 
-/// A filter that converts a stream of bytes to text that a terminal only displays. The stream may
-/// be split anywhere. A character that a terminal would interpret becomes an escape such as
-/// `\u{1b}`, and a byte that is not UTF-8 becomes one such as `\x9b`. A carriage return before a
-/// line end is removed. A character is output only once all its bytes have arrived, so that two
-/// streams cannot form a character together on the screen.
+/// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
+/// such as `\u{1b}`, and a byte that is not UTF-8 one such as `\x9b`. A carriage return before a
+/// line end is dropped. The result does not depend on the division of the stream into pieces. An
+/// incomplete character is withheld, so that two streams cannot form a character on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
-    /// The first bytes of an incomplete character.
+    /// The bytes of an incomplete character.
     tail: Vec<u8>,
-    /// If true, the last character was a carriage return, which is not output yet.
+    /// If true, the last character was a carriage return, which is withheld.
     returned: bool,
 }
 
 impl Visible {
-    /// Reads the next bytes, and returns the text to output now.
+    /// Filters the next bytes, and returns the text to print now.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.tail);
         whole.extend_from_slice(bytes);
@@ -55,7 +54,7 @@ impl Visible {
         shown
     }
 
-    /// Returns the text that was held back, at the end of the stream.
+    /// Returns the withheld text at the end of the stream.
     pub(crate) fn finish(&mut self) -> String {
         let (mut shown, tail) = (String::new(), std::mem::take(&mut self.tail));
         self.end_return(&mut shown);
@@ -70,7 +69,7 @@ impl Visible {
         self.end_return(shown);
         match c {
             '\r' => self.returned = true,
-            c if acts(c) => push(shown, c),
+            c if is_control(c) => push(shown, c),
             c => shown.push(c),
         }
     }
@@ -84,7 +83,7 @@ impl Visible {
         }
     }
 
-    /// Outputs a carriage return that is not followed by a line end, as an escape.
+    /// Escapes a withheld carriage return that no line end followed.
     fn end_return(&mut self, shown: &mut String) {
         if std::mem::take(&mut self.returned) {
             push(shown, '\r');
@@ -96,7 +95,7 @@ fn push(shown: &mut String, c: char) {
     shown.extend(c.escape_unicode());
 }
 
-/// Returns the text with escapes, so that it cannot move the cursor or change colours.
+/// Returns a text as harmless text, which moves no cursor and changes no colour.
 pub(crate) fn visible(text: &str) -> String {
     let mut filter = Visible::default();
     let mut shown = filter.feed(text.as_bytes());
@@ -104,12 +103,11 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON document, with the characters that a terminal would interpret as JSON
-/// escapes such as `\u202e`.
+/// Returns the same JSON document with control characters as JSON escapes, such as `\u202e`.
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {
-        match acts(c) {
+        match is_control(c) {
             true => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(shown, "\\u{unit:04x}");
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_cannot_act_on_the_terminal() {
+    fn foreign_text_cannot_control_the_terminal() {
         for (text, shown) in [
             ("a\x1b[2Jb", "a\\u{1b}[2Jb"),
             ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_shows_the_same_however_it_is_cut() {
+    fn the_division_of_a_stream_does_not_change_its_text() {
         let bytes = b"a\xc2\x9bb\x9b[1m\xf0\x9f\x98\x80\r\n\xe2\x80\xaec\rd\xf0\x9fe\xff\xc3";
         let mut whole = Visible::default();
         let expected = whole.feed(bytes) + &whole.finish();
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_json() {
+    fn visible_json_is_the_same_document() {
         let document = serde_json::json!({"a": "\u{9b}\u{7f}\u{202e}\u{e0041}\u{1b}"});
         let shown = visible_json(&document.to_string());
         assert!(shown.is_ascii() && !shown.chars().any(char::is_control), "{shown}");

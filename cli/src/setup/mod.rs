@@ -1,5 +1,5 @@
-//! Creates the parts of a run from the settings. The commands `run`, `exec`, `repl` and `serve`
-//! share this wiring.
+//! The parts of a run, built from the settings. `run`, `exec`, `repl` and `serve` share this
+//! wiring.
 
 mod interrupt;
 mod remote;
@@ -215,12 +215,14 @@ impl Setup {
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of a run; `None` without a store, when the run ends with the
-    /// process.
+    /// Opens the store for the journal of a run. Returns `None` if there is no store; the run then
+    /// ends with the process.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
         self.store()
-            .inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message())))
+            .inspect_err(|fault| {
+                output::warn(&format!("the run is not recorded: {}", fault.message()))
+            })
             .ok()
     }
 
@@ -376,7 +378,8 @@ pub(crate) fn folders(config: &Config) -> Folders {
     folders
 }
 
-/// Returns the file of a tenant's search index of a workdir; `None` without a folder for caches.
+/// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
+/// folder for caches.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))

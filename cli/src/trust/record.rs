@@ -17,28 +17,27 @@ use crate::setup::make_private;
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// The user's decisions, by the path of the folder with links resolved.
+/// The records of all folders, by their paths with links resolved.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
     folders: BTreeMap<String, Record>,
 }
 
-/// The user's decision about a folder, and the content that it applies to.
+/// The user's decision about one folder, and the content that it applies to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     /// If true, the user trusts the folder. If false, the user declined.
     pub(crate) trusted: bool,
-    /// The content of the folder at the time of the decision.
+    /// The hashes of the content.
     pub(crate) pins: Pins,
-    /// The settings that needed trust at the time of the decision.
+    /// The settings that needed trust at that time.
     settings: BTreeMap<String, Json>,
 }
 
 impl Record {
-    /// Returns descriptions of the changes since the decision: first of the settings, then of the
-    /// files.
+    /// Returns a line for each difference: first those of the settings, then those of the files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
         let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
@@ -59,7 +58,7 @@ fn settings(project: &Project) -> BTreeMap<String, Json> {
 }
 
 impl Records {
-    /// Reads the file. If it does not exist, no decision is recorded.
+    /// Reads the file. Without one, there are no records.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -78,7 +77,7 @@ impl Records {
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))
     }
 
-    /// Returns the user's decision about a folder.
+    /// Returns the record of a folder.
     pub(crate) fn get(&self, folder: &Path) -> Option<&Record> {
         self.folders.get(folder.to_str()?)
     }
@@ -92,13 +91,13 @@ impl Records {
         }
     }
 
-    /// Removes the decision about a folder. Returns false if there was none.
+    /// Removes the record of a folder. Returns false if there was none.
     pub(crate) fn forget(&mut self, folder: &Path) -> bool {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
     }
 
-    /// Replaces the content of the file atomically, one process at a time. Only the user can read
-    /// the new file.
+    /// Changes the records and replaces the file atomically. A lock admits one process at a time,
+    /// and only the user can read the file.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.
@@ -110,7 +109,7 @@ impl Records {
             places.trust.as_ref().and_then(|path| Some((path, path.parent()?)))
         else {
             return Err(Fault::configuration(
-                "there is no home directory to keep the trusted folders in",
+                "there is no home directory for the record of trusted folders",
             ));
         };
         let failed = |error: std::io::Error| {
@@ -129,7 +128,7 @@ impl Records {
         let mut records = Records::open(places)?;
         let done = change(&mut records);
         let text = serde_json::to_vec_pretty(&records).map_err(|error| failed(error.into()))?;
-        // A new temporary file is readable by the user alone.
+        // Only the user can read a new temporary file.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
         file.persist(path).map_err(|error| failed(error.error))?;

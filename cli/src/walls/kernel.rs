@@ -26,7 +26,7 @@ pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetErr
         created = created.add_rules(path_beneath_rules([&rule.path], rights(rule.reach)))?;
     }
     Ok(match created.restrict_self()?.ruleset {
-        RulesetStatus::FullyEnforced => Walls::Whole,
+        RulesetStatus::FullyEnforced => Walls::Complete,
         RulesetStatus::PartiallyEnforced => Walls::Partial,
         RulesetStatus::NotEnforced => Walls::Missing,
     })

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::format::Row;
 use crate::text::Values;
 
-/// The secret that no attack may obtain.
+/// The secret that no attack may read.
 pub(crate) const CANARY: &str = "CANARY-7f3a";
 
-/// The files that the host itself writes in a workdir.
+/// The host's own files in a workdir.
 const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
 
-/// A home directory, a workdir, and a folder outside of both. All are deleted after the attack.
+/// A home, a workdir, and a folder outside of both, which are removed after the attack.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -46,8 +46,8 @@ impl Place {
         }
     }
 
-    /// Returns the content of all files that must not change: in the workdir, in the configuration
-    /// folder, and in the folder outside.
+    /// Returns the files that must not change: those of the workdir, the configuration and the
+    /// outside folder.
     pub(crate) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut state = BTreeMap::new();
         for folder in ["work", "home/.config", "outside"] {
@@ -56,9 +56,7 @@ impl Place {
         state
     }
 
-    /// Compares the current state with the state before the attack. Returns a fault for each file
-    /// that changed although no glob in `changed` matches it, and for each file that now contains
-    /// the secret.
+    /// Returns the faults in a later state: files that differ and are not in the list.
     pub(crate) fn faults(
         &self,
         before: &BTreeMap<PathBuf, Vec<u8>>,
@@ -88,7 +86,7 @@ fn may_change(path: &Path, changed: &[String]) -> bool {
     changed.iter().any(|glob| matches(glob.as_bytes(), path.as_os_str().as_bytes()))
 }
 
-/// Returns true if the glob matches the path. `*` matches any text without `/`, and `**` any text.
+/// Returns true if the glob matches: `*` is any text without `/`, `**` any text.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     match glob {
         [] => path.is_empty(),

@@ -12,7 +12,7 @@ struct Class {
     attack: Vec<Row>,
 }
 
-/// A row: the initial files, the calls and requests, and the conditions that must hold afterwards.
+/// A row: the initial files, the actions, and the expected results.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
@@ -23,13 +23,13 @@ pub(crate) struct Row {
     /// for each index.
     #[serde(default)]
     each: BTreeMap<String, Vec<String>>,
-    /// Text files in the workdir, by path.
+    /// Text files in the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Text files in the home directory, by path.
+    /// Text files of the home.
     #[serde(default)]
     pub(crate) home: BTreeMap<String, String>,
-    /// Symbolic links in the workdir, with their targets.
+    /// Symbolic links of the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
     /// Pages of a web server on the loopback interface.
@@ -71,7 +71,7 @@ pub(crate) struct Page {
 pub(crate) struct Model {
     /// A message.
     pub(crate) text: Option<String>,
-    /// All bytes of the answer, including the status line and headers.
+    /// All bytes of the answer, including status line and headers.
     pub(crate) raw: Option<String>,
     /// A status without a body.
     pub(crate) status: Option<u16>,
@@ -135,21 +135,21 @@ pub(crate) struct Request {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// Globs of the files in the workdir that may change.
+    /// Files in the workdir that may differ, as globs.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
-    /// The exact requests that the web server must have received, each as `METHOD PATH`.
+    /// All requests that reach the web server, as `METHOD PATH`.
     pub(crate) requests: Option<Vec<String>>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Bounds {
-    /// Maximum duration of each call, in seconds.
+    /// Maximum time of each call, in seconds.
     pub(crate) seconds: u64,
-    /// Maximum resident memory of the whole process tree, in megabytes.
+    /// Maximum resident memory of the whole tree, in MB.
     pub(crate) memory_mb: u64,
-    /// Names of the processes that may run besides the binary.
+    /// Processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,
 }
 
@@ -165,8 +165,7 @@ fn ok() -> u16 {
 
 /// One attack to run.
 pub(crate) struct Attack {
-    /// The row's name. If the row has lists, the index of the attack follows, counted from 1: `name
-    /// [2]`.
+    /// The row's name, with the position in the row's lists.
     pub(crate) label: String,
     /// The values of the row's variables for this attack.
     pub(crate) values: BTreeMap<String, String>,
@@ -185,11 +184,11 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
     class.attack.into_iter().flat_map(attacks).collect()
 }
 
-/// Returns the attacks of a row: one for each index of its lists, or one if it has no lists.
+/// Returns the attacks of a row, one for each position of its lists.
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;
-    assert!(!about.is_empty(), "{name} does not say what the attacker hopes for");
+    assert!(!about.is_empty(), "{name} does not name the attacker's goal");
     assert!(!call.is_empty() || !request.is_empty(), "{name} attacks nothing");
     let Some(count) = each.values().map(Vec::len).next() else {
         return vec![Attack { label: name.clone(), values: BTreeMap::new(), row }];

@@ -1,11 +1,10 @@
 //! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
 //! class.
 //!
-//! Each attack runs in new folders (a home, a workdir, and a folder outside of both). A watcher
-//! limits the memory and the time of the whole process tree. A row contains the attacker's actions,
-//! the expected outputs and exit codes, the files that may change, and the limits. No attack may
-//! read the file `outside/secret.txt`, so its content must not appear in any output, request or
-//! other file.
+//! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
+//! observes the whole process tree. A row has the attacker's goal, the expected texts and exit
+//! codes, the files that may change, and the limits on memory and time. No attack may read the file
+//! `outside/secret.txt`: its text must appear nowhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +25,7 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// A lock that makes attacks run one after another, since the watcher observes all children of this
+/// A lock that lets attacks run one at a time, because the watcher observes all children of this
 /// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -34,11 +33,11 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
 }
 
-/// Runs each attack of a class and reports all failures.
+/// Runs every attack of a class, and reports all that fail.
 fn class(name: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::warm_up();
-    // `ATTACK=part-of-a-label` runs only the attacks whose label contains that text.
+    // `ATTACK=TEXT` selects the attacks whose label contains the text.
     let only = std::env::var("ATTACK").ok();
     let attacks = format::read(&folder().join(format!("{name}.toml")));
     let chosen = attacks
@@ -67,7 +66,7 @@ macro_rules! classes {
         $(#[test] fn $class() { class(stringify!($class)); })*
 
         #[test]
-        fn every_class_is_run_and_there_are_hundreds_of_attacks() {
+        fn every_class_runs_and_no_rows_are_lost() {
             let mut there: Vec<String> = std::fs::read_dir(folder())
                 .unwrap()
                 .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
@@ -83,7 +82,7 @@ macro_rules! classes {
     };
 }
 
-/// Minimum number of attacks, so that a loss of rows is noticed.
+/// Minimum number of attacks. With fewer, rows were lost.
 const LEAST: usize = 1_100;
 
 classes! {

@@ -1,4 +1,4 @@
-//! Invocations of the binary, with pipes or on a terminal.
+//! Calls of the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,19 +12,18 @@ use crate::files::Place;
 use crate::format::Call;
 use crate::text::Values;
 
-/// The result of an invocation.
+/// The result of a call.
 pub(crate) struct Done {
-    /// The exit code. -1 if a signal ended the process.
+    /// The exit code, or -1 if a signal ended the call.
     pub(crate) code: i32,
-    /// The output: stdout followed by stderr, or everything that was written to the terminal.
+    /// The bytes of stdout and stderr.
     pub(crate) output: Vec<u8>,
 }
 
-/// Cache folder of compiled guests, shared by all attacks, because compiling the shell's commands
-/// takes long.
+/// The cache of compiled code for all attacks. Compiling the shell's commands takes long.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 
-/// Returns a command that runs the binary in the workdir, with a minimal environment.
+/// Prepares a command in the workdir, with an empty environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command
@@ -36,8 +35,8 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the guests that are not cached yet: the shell's commands, and the guests that parse
-/// pages and filters. Compiling them can take longer than the limits of an attack allow.
+/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless the
+/// cache has them, because this can take longer than an attack may.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
@@ -84,7 +83,7 @@ fn on_a_terminal(mut command: Command, stdin: &[u8]) -> Done {
     terminal.write_all(stdin).unwrap();
     let mut output = Vec::new();
     let mut piece = [0; 8192];
-    // Reading a terminal fails once no process has it open.
+    // Reading fails once no process uses the terminal.
     while let Ok(count @ 1..) = terminal.read(&mut piece) {
         output.extend_from_slice(&piece[..count]);
     }

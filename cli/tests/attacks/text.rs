@@ -1,5 +1,4 @@
-//! Templates in rows: `⟦NAME⟧` expands to a value, `⟦N*TEXT⟧` to N copies of a text, and
-//! `⟦byte:HH⟧` to a byte.
+//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` N copies of a text, `⟦byte:HH⟧` a byte.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,12 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a template to text. Panics if the result is not UTF-8.
+    /// Expands a text to UTF-8.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
 
-    /// Expands a template to bytes.
+    /// Expands a text to bytes.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let (mut out, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find('⟦') {
@@ -46,7 +45,7 @@ impl Values {
     }
 }
 
-/// Returns the offset of the `⟧` that closes a `⟦` before `text`.
+/// Returns the position of the `⟧` that closes a text whose `⟦` is before it.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -1,5 +1,4 @@
-//! Runs that outlive their process: they are killed at any moment and resumed, parked, replayed and
-//! forked.
+//! Runs that outlive their process: killed at any moment and resumed, parked, replayed, forked.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -11,8 +10,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// Returns an endpoint that chooses its answer by the number of assistant messages in the request.
-/// It accepts posts at every other path.
+/// Starts an endpoint whose answer depends on the number of earlier answers in the request. Every
+/// other path accepts posts.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -37,7 +36,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// Returns a `wattle run` invocation that uses the test's store and the endpoint.
+/// Prepares a command on the place's store that may reach the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -51,8 +50,7 @@ fn value(place: &Place, key: &str) -> Option<String> {
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// Kills the processes of one run at random moments until one of them completes the run. Returns
-/// the number of kills, and the result of that process.
+/// Kills the processes of one run at random moments until one of them completes the run.
 fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
     let host = provider.host();
     let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
@@ -65,8 +63,7 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // A process that was killed before it recorded the run leaves no run behind. A run that
-            // was completed before the kill has ended.
+            // A process that was killed before its start leaves no run; an ended run cannot resume.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }
@@ -77,14 +74,14 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // A run that is killed twice between two turns is parked. `--release` resumes it
-        // nevertheless.
+        // A run that was killed twice between two turns is parked. This test killed it, so it may
+        // be released.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
-/// Delays before processes are killed, the same each time the test runs. The maximum delay grows,
-/// so that each run makes progress.
+/// The moments at which processes are killed, the same in each run of the test. The delays of one
+/// run increase, so that it makes progress.
 struct Moments(u64, u64);
 
 impl Moments {
@@ -98,7 +95,7 @@ impl Moments {
 
 #[test]
 #[allow(clippy::print_stdout, reason = "the figure is what the test is for")]
-fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
+fn a_run_that_is_killed_at_any_moment_resumes_and_does_nothing_twice() {
     const KILLS: usize = 50;
     let (mut kills, mut runs, mut unknown) = (0, 0, 0);
     let mut random = Moments(7, 0);
@@ -151,7 +148,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
             assert_eq!(
                 counted.as_deref(),
                 Some("1"),
-                "state is changed once, whenever the process is killed: {n}"
+                "state is changed once, even if the process is killed: {n}"
             );
             assert!(
                 log.lines().filter(|line| *line == format!("line {n}")).count() <= 1,
@@ -159,7 +156,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
             );
         }
         if lost.is_empty() {
-            assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is left out: {log}");
+            assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is missing: {log}");
         }
         let steps: Vec<u64> = place
             .read("_steps.jsonl")
@@ -168,9 +165,9 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
                 serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap()
             })
             .collect();
-        assert_eq!(steps, [1, 2, 3, 4], "each step stands in the trace once");
+        assert_eq!(steps, [1, 2, 3, 4], "each step is in the trace once");
         let played = place.wattle(["replay", "last", "--store", "runs.db"]).run().code(0);
-        assert!(played.stdout.contains("goes as it was recorded"), "{played:?}");
+        assert!(played.stdout.contains("matches its record"), "{played:?}");
         let verified = place.wattle(["ledger", "verify", "--store", "runs.db"]).run().code(0);
         assert!(verified.stdout.contains("sound 4 lines"), "{verified:?}");
     }
@@ -182,7 +179,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
 }
 
 #[test]
-fn a_run_waits_for_an_answer_and_goes_on_with_it() {
+fn a_parked_run_resumes_with_an_approval_or_a_denial() {
     let place = Place::new();
     let form = Provider::answering(|_| Answer::body("thanks"));
     let post = wat(&format!("(resv (http.post? \"{}\" \"a\" \"\"))", form.base_url()));
@@ -219,7 +216,7 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
 }
 
 #[test]
-fn a_run_is_played_back_and_forked() {
+fn a_run_is_replayed_and_forked() {
     let place = Place::new();
     place.write(
         "programs/greet.wat",
@@ -231,7 +228,7 @@ fn a_run_is_played_back_and_forked() {
     let replay = |args: &[&str]| {
         place.wattle(["replay", "last", "--store", "runs.db"].iter().chain(args)).run()
     };
-    assert!(replay(&[]).code(0).stdout.contains("goes as it was recorded (4 turns, 1 program)"));
+    assert!(replay(&[]).code(0).stdout.contains("matches its record (4 turns, 1 program)"));
 
     let forked =
         command(&place, &provider, &["--fork", "last", "--step", "1", "and now?"]).run().code(0);
@@ -258,7 +255,7 @@ fn a_run_is_played_back_and_forked() {
 }
 
 #[test]
-fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
+fn sessions_are_listed_copied_exported_and_removed() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv (str.from_int (kv.incr? \"n\" 1)))"), done()]);
     command(&place, &provider, &["go", "--session", "a"]).run().code(0);
@@ -267,7 +264,7 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     };
     assert!(
         session(&["list"]).code(0).stdout.starts_with("a "),
-        "the state of a run alone is no session"
+        "the state of a run without a session is not a session"
     );
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
     let shown = session(&["show", "a"]).code(0).stdout;
@@ -286,21 +283,21 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     place.write("b.json", &exported);
     session(&["import", "b.json", "--as", "c"]).code(0);
     place.write("bad.json", "{\"wattle_session\":2}");
-    session(&["import", "bad.json"]).code(2).tells(&["no exported session"]);
+    session(&["import", "bad.json"]).code(2).tells(&["is not an exported session"]);
     session(&["rm", "b", "a"]).code(0);
     session(&["rm", "a"]).code(2).tells(&["no session `a`"]);
     session(&["show", "a"]).code(2);
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0].as_array().unwrap().len(), 1);
     command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
     let asked = provider.requests().last().unwrap().messages();
-    assert!(asked.iter().any(|said| said == "go"), "an imported session goes on: {asked:?}");
+    assert!(asked.iter().any(|said| said == "go"), "an imported session continues: {asked:?}");
     command(&place, &provider, &["go", "--session", "a b"])
         .run()
         .code(3)
         .tells(&["a session id is"]);
 }
 
-/// Covers four processes that increment one key of one session: none of 10,000 increments is lost.
+/// Four processes increment one key of one session. None of the 10,000 increments is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
@@ -316,16 +313,16 @@ fn processes_that_share_a_key_lose_nothing() {
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
 }
 
-/// An endpoint that kills the process that sends it a request, as often as the test says.
+/// An endpoint that kills the asking process a given number of times.
 struct Killer {
     provider: Provider,
-    /// The id of the process that sends the next request.
+    /// The next process to ask.
     child: std::sync::Arc<std::sync::Mutex<Option<u32>>>,
     kills: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Killer {
-    /// Creates an endpoint that kills the process of a request that contains the word.
+    /// Kills the process that sends a message with the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
@@ -370,7 +367,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     ];
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
-    assert_eq!(killer.provider.requests().len(), asked, "it is not driven");
+    assert_eq!(killer.provider.requests().len(), asked, "the parked run does not continue");
 
     let session = |args: &[&str]| {
         place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run()
@@ -390,13 +387,13 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
         shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")),
         "{shown}"
     );
-    assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs go on");
+    assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs continue");
 
     session(&["release", "none"]).code(2).tells(&["no run `none` is parked because"]);
     session(&["release", &run, "--tenant", "bob"]).code(2);
     session(&["release", &run]).code(0);
     session(&["release", &run]).code(2);
-    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1, "it is tried again");
+    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1, "the released run is tried again");
     assert_eq!(killer.run(&place, &["--resume", &run]).code, -1);
     killer.run(&place, &["--resume", &run]).code(7);
     killer.kills.store(0, std::sync::atomic::Ordering::SeqCst);
@@ -405,7 +402,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
 }
 
 #[test]
-fn a_run_that_is_removed_from_its_ledger_is_known_to_the_store() {
+fn the_store_detects_a_run_that_was_removed_from_its_ledger() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv \"x\")"), done()]);
     command(&place, &provider, &["go"]).run().code(0);

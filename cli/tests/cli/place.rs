@@ -1,4 +1,4 @@
-//! The environment of a test: its own home directory and workdir, and the binary with a minimal
+//! The folders of one test, a home and a workdir, and calls of the binary with an empty
 //! environment.
 
 use std::ffi::OsStr;
@@ -6,18 +6,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The directories of one test, deleted after it.
+/// The folders of one test, which are removed at its end.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
-/// An invocation of the binary that has not started yet.
+/// A call of the binary that has not started.
 pub(crate) struct Call {
     command: Command,
     stdin: Vec<u8>,
 }
 
-/// The result of an invocation.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit code.
@@ -29,7 +29,7 @@ pub(crate) struct Done {
 }
 
 impl Place {
-    /// Creates the directories.
+    /// Creates the folders.
     pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
@@ -38,17 +38,17 @@ impl Place {
         Place { dir }
     }
 
-    /// Returns the home directory.
+    /// Returns the home folder.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// Returns the directory in which the binary runs.
+    /// Returns the workdir, in which the binary is called.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
 
-    /// Writes a file in the workdir, and creates its folders.
+    /// Writes a file of the workdir and creates its folders.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -61,7 +61,7 @@ impl Place {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
-    /// Returns every file below the test's directories, with its content.
+    /// Returns every file below the test's folders, with its content.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -76,14 +76,14 @@ impl Place {
         files
     }
 
-    /// Returns an invocation of the binary in the workdir.
+    /// Prepares a call of the binary in the workdir.
     pub(crate) fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
         command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
         Call { command, stdin: Vec::new() }
     }
 
-    /// Returns an invocation of the system's shell in the workdir, with the binary on its path.
+    /// Prepares a shell line in the workdir, in which `wattle` is the binary.
     pub(crate) fn shell(&self, line: &str) -> Call {
         let folder = Path::new(env!("CARGO_BIN_EXE_wattle")).parent().unwrap();
         let mut command = Command::new("/bin/sh");
@@ -100,7 +100,7 @@ impl Call {
         self
     }
 
-    /// Sets the content of stdin.
+    /// Sets the bytes of stdin.
     pub(crate) fn stdin(self, bytes: impl Into<Vec<u8>>) -> Call {
         Call { stdin: bytes.into(), ..self }
     }
@@ -122,7 +122,7 @@ impl Call {
 }
 
 impl Done {
-    /// Waits for the end of an invocation and returns its result.
+    /// Waits for a call to end.
     pub(crate) fn of(child: Child) -> Done {
         let output = child.wait_with_output().unwrap();
         Done {
@@ -132,19 +132,19 @@ impl Done {
         }
     }
 
-    /// Parses each line of stdout as JSON.
+    /// Returns the lines of stdout as JSON.
     pub(crate) fn json_lines(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Fails unless the exit code is `code`.
+    /// Fails unless the call exited with this code.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Done {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Fails unless stderr contains all of these words.
+    /// Fails unless stderr contains all of these texts.
     #[track_caller]
     pub(crate) fn tells(self, words: &[&str]) -> Done {
         for word in words {

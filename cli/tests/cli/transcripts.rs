@@ -1,16 +1,15 @@
-//! Transcripts of the binary: the user's commands and their exact output.
+//! Transcripts: commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` contains commands. Each is a line that starts with `$ `,
-//! followed by its output: the lines of stdout, those of stderr prefixed with `! `, and the exit
-//! code prefixed with `? ` if it is not 0. `@ NAME` begins a file of the workdir, which ends with
-//! `@`. `UPDATE=1` updates the transcripts.
+//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, followed by
+//! the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless it is 0.
+//! `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
 
 use crate::place::Place;
 
 #[test]
-fn calls_give_what_their_transcripts_say() {
+fn calls_print_what_their_transcripts_have() {
     let mut comparison = wattle_cases::Comparison::new();
     for path in wattle_cases::files("tests/transcripts", "txt") {
         comparison.add(&path, &play(&wattle_cases::read(&path)));
@@ -18,7 +17,7 @@ fn calls_give_what_their_transcripts_say() {
     comparison.finish();
 }
 
-/// Runs the commands of a transcript. Returns the transcript with their actual output.
+/// Makes the calls of a transcript, and returns the transcript with their output.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -31,8 +30,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line in an output would look like one between commands, so outputs are
-            // written without empty lines.
+            // An empty line of an output looks like one between calls, so outputs are written
+            // without them.
             let _ = writeln!(played, "{line}");
         }
     }

@@ -1,4 +1,4 @@
-//! A terminal that runs the binary with a minimal environment.
+//! A terminal that runs the binary with an empty environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,13 +7,13 @@ use rexpect::process::WaitStatus;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 
-/// Maximum time to wait for an output, in milliseconds.
+/// Maximum time to wait for an expected text, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// A home directory and a workdir for the sessions of one test. Both are deleted after it.
+/// A home and a workdir for the sessions of one test, which are removed at its end.
 pub(crate) struct Place(tempfile::TempDir);
 
-/// A session on a terminal.
+/// A session in a terminal.
 pub(crate) struct Terminal(PtySession);
 
 impl Place {
@@ -28,7 +28,7 @@ impl Place {
         self.0.path().join("work").join(path)
     }
 
-    /// Returns the path of a file in the home directory.
+    /// Returns the path of a file in the home folder.
     pub(crate) fn home(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
@@ -65,11 +65,10 @@ impl Terminal {
         self.0.send_control(key).unwrap();
     }
 
-    /// Waits for a text in the output. The text must differ from what was typed, which the terminal
-    /// echoes.
+    /// Waits for a text in the output, and returns the output before it.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
-        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not come: {error}"))
+        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))
     }
 
     /// Waits for a line of output.
@@ -78,13 +77,13 @@ impl Terminal {
         self.shows(&format!("\n{line}\r\n"));
     }
 
-    /// Waits for the prompt for a new input.
+    /// Waits for the next prompt.
     #[track_caller]
     pub(crate) fn prompts(&mut self) {
         self.shows("wattle> ");
     }
 
-    /// Waits for the end of the session, checks its exit code, and returns the remaining output.
+    /// Waits for the end of the session with this exit code. Returns the rest of the output.
     #[track_caller]
     pub(crate) fn ends(mut self, code: i32) -> String {
         let rest = self.0.exp_eof().unwrap();
@@ -96,7 +95,7 @@ impl Terminal {
     }
 }
 
-/// Returns the content of a file, or an empty string if it cannot be read.
+/// Returns the text of a file; empty if there is no file.
 pub(crate) fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -63,9 +63,9 @@ impl Value {
         if atoms.len() > MAX_ATOMS { Value::Any } else { Value::OneOf(atoms.into()) }
     }
 
-    /// Adds the values that another value represents, and returns true if there were new ones.
-    /// Charges the effort in proportion to what is compared and copied. Returns `None` if the
-    /// effort is used up.
+    /// Adds the values that `other` represents. Returns true if at least one of them is new, or
+    /// `None` if the effort is used up. The cost is proportional to the number of atoms and pieces
+    /// that are compared or copied.
     pub(super) fn join(&mut self, other: &Value, effort: &mut Effort) -> Option<bool> {
         let joined = match (&*self, other) {
             (Value::Any, _) => return effort.spend(1).map(|()| false),

@@ -1,6 +1,5 @@
-//! Generates programs with shapes that are slow to compile, in any sizes and combinations. An
-//! accepted program compiles within the limits of time and memory. Any other is rejected with a
-//! message.
+//! Generates programs of shapes that are slow to compile, of any size and mixture. An accepted
+//! program compiles within the limits of time and memory, and a rejected one gets a diagnostic.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Limits, Runtime};
 
-/// Number of allocated bytes, and its maximum.
+/// Allocated bytes, and their maximum.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// Maximum number of bytes that were in use at once.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
@@ -33,9 +33,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Maximum memory, in bytes, and maximum time for compiling an accepted text. A build with
-/// sanitizers takes many times as long as a release build.
+/// Maximum memory and time to compile an accepted text. A build with sanitizers is many times
+/// slower than a release build.
 const MEMORY: usize = 256 << 20;
+/// Maximum time for compiling it in a build with sanitizers, which takes many times as long as a
+/// release build.
 const TIME: Duration = Duration::from_secs(20);
 
 static TOKIO: LazyLock<tokio::runtime::Runtime> =
@@ -50,10 +52,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Runtime::new(wattle_capability::ALL, limits).unwrap()
 });
 
-/// Maximum length of a text, in bytes.
+/// Maximum size of a text, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// The input bytes, used as a source of choices.
+/// Choices, one byte each.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
@@ -68,7 +70,7 @@ impl Choices<'_> {
     }
 }
 
-/// Writes instructions that leave the stack unchanged. `depth` is the maximum nesting depth.
+/// Writes instructions that leave the stack unchanged, nested at most `depth` deep.
 fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize) {
     for _ in 0..choices.byte() % 6 + 1 {
         if out.len() > LONGEST || choices.0.len() == 0 {

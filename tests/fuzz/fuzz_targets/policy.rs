@@ -1,5 +1,4 @@
-//! Decides any call by any rules. The policy and the reference implementation return the same
-//! verdict.
+//! The policy decides as the reference implementation does, for any rules and any call.
 
 #![no_main]
 
@@ -11,7 +10,7 @@ use wattle_rt::{Service, Target};
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// The parts of names. Rules and resources use the same few parts, so that they often match.
+/// Parts of names. Rules and targets use the same few parts, so that they often match.
 const HOSTS: &[&str] =
     &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
@@ -47,7 +46,7 @@ fn policy(rules: &[(String, Verdict)]) -> Policy {
         rules
             .iter()
             .filter(|(_, verdict)| *verdict == wanted)
-            .map(|(rule, _)| rule.parse().expect("it is a rule"))
+            .map(|(rule, _)| rule.parse().expect("the rule is valid"))
             .collect()
     };
     Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))

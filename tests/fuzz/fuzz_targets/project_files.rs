@@ -1,4 +1,4 @@
-//! Parses any bytes as the project file of an untrusted folder. Nothing panics, and no setting that
+//! Reads any bytes as the project file of an untrusted folder. Nothing panics, and no setting that
 //! needs trust takes effect.
 #![no_main]
 

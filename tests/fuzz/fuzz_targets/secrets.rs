@@ -1,4 +1,4 @@
-//! Replaces secrets in any text. The result equals that of a simple and slow implementation of the
+//! Removes secrets from any text. The result equals that of a simple and slow implementation of the
 //! same rules.
 #![no_main]
 
@@ -8,8 +8,8 @@ mod reference;
 
 use wattle_capability::secrets::Secret;
 
-/// Values that are hard to find, because they repeat, look like escapes, or contain multi-byte
-/// characters.
+/// Values that are hard to find: with repetitions, with text that looks like an escape, or with
+/// characters of several bytes.
 const VALUES: &[&str] = &[
     "s3cr3t-v",
     "aaaaaaaa",

@@ -108,8 +108,8 @@ impl Secret {
         let value = value.trim();
         if value.chars().count() < MIN_CHARS {
             return Err(SecretError(
-                "the value has fewer than 8 characters: it could not be told from other text in \
-                 what comes back",
+                "the value has fewer than 8 characters: it could not be distinguished from other \
+                 text in what comes back",
             ));
         }
         if value.contains('\0') {

@@ -36,7 +36,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// A line: its characters, each with true if a backslash escaped it.
+/// The characters of a line, each with a flag that is true if a backslash escaped it.
 type Line = Vec<(char, bool)>;
 
 /// The end of a line: the delimiter, or the end of the input.

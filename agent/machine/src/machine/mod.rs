@@ -4,34 +4,37 @@
 //! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
 //! journal of its inputs, resumed after a crash, and tested without a network.
 
+mod ask;
+
 use crate::{
     call::{Call, Execution},
-    dialect::{Dialect, Intent, PlannedCall, add},
-    event::{Dollars, Event, Source},
+    dialect::{Intent, PlannedCall},
+    ending::{Bound, Ending},
+    event::{Event, Source},
     mark::escape_marks,
     message::Message,
     moderation::Verdict,
     observation::{self, Output},
     prompt,
     state::{
-        Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose,
-        Repeated, RetryReason, State, Turn,
+        Effect, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
+        RetryReason, State, Turn,
     },
 };
 
 /// The error that is reported for a truncated answer.
 const TRUNCATED: &str = "the answer was cut off before its end";
 
-/// Number of repetitions of the same call from which on the model is warned.
+/// Number of consecutive repetitions of the same call at which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
-/// Number of repetitions of the same call that ends the run.
+/// Number of consecutive repetitions of the same call at which the run ends.
 const MAX_REPETITIONS: u32 = 5;
 
 /// Applies an input to a run, and returns the new state with the effects to perform.
 ///
-/// An input that the run does not wait for has no effect: a late result, or any input after the
-/// end.
+/// An input that the run does not wait for has no effect. Examples are a late result, and any input
+/// after the end.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
@@ -291,7 +294,7 @@ impl State {
         effects
     }
 
-    /// Returns how many consecutive steps had these same calls with these same outputs.
+    /// Returns the number of consecutive times that the same calls had the same outputs.
     fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
@@ -330,92 +333,6 @@ impl State {
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
         self.conversation.push(answer);
         self.end(Ending::Exhausted { text, bound: Bound::Steps })
-    }
-
-    /// Asks again after an empty answer, unless the step's retries are used up.
-    fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
-        if turn.attempt < self.settings.max_retries {
-            return self.retry(
-                Turn { retry_reason: Some(RetryReason::Empty), ..turn },
-                "the answer was empty".to_owned(),
-            );
-        }
-        match (turn.failed_program, turn.purpose) {
-            (Some(FailedProgram { answer, body, args, diagnostic }), _) => {
-                let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
-                self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
-            }
-            (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
-            (None, _) => self
-                .end(Ending::failed("the model returned an empty answer, and so did every retry")),
-        }
-    }
-
-    fn retry(&mut self, turn: Turn, error: String) -> Vec<Effect> {
-        if let Some(ending) = self.over_budget() {
-            return self.end(ending);
-        }
-        let turn = Turn { attempt: turn.attempt + 1, ..turn };
-        let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error };
-        vec![Effect::Emit(retry), self.ask(turn)]
-    }
-
-    /// Continues in the text dialect, if the setup has a prompt for it. The conversation so far is
-    /// translated.
-    fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
-        let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
-            return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
-        };
-        self.dialect = Dialect::Text;
-        let messages = std::mem::take(&mut self.conversation).into_iter().skip(1);
-        let conversation = [Message::system(system)].into_iter().chain(messages).collect();
-        self.conversation = self.dialect.translate(conversation);
-        vec![self.ask(turn)]
-    }
-
-    /// Asks the model and waits for its answer. Requests that are only for this turn are not added
-    /// to the conversation.
-    fn ask(&mut self, turn: Turn) -> Effect {
-        let mut messages = self.conversation.clone();
-        if let Some(opening) = messages.get_mut(self.opening) {
-            opening.content = self.announce_nonce(&opening.content);
-        }
-        if let Some(failed) = &turn.failed_program {
-            let request =
-                prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
-            messages.extend(
-                self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)),
-            );
-        }
-        if turn.purpose == Purpose::Conclude {
-            self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
-        }
-        match turn.retry_reason {
-            Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
-            Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
-                self.add_note(&mut messages, self.dialect.empty_answer());
-            }
-            Some(RetryReason::Empty) | None => {}
-        }
-        let (step, dialect) = (self.steps + 1, self.dialect);
-        let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
-        self.phase = Phase::Asking(turn);
-        Effect::Ask(ask)
-    }
-
-    /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
-    /// nonce comes after the prompt and the history, those are the same bytes in every run of a
-    /// session.
-    fn announce_nonce(&self, message: &str) -> String {
-        let (message, announcement) =
-            (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
-        let escaped = if self.opens_escaped { prompt::ESCAPED_BEFORE } else { "" };
-        format!("{message}\n\n{announcement}{escaped}")
-    }
-
-    /// Adds a note to a request, but not to the conversation.
-    fn add_note(&self, messages: &mut Vec<Message>, words: &str) {
-        add(messages, &self.nonce.note(words));
     }
 
     /// Starts the run if moderation allowed the message, and ends it otherwise.
@@ -481,56 +398,5 @@ impl State {
             },
         };
         vec![Effect::Emit(event), Effect::Finish(ending)]
-    }
-}
-
-impl Ending {
-    fn cancelled(reason: &str) -> Self {
-        let reason = reason.trim();
-        let text = if reason.is_empty() {
-            "stopped: cancelled".to_owned()
-        } else {
-            format!("stopped: cancelled ({reason})")
-        };
-        Self::Cancelled { text }
-    }
-
-    fn expired(limit_ms: u64) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached timeout ({limit_ms} ms)"),
-            bound: Bound::Time,
-        }
-    }
-
-    fn out_of_steps(max_steps: u32) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached max_steps ({max_steps})"),
-            bound: Bound::Steps,
-        }
-    }
-
-    fn out_of_tokens(bound: u64) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached max_tokens_total ({bound})"),
-            bound: Bound::Tokens,
-        }
-    }
-
-    fn out_of_money(bound: Dollars) -> Self {
-        Self::Exhausted { text: format!("stopped: reached max_cost ({bound})"), bound: Bound::Cost }
-    }
-
-    fn repeated(times: u32) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: the same call was repeated {times} times"),
-            bound: Bound::Repetition,
-        }
-    }
-
-    fn failed(message: &str) -> Self {
-        let message = message.trim();
-        Self::Failed {
-            message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)),
-        }
     }
 }

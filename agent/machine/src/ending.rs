@@ -1,0 +1,134 @@
+//! The end of a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Dollars, Stop};
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ending", rename_all = "snake_case")]
+pub enum Ending {
+    /// The model gave its answer.
+    Answered {
+        /// The answer.
+        text: String,
+    },
+    /// A limit was reached.
+    Exhausted {
+        /// The answer of the forced last turn, or `stopped: reached …`.
+        text: String,
+        /// The limit.
+        bound: Bound,
+    },
+    /// Moderation blocked the message, and no step was run.
+    Blocked {
+        /// The message for the user.
+        text: String,
+    },
+    /// The run was cancelled.
+    Cancelled {
+        /// `stopped: cancelled`, with the reason if there is one.
+        text: String,
+    },
+    /// The model or the host failed.
+    Failed {
+        /// The error message, which begins with `error: `.
+        message: String,
+    },
+}
+
+impl Ending {
+    /// Returns the run's result as text. Every run has one.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Answered { text }
+            | Self::Exhausted { text, .. }
+            | Self::Blocked { text }
+            | Self::Cancelled { text } => text,
+            Self::Failed { message } => message,
+        }
+    }
+
+    /// Returns the reason for the end, or `None` if the run failed.
+    pub fn stop(&self) -> Option<Stop> {
+        match self {
+            Self::Answered { .. } => Some(Stop::Answered),
+            Self::Exhausted { bound: Bound::Steps, .. } => Some(Stop::MaxSteps),
+            Self::Exhausted { bound: Bound::Time, .. } => Some(Stop::Timeout),
+            Self::Exhausted { bound: Bound::Tokens, .. } => Some(Stop::MaxTokens),
+            Self::Exhausted { bound: Bound::Cost, .. } => Some(Stop::MaxCost),
+            Self::Exhausted { bound: Bound::Repetition, .. } => Some(Stop::Repeated),
+            Self::Exhausted { bound: Bound::Length, .. } => Some(Stop::Truncated),
+            Self::Blocked { .. } => Some(Stop::Blocked),
+            Self::Cancelled { .. } => Some(Stop::Cancelled),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    pub(crate) fn cancelled(reason: &str) -> Self {
+        let reason = reason.trim();
+        let text = if reason.is_empty() {
+            "stopped: cancelled".to_owned()
+        } else {
+            format!("stopped: cancelled ({reason})")
+        };
+        Self::Cancelled { text }
+    }
+
+    pub(crate) fn expired(limit_ms: u64) -> Self {
+        Self::Exhausted {
+            text: format!("stopped: reached timeout ({limit_ms} ms)"),
+            bound: Bound::Time,
+        }
+    }
+
+    pub(crate) fn out_of_steps(max_steps: u32) -> Self {
+        Self::Exhausted {
+            text: format!("stopped: reached max_steps ({max_steps})"),
+            bound: Bound::Steps,
+        }
+    }
+
+    pub(crate) fn out_of_tokens(bound: u64) -> Self {
+        Self::Exhausted {
+            text: format!("stopped: reached max_tokens_total ({bound})"),
+            bound: Bound::Tokens,
+        }
+    }
+
+    pub(crate) fn out_of_money(bound: Dollars) -> Self {
+        Self::Exhausted { text: format!("stopped: reached max_cost ({bound})"), bound: Bound::Cost }
+    }
+
+    pub(crate) fn repeated(times: u32) -> Self {
+        Self::Exhausted {
+            text: format!("stopped: the same call was repeated {times} times"),
+            bound: Bound::Repetition,
+        }
+    }
+
+    pub(crate) fn failed(message: &str) -> Self {
+        let message = message.trim();
+        Self::Failed {
+            message: format!("error: {}", message.strip_prefix("error: ").unwrap_or(message)),
+        }
+    }
+}
+
+/// A limit of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// `max_steps`.
+    Steps,
+    /// The run's wall-clock time.
+    Time,
+    /// `max_tokens_total`.
+    Tokens,
+    /// `max_cost`.
+    Cost,
+    /// The number of times that the same call may be repeated in a row.
+    Repetition,
+    /// The length of an answer.
+    Length,
+}

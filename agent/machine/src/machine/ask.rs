@@ -1,0 +1,101 @@
+//! Requests to the model: asking, asking again, and falling back to the text dialect.
+
+use crate::{
+    call::{Call, Execution},
+    dialect::{Dialect, PlannedCall, add},
+    ending::Ending,
+    event::Event,
+    mark::escape_marks,
+    message::Message,
+    prompt,
+    state::{Ask, Effect, FailedProgram, Phase, Purpose, RetryReason, State, Turn},
+};
+
+impl State {
+    /// Asks again after an empty answer, unless the step's retries are used up.
+    pub(super) fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
+        if turn.attempt < self.settings.max_retries {
+            return self.retry(
+                Turn { retry_reason: Some(RetryReason::Empty), ..turn },
+                "the answer was empty".to_owned(),
+            );
+        }
+        match (turn.failed_program, turn.purpose) {
+            (Some(FailedProgram { answer, body, args, diagnostic }), _) => {
+                let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
+                self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
+            }
+            (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
+            (None, _) => self
+                .end(Ending::failed("the model returned an empty answer, and so did every retry")),
+        }
+    }
+
+    /// Asks again, unless the budget is used up.
+    pub(super) fn retry(&mut self, turn: Turn, error: String) -> Vec<Effect> {
+        if let Some(ending) = self.over_budget() {
+            return self.end(ending);
+        }
+        let turn = Turn { attempt: turn.attempt + 1, ..turn };
+        let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error };
+        vec![Effect::Emit(retry), self.ask(turn)]
+    }
+
+    /// Continues in the text dialect, if the setup has a prompt for it. The conversation so far is
+    /// translated.
+    pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
+        let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
+            return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
+        };
+        self.dialect = Dialect::Text;
+        let messages = std::mem::take(&mut self.conversation).into_iter().skip(1);
+        let conversation = [Message::system(system)].into_iter().chain(messages).collect();
+        self.conversation = self.dialect.translate(conversation);
+        vec![self.ask(turn)]
+    }
+
+    /// Asks the model and waits for its answer. Requests that are only for this turn are not added
+    /// to the conversation.
+    pub(super) fn ask(&mut self, turn: Turn) -> Effect {
+        let mut messages = self.conversation.clone();
+        if let Some(opening) = messages.get_mut(self.opening) {
+            opening.content = self.announce_nonce(&opening.content);
+        }
+        if let Some(failed) = &turn.failed_program {
+            let request =
+                prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
+            messages.extend(
+                self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)),
+            );
+        }
+        if turn.purpose == Purpose::Conclude {
+            self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+        }
+        match turn.retry_reason {
+            Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
+            Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
+                self.add_note(&mut messages, self.dialect.empty_answer());
+            }
+            Some(RetryReason::Empty) | None => {}
+        }
+        let (step, dialect) = (self.steps + 1, self.dialect);
+        let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
+        self.phase = Phase::Asking(turn);
+        Effect::Ask(ask)
+    }
+
+    /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
+    /// nonce comes after the prompt and the history, those are the same bytes in every run of a
+    /// session.
+    fn announce_nonce(&self, message: &str) -> String {
+        let (message, announcement) =
+            (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
+        let escaped = if self.opens_escaped { prompt::ESCAPED_BEFORE } else { "" };
+        format!("{message}\n\n{announcement}{escaped}")
+    }
+
+    /// Adds a note to a request, but not to the conversation.
+    fn add_note(&self, messages: &mut Vec<Message>, words: &str) {
+        add(messages, &self.nonce.note(words));
+    }
+}

@@ -1,0 +1,193 @@
+//! Every kind of tampering with a trace is detected and named.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod edits;
+mod tampering;
+mod traces;
+mod version_1;
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tempfile::TempDir;
+use wattle_agent::STEPS_FILE;
+use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Recorder};
+
+use crate::traces::{TENANT, TraceFolder, in_turn, is_valid, recorder, step_line, words};
+
+#[test]
+fn a_run_that_was_killed_leaves_a_valid_beginning() {
+    let traces = TraceFolder::new();
+    let (mut run, line) = (recorder(&traces.folder, &traces.keys, "third"), step_line("third", 1));
+    run.line(&line).unwrap();
+    drop(run);
+    let verdict = |traces: &TraceFolder| traces.verified(&[]).runs.pop().unwrap();
+    assert_eq!(words(&verdict(&traces)), "1 lines, not ended");
+    // The process stops between the line and its seal.
+    traces.change(STEPS_FILE, |lines| lines.push(step_line("third", 2).to_string()));
+    assert_eq!(verdict(&traces).finding, Some(Finding::Unsealed { line: 9, lines: 1 }));
+    // The run is resumed.
+    let mut run = recorder(&traces.folder, &traces.keys, "third");
+    assert_eq!(run.lines(), 2);
+    run.line(&step_line("third", 3)).unwrap();
+    run.end().unwrap();
+    let found = verdict(&traces);
+    assert_eq!((words(&found).as_str(), found.late), ("3 lines, ended", 1));
+}
+
+#[test]
+fn a_key_is_created_once_and_is_private() {
+    let folder = TempDir::new().unwrap();
+    let keys = Keys::new(folder.path().join("a/b"));
+    assert_eq!(keys.pinned(TENANT).unwrap(), None);
+    let created: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| keys.signer(TENANT).unwrap().public())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(created.iter().all(|key| Some(*key) == keys.pinned(TENANT).unwrap()));
+    assert_ne!(keys.signer("another").unwrap().public(), created[0]);
+    #[cfg(unix)]
+    permissions(&folder.path().join("a/b"), &keys);
+}
+
+#[cfg(unix)]
+fn permissions(folder: &Path, keys: &Keys) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(folder), 0o700);
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let refused = keys.signer(TENANT).unwrap_err().to_string();
+    assert!(
+        refused.contains("others can read it (mode 644); make it private with `chmod 600`"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_run_that_is_removed_with_its_seals_is_reported() {
+    for removed in ["a", "b"] {
+        let (traces, _) = in_turn(&["a", "b", "c"]);
+        traces.remove_run(removed);
+        let found = traces.verified(&[]).files;
+        assert!(
+            matches!(found.as_slice(), [Finding::Unchained { previous_run, .. }] if previous_run == removed),
+            "{found:?}"
+        );
+    }
+    let (traces, known) = in_turn(&["a", "b", "c"]);
+    assert!(is_valid(&traces.verified(&known)));
+    traces.remove_run("c");
+    assert!(is_valid(&traces.verified(&[])), "no seal follows it");
+    let last = traces.verified(&known).runs.pop().unwrap();
+    assert_eq!((last.run.as_str(), last.finding), ("c", Some(Finding::RunRemoved { lines: 3 })));
+}
+
+#[test]
+fn the_final_seals_of_a_store_must_be_in_the_ledger() {
+    let (traces, known) = in_turn(&["a", "b"]);
+    traces.change(STEPS_FILE, |lines| lines.truncate(5));
+    traces.change(LEDGER_FILE, |lines| lines.truncate(6));
+    let last = traces.verified(&known).runs.pop().unwrap();
+    assert_eq!(last.finding, Some(Finding::EndRemoved { lines: 3, found: 2 }));
+    for file in [STEPS_FILE, LEDGER_FILE] {
+        std::fs::remove_file(traces.folder.path().join(file)).unwrap();
+    }
+    let runs = traces.verified(&known).runs;
+    assert!(
+        runs.iter().all(|run| run.finding == Some(Finding::RunRemoved { lines: 3 })),
+        "{runs:?}"
+    );
+    assert_eq!(runs.len(), 2);
+
+    // An attacker with the key seals the run again, but the store has the original seal.
+    let (traces, known) = in_turn(&["a"]);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let text = traces
+        .read(STEPS_FILE)
+        .iter()
+        .map(|line| line.replace("result", "other"))
+        .collect::<Vec<_>>();
+    for file in [STEPS_FILE, LEDGER_FILE] {
+        std::fs::remove_file(traces.folder.path().join(file)).unwrap();
+    }
+    let mut recorder = recorder(&traces.folder, &traces.keys, "a");
+    text.iter()
+        .for_each(|line| recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap());
+    recorder.end().unwrap();
+    assert!(is_valid(&traces.verified(&[])));
+    assert_eq!(traces.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
+}
+
+#[test]
+fn runs_that_seal_at_the_same_time_are_chained() {
+    let folder = TempDir::new().unwrap();
+    let keys = Keys::new(folder.path().join("keys"));
+    keys.signer(TENANT).unwrap();
+    std::thread::scope(|scope| {
+        for run in ["a", "b", "c", "d"] {
+            let (folder, keys) = (&folder, &keys);
+            scope.spawn(move || {
+                let mut recorder = recorder(folder, keys, run);
+                (1..=20).for_each(|step| recorder.line(&step_line(run, step)).unwrap());
+                recorder.end().unwrap();
+            });
+        }
+    });
+    let traces = TraceFolder { folder, keys };
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
+    assert_eq!(
+        verified.runs.iter().map(|run| (run.sealed, run.ended)).collect::<Vec<_>>(),
+        [(20, true); 4]
+    );
+}
+
+#[test]
+fn an_incomplete_seal_is_removed_before_the_next_one() {
+    let (traces, _) = in_turn(&["a"]);
+    let mut run = recorder(&traces.folder, &traces.keys, "b");
+    run.line(&step_line("b", 1)).unwrap();
+    drop(run);
+    traces.cut(LEDGER_FILE, 40);
+    let found = traces.verified(&[]);
+    assert_eq!(
+        found.files,
+        [Finding::BadSeal { line: 5 }, Finding::NoLineBreak { file: LEDGER_FILE, line: 5 }]
+    );
+    let mut other = recorder(&traces.folder, &traces.keys, "c");
+    other.line(&step_line("c", 1)).unwrap();
+    other.end().unwrap();
+    // The run is resumed, and seals the unsealed line.
+    recorder(&traces.folder, &traces.keys, "b").end().unwrap();
+    let verified = traces.verified(&[]);
+    assert!(is_valid(&verified), "{verified:?}");
+    assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[test]
+fn a_locked_ledger_does_not_stop_a_run() {
+    let (traces, _) = in_turn(&["a"]);
+    let locked = std::fs::File::open(traces.folder.path().join(LEDGER_FILE)).unwrap();
+    locked.lock().unwrap();
+    let mut run = Recorder::begin(
+        traces.folder.path(),
+        "b",
+        Some(traces.keys.signer(TENANT).unwrap().into()),
+    );
+    assert!(
+        run.line(&step_line("b", 1))
+            .unwrap_err()
+            .to_string()
+            .contains("another process keeps it locked")
+    );
+    run.line(&step_line("b", 2)).unwrap();
+    drop(locked);
+    assert_eq!(traces.read(STEPS_FILE).len(), 5);
+    assert_eq!(traces.verified(&[]).runs[1].finding, Some(Finding::NoSeals { line: 4 }));
+}

@@ -1,0 +1,270 @@
+//! The cost of one function.
+
+use wasmparser::{BlockType, FunctionBody, Operator};
+
+use super::{Count, Measure};
+
+/// The state of counting one function.
+pub(super) struct Body<'c> {
+    count: &'c mut Count,
+    frames: Vec<Frame>,
+    /// The locals that are used, by index.
+    locals: Vec<Local>,
+    /// The locals used in the outermost enclosing loop. The next iteration may use them again.
+    in_loop: Vec<u32>,
+    loops: usize,
+    /// The number of the first instruction of the outermost enclosing loop.
+    loop_start: usize,
+    branches: u64,
+    number: usize,
+    offset: u64,
+}
+
+impl<'c> Body<'c> {
+    pub(super) fn new(count: &'c mut Count, results: u64) -> Self {
+        let mut body = Body {
+            count,
+            frames: Vec::new(),
+            locals: Vec::new(),
+            in_loop: Vec::new(),
+            loops: 0,
+            loop_start: 0,
+            branches: 0,
+            number: 1,
+            offset: 0,
+        };
+        body.open(BlockKind::Block, 0, results);
+        body
+    }
+
+    /// Counts the function. Returns `None` if it cannot be parsed.
+    pub(super) fn walk(mut self, body: &FunctionBody<'_>) -> Option<()> {
+        let mut declared = 0_u64;
+        for group in body.get_locals_reader().ok()? {
+            declared += u64::from(group.ok()?.0);
+        }
+        self.offset = body.range().start;
+        self.add(Measure::Locals, declared);
+        let mut operators = body.get_operators_reader().ok()?;
+        while !operators.eof() {
+            self.offset = operators.original_position();
+            let operator = operators.read().ok()?;
+            self.number += 1;
+            self.add(Measure::Instructions, 1);
+            self.step(&operator)?;
+        }
+        let crossed = self.locals.iter().map(|local| local.crossed).fold(0, u64::saturating_add);
+        self.add(Measure::Crossed, crossed);
+        Some(())
+    }
+
+    fn add(&mut self, measure: Measure, count: u64) {
+        let offset = Some(self.offset);
+        self.count.add(measure, count, offset);
+    }
+
+    fn step(&mut self, operator: &Operator<'_>) -> Option<()> {
+        use Operator as O;
+        match operator {
+            O::Block { blockty } => self.begin(BlockKind::Block, *blockty)?,
+            O::Loop { blockty } => self.begin(BlockKind::Loop, *blockty)?,
+            O::If { blockty } => self.begin(BlockKind::If, *blockty)?,
+            O::End => self.close()?,
+            O::Br { relative_depth } | O::BrIf { relative_depth } => {
+                let carried = self.branch(*relative_depth)?;
+                self.add(Measure::Carried, carried);
+            }
+            O::BrTable { targets } => {
+                let labels = u64::from(targets.len()) + 1;
+                let mut carried = self.branch(targets.default())?;
+                for target in targets.targets() {
+                    carried = self.branch(target.ok()?)?;
+                }
+                self.add(Measure::Labels, labels);
+                let ways = labels.min(self.frames.len() as u64);
+                self.add(Measure::Carried, carried.saturating_mul(ways));
+            }
+            O::Return => self.add(Measure::Carried, self.frames.first()?.results),
+            O::Call { function_index } | O::ReturnCall { function_index } => {
+                let ty = *self.count.functions.get(*function_index as usize)?;
+                self.call(ty)?;
+            }
+            O::CallIndirect { type_index, .. } | O::ReturnCallIndirect { type_index, .. } => {
+                self.call(*type_index)?;
+                self.table_use();
+            }
+            O::TableGet { .. }
+            | O::TableSet { .. }
+            | O::TableGrow { .. }
+            | O::TableSize { .. }
+            | O::TableFill { .. }
+            | O::TableCopy { .. }
+            | O::TableInit { .. }
+            | O::ElemDrop { .. } => self.table_use(),
+            O::LocalGet { local_index } => self.local(*local_index, false),
+            O::LocalSet { local_index } | O::LocalTee { local_index } => {
+                self.local(*local_index, true)
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn call(&mut self, ty: u32) -> Option<()> {
+        let (params, results) = *self.count.types.get(ty as usize)?;
+        self.add(Measure::Carried, params + results);
+        Some(())
+    }
+
+    fn table_use(&mut self) {
+        self.branches += 2;
+        self.add(Measure::TableUses, 1);
+    }
+
+    /// Counts a branch. Returns the number of values that it passes.
+    fn branch(&mut self, depth: u32) -> Option<u64> {
+        let at = self.frames.len().checked_sub(1 + depth as usize)?;
+        let frame = self.frames.get_mut(at)?;
+        frame.is_target = true;
+        self.branches += 1;
+        Some(if frame.kind == BlockKind::Loop { frame.params } else { frame.results })
+    }
+
+    fn begin(&mut self, kind: BlockKind, ty: BlockType) -> Option<()> {
+        let (params, results) = match ty {
+            BlockType::Empty => (0, 0),
+            BlockType::Type(_) => (0, 1),
+            BlockType::FuncType(index) => *self.count.types.get(index as usize)?,
+        };
+        self.add(Measure::Carried, params + results);
+        if kind == BlockKind::Loop {
+            if self.loops == 0 {
+                self.loop_start = self.number;
+            }
+            self.loops += 1;
+        }
+        self.branches += 1;
+        self.open(kind, params, results);
+        Some(())
+    }
+
+    fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
+        let (set, used) = (Tally::default(), Tally::default());
+        let start = self.number;
+        self.frames.push(Frame {
+            kind,
+            params,
+            results,
+            start,
+            is_target: false,
+            has_loop: false,
+            set,
+            used,
+        });
+    }
+
+    /// Closes the innermost block and counts its part of [`Measure::Joined`] and
+    /// [`Measure::Crossed`].
+    fn close(&mut self) -> Option<()> {
+        let frame = self.frames.pop()?;
+        self.branches += 1;
+        // The engine keeps one value that each loop changes.
+        let own = u64::from(frame.has_loop);
+        let joined = match frame.kind {
+            BlockKind::Loop => frame.params + frame.set.count + 3,
+            BlockKind::If => frame.results + frame.set.count + own,
+            BlockKind::Block if frame.is_target => frame.results + frame.set.count + own,
+            BlockKind::Block => 0,
+        };
+        self.add(Measure::Joined, joined);
+        if frame.kind == BlockKind::Loop {
+            // The compiler first makes each local a parameter of the loop's head, and then removes
+            // most of them one by one.
+            self.add(Measure::Crossed, frame.used.count.saturating_mul(frame.used.count) / 64);
+            self.loops -= 1;
+            if self.loops == 0 {
+                for index in self.in_loop.drain(..) {
+                    if let Some(local) = self.locals.get_mut(index as usize) {
+                        local.crossed = self.branches;
+                    }
+                }
+            }
+        }
+        if let Some(around) = self.frames.last_mut() {
+            around.has_loop |= frame.has_loop || frame.kind == BlockKind::Loop;
+            around.set.count += frame.set.count - frame.set.known_around;
+            around.used.count += frame.used.count - frame.used.known_around;
+        }
+        Some(())
+    }
+
+    /// Counts an instruction that uses a local.
+    fn local(&mut self, index: u32, sets: bool) {
+        let at = index as usize;
+        // The engine does not compile functions with more locals.
+        if at >= self.locals.len() && index < 50_000 {
+            self.locals.resize(at + 1, Local::default());
+        }
+        let Some(local) = self.locals.get_mut(at) else { return };
+        count_use(&mut self.frames, local.used, |frame| &mut frame.used);
+        if sets {
+            count_use(&mut self.frames, local.set, |frame| &mut frame.set);
+            local.set = self.number;
+        }
+        local.crossed = self.branches;
+        if self.loops > 0 && local.used < self.loop_start {
+            self.in_loop.push(index);
+        }
+        local.used = self.number;
+    }
+}
+
+/// The number of different locals that a frame and the frames within it set or use.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    count: u64,
+    /// The locals among them that the enclosing frame has already counted.
+    known_around: u64,
+}
+
+/// An open block.
+struct Frame {
+    kind: BlockKind,
+    params: u64,
+    results: u64,
+    /// The number of its first instruction.
+    start: usize,
+    /// If true, a branch leads to the end of the block.
+    is_target: bool,
+    has_loop: bool,
+    set: Tally,
+    used: Tally,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockKind {
+    Block,
+    Loop,
+    If,
+}
+
+/// The last uses of a local.
+#[derive(Clone, Copy, Default)]
+struct Local {
+    /// The number of the instruction after the one that last set the local, or 0.
+    set: usize,
+    /// The number of the instruction after the one that last used the local, or 0.
+    used: usize,
+    /// The number of branches before its last use.
+    crossed: u64,
+}
+
+/// Counts a local for each open frame that began after `last`, the last use of the local.
+fn count_use(frames: &mut [Frame], last: usize, tally: fn(&mut Frame) -> &mut Tally) {
+    let first = frames.partition_point(|frame| frame.start <= last);
+    let Some(outermost) = frames.get_mut(first) else { return };
+    tally(outermost).known_around += u64::from(first > 0);
+    if let Some(innermost) = frames.last_mut() {
+        tally(innermost).count += 1;
+    }
+}

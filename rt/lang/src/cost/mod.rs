@@ -1,0 +1,253 @@
+//! The cost of compiling a module, computed from its binary before the compiler runs.
+//!
+//! The compiler's time and memory are not linear in a module's size. For example, they grow with
+//! the square of the number of values that differ where paths meet, and with the number of locals
+//! times the number of branches. Each such [`Measure`] has a limit. Compiling a module within all
+//! limits takes at most 2 s and 256 MB. A module over a limit is rejected with a message that names
+//! it.
+//!
+//! Counting is linear in the size of the binary. The limits were measured with the engine's
+//! settings of the runtime, see `rt/tests/cost.rs`.
+
+mod body;
+
+use wasmparser::{CompositeInnerType, ElementItems, Parser, Payload, TypeRef};
+
+use self::body::Body;
+
+/// A quantity that compiling takes time or memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Instructions of all functions.
+    Instructions,
+    /// Functions that the module defines.
+    Functions,
+    /// Function types, including those of blocks.
+    Types,
+    /// Locals that functions declare.
+    Locals,
+    /// Globals.
+    Globals,
+    /// Element segments and their entries.
+    Elements,
+    /// Instructions that use a table.
+    TableUses,
+    /// Labels of all `br_table` instructions.
+    Labels,
+    /// Parameters and results of types, functions and blocks, and values that calls and branches
+    /// pass.
+    Carried,
+    /// Values that may differ where paths meet: loop parameters, block results, and each local that
+    /// a block or loop sets.
+    Joined,
+    /// For each local, the number of branches before its last use.
+    Crossed,
+}
+
+/// A measure, its maximum in any module, and its maximum in a module that is compiled on the
+/// calling thread.
+struct Row {
+    measure: Measure,
+    limit: u64,
+    quick: u64,
+}
+
+const fn row(measure: Measure, limit: u64, quick: u64) -> Row {
+    Row { measure, limit, quick }
+}
+
+/// The rows, in the order of [`Measure`].
+const ROWS: [Row; 11] = [
+    row(Measure::Instructions, 60_000, 2_000),
+    row(Measure::Functions, 1_000, 32),
+    row(Measure::Types, 300, 48),
+    row(Measure::Locals, 100_000, 2_000),
+    row(Measure::Globals, 2_000, 100),
+    row(Measure::Elements, 2_000, 32),
+    row(Measure::TableUses, 1_500, 32),
+    row(Measure::Labels, 10_000, 256),
+    row(Measure::Carried, 30_000, 1_500),
+    row(Measure::Joined, 3_000, 200),
+    row(Measure::Crossed, 300_000, 20_000),
+];
+
+impl Measure {
+    /// Returns the maximum in a module.
+    pub const fn limit(self) -> u64 {
+        let mut at = 0;
+        while at < ROWS.len() {
+            #[expect(
+                clippy::indexing_slicing,
+                reason = "the loop's condition bounds it, and a const function has no iterators"
+            )]
+            let row = &ROWS[at];
+            if row.measure as u8 == self as u8 {
+                return row.limit;
+            }
+            at += 1;
+        }
+        0
+    }
+}
+
+/// The reason why a module is not compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A measure is over its limit.
+    Excess(Excess),
+    /// The module cannot be parsed.
+    Unreadable,
+}
+
+/// A measure that is over its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excess {
+    /// The measure.
+    pub measure: Measure,
+    /// The amount found.
+    pub found: u64,
+    /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
+    /// instruction does.
+    pub offset: Option<u64>,
+}
+
+/// The cost of compiling a module that is within all limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost([u64; ROWS.len()]);
+
+impl Cost {
+    /// Returns true if compiling takes at most a few milliseconds, so that it may run on a shared
+    /// thread.
+    pub fn is_quick(&self) -> bool {
+        self.0.iter().zip(&ROWS).all(|(found, row)| *found <= row.quick)
+    }
+}
+
+/// Counts the cost of compiling a module.
+///
+/// # Errors
+/// Fails if a measure is over its limit, or if the module cannot be parsed.
+pub fn of(binary: &[u8]) -> Result<Cost, Refusal> {
+    let mut count = Count::default();
+    for payload in Parser::new(0).parse_all(binary) {
+        payload.ok().and_then(|payload| count.take(payload)).ok_or(Refusal::Unreadable)?;
+    }
+    match count.over {
+        Some((measure, offset)) => {
+            let found = count.cost.0.get(measure as usize).copied().unwrap_or(u64::MAX);
+            Err(Refusal::Excess(Excess { measure, found, offset }))
+        }
+        None => Ok(count.cost),
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    cost: Cost,
+    /// The first measure that exceeded its limit, with the offset.
+    over: Option<(Measure, Option<u64>)>,
+    /// The number of parameters and results of each type.
+    types: Vec<(u64, u64)>,
+    /// The type of each function, beginning with the imported ones.
+    functions: Vec<u32>,
+    bodies: usize,
+    imported: usize,
+}
+
+impl Count {
+    fn add(&mut self, measure: Measure, count: u64, offset: Option<u64>) {
+        if let Some(found) = self.cost.0.get_mut(measure as usize) {
+            *found = found.saturating_add(count);
+            if *found > measure.limit() && self.over.is_none() {
+                self.over = Some((measure, offset));
+            }
+        }
+    }
+
+    /// Counts a section or a function. Returns `None` if it cannot be parsed.
+    fn take(&mut self, payload: Payload<'_>) -> Option<()> {
+        match payload {
+            Payload::TypeSection(section) => {
+                for group in section {
+                    for sub in group.ok()?.into_types() {
+                        // The engine supports no other types.
+                        let CompositeInnerType::Func(func) = sub.composite_type.inner else {
+                            return None;
+                        };
+                        let (params, results) =
+                            (func.params().len() as u64, func.results().len() as u64);
+                        self.types.push((params, results));
+                        self.add(Measure::Types, 1, None);
+                        self.add(Measure::Carried, params + results, None);
+                    }
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    if let TypeRef::Func(ty) = import.ok()?.ty {
+                        self.functions.push(ty);
+                        self.imported += 1;
+                    }
+                }
+            }
+            Payload::FunctionSection(section) => {
+                for ty in section {
+                    let ty = ty.ok()?;
+                    let (params, results) = *self.types.get(ty as usize)?;
+                    self.functions.push(ty);
+                    self.add(Measure::Functions, 1, None);
+                    self.add(Measure::Carried, params + results, None);
+                }
+            }
+            Payload::GlobalSection(section) => {
+                self.add(Measure::Globals, u64::from(section.count()), None)
+            }
+            Payload::ElementSection(section) => {
+                for element in section {
+                    let entries = match element.ok()?.items {
+                        ElementItems::Functions(functions) => functions.count(),
+                        ElementItems::Expressions(_, expressions) => expressions.count(),
+                    };
+                    self.add(Measure::Elements, 1 + u64::from(entries), None);
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                let ty = *self.functions.get(self.imported + self.bodies)?;
+                self.bodies += 1;
+                let (_, results) = *self.types.get(ty as usize)?;
+                Body::new(self, results).walk(&body)?;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Measure, ROWS};
+
+    #[test]
+    fn rows_are_in_the_order_of_the_measures() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(row.measure as usize, at);
+            assert_eq!(row.measure.limit(), row.limit);
+            assert!(row.quick < row.limit);
+        }
+    }
+
+    #[test]
+    fn locals_count_once_for_each_block_around() {
+        // Local 0 is set in the loop and in the inner block, and local 1 only in the inner block.
+        let text = "(module (func (local i32 i32) local.get 0 local.set 0
+            (loop (local.set 0 (i32.const 1)) (if (i32.const 1) (then
+                (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const \
+                    3)))))))";
+        let buffer = wast::parser::ParseBuffer::new(text).unwrap();
+        let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
+        let cost = super::of(&binary).unwrap();
+        // The `if` sets 2 locals. The loop sets 2, and the engine adds 3.
+        assert_eq!(cost.0[Measure::Joined as usize], 2 + 5);
+        assert!(cost.is_quick());
+    }
+}
