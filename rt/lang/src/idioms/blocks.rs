@@ -92,7 +92,7 @@ pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> 
     Some(Change::Edits(edits))
 }
 
-/// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
+/// Fixes a word that is not a value: `elif` in `cond`, or an operator without parentheses.
 pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond")

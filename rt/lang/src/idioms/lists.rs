@@ -39,7 +39,8 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function that takes and returns i32.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function with i32 parameters and an
+/// i32 result.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
@@ -71,8 +72,8 @@ pub(super) fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change 
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
-/// number of operands.
+/// Rewrites `($a + $b)` with the operator first. If there are several operators, they must be the
+/// same, and the operator must accept any number of operands.
 pub(super) fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),

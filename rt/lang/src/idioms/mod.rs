@@ -16,8 +16,8 @@ pub(crate) use self::lists::rewrite_list;
 use self::lists::{replace_list, rewrite_infix};
 pub(crate) use self::names::{head, hint};
 
-/// Builds the fault of a list that is written as in another language. Returns `None` for an unknown
-/// idiom.
+/// Builds the fault for a list that uses the syntax of another language. Returns `None` for an
+/// unknown idiom.
 pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
     let first = *items(tree, node).first()?;
     let name = tree.atom(first);
@@ -39,7 +39,7 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
 /// Maximum number of unknown names for which similar functions are searched.
 const MAX_UNKNOWN: usize = 64;
 
-/// Finds a call written as in other languages, `f(x)`, or a string with a letter before it, `f"…"`.
+/// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
@@ -97,7 +97,7 @@ pub(super) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
-/// Adds parentheses to a form that is alone on its line.
+/// Adds parentheses to a form that has a line to itself.
 pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line
         || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
@@ -114,8 +114,8 @@ pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
-/// nothing is removed, `return` returns 0, and optional arguments are 0.
+/// Fixes an instruction with missing operands, if it has one possible meaning: a `drop` without a
+/// value is removed, a `return` returns 0, and missing optional arguments are 0.
 pub(super) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,

@@ -2,7 +2,7 @@
 
 use crate::Signatures;
 
-/// Names in other languages that have exactly one counterpart: a form or a function.
+/// Names from other languages that correspond to exactly one form or function.
 const HEADS: &[(&str, &str)] = &[
     ("!", "not"),
     ("!==", "!="),
@@ -61,14 +61,15 @@ const HEADS: &[(&str, &str)] = &[
     ("||", "or"),
 ];
 
-/// Returns the counterpart of a name in another language.
+/// Returns the form or function that corresponds to a name from another language.
 pub(crate) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     let (_, meant) = HEADS.iter().find(|(known, _)| *known == name)?;
     let function = meant.trim_end_matches('?');
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// Hints for names in other languages that have several counterparts, or a longer one.
+/// Hints for names from other languages that correspond to several forms or functions, or to a
+/// longer form.
 const HINTS: &[(&str, &str)] = &[
     ("case", "write `(cond (C …) … (else …))`"),
     ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
@@ -96,7 +97,7 @@ const HINTS: &[(&str, &str)] = &[
     ("vector", "write `(arr.new)`, and `(arr.push? $a V)`"),
 ];
 
-/// Returns the hint for a name in another language.
+/// Returns the hint for a name from another language.
 pub(crate) fn hint(name: &str) -> Option<&'static str> {
     HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
 }
