@@ -113,7 +113,8 @@ pub enum Finding {
     Unchained {
         /// The line in the ledger.
         line: u64,
-        /// The run of the seal that was the previous line; empty if the seal was the first line.
+        /// The run of the seal that this seal names as the previous one; empty if this seal was
+        /// written as the first line.
         previous_run: String,
     },
     /// The store has the final seal of the run, but the ledger has no seal of it.

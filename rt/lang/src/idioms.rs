@@ -73,7 +73,8 @@ pub(super) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// Hints for names in other languages that have several counterparts, or a longer one.
+/// Hints for names in other languages that have several counterparts, or one that is longer than a
+/// name.
 const HINTS: &[(&str, &str)] = &[
     ("case", "write `(cond (C …) … (else …))`"),
     ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
@@ -126,7 +127,8 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     }
 }
 
-/// Rewrites a list whose head is neither an instruction nor a form, if it has one possible meaning.
+/// Rewrites a list whose head is neither an instruction nor a form, if it has only one possible
+/// meaning.
 pub(super) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
@@ -191,8 +193,8 @@ fn replace_list(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
-/// number of operands.
+/// Rewrites `($a + $b)` with the operator first. If there are several operators, they must be the
+/// same one, and it must take any number of operands.
 fn rewrite_infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),
@@ -376,7 +378,7 @@ pub(super) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
 /// Maximum number of unknown names for which similar functions are searched.
 const MAX_UNKNOWN: usize = 64;
 
-/// Finds a call written as in other languages, `f(x)`, or a string with a letter before it, `f"…"`.
+/// Finds a call that is written as in other languages, `f(x)`, or a string with a prefix, `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
@@ -434,7 +436,7 @@ pub(super) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
-/// Moves an `else` into the `if` or `when` that is closed before it.
+/// Moves an `else` into the `if` or `when` that is closed just before it.
 pub(super) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let before = crate::rewrite::before(tree, other)?;
     let all = items(tree, before);
@@ -472,8 +474,8 @@ pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
-/// nothing is removed, `return` returns 0, and optional arguments are 0.
+/// Fixes an instruction whose operands are missing, if it has only one possible meaning. A `drop`
+/// of nothing is removed, `return` returns 0, and optional arguments become 0.
 pub(super) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,
