@@ -40,8 +40,8 @@ impl Cli {
     /// Parses the command line.
     ///
     /// # Errors
-    /// If it asks for help or the version, or is invalid. An option in front of a command that does
-    /// not use it is an error, as it is behind the command.
+    /// If the command line is invalid, or asks for help or the version. An option that the command
+    /// does not use is invalid, whether it is written before the command or after it.
     pub(crate) fn parse_checked(
         words: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
     ) -> Result<Cli, clap::Error> {

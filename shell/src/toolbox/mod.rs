@@ -40,7 +40,7 @@ struct Inner {
     names: Vec<Cow<'static, str>>,
     cache: Option<PathBuf>,
     compiled: OnceLock<Arc<Compiled>>,
-    /// Lock of the thread that compiles.
+    /// A lock that lets one thread compile at a time.
     compiling: Mutex<()>,
 }
 
@@ -64,8 +64,8 @@ impl Toolbox {
         Ok(Toolbox::of(Module::Packed, names, cache))
     }
 
-    /// Creates a toolbox from another module: a WASI preview 1 command that takes the name of the
-    /// command to run, one of `names`, as its first argument.
+    /// Creates a toolbox from another module. The module is a WASI preview 1 command. Its first
+    /// argument is the name of the command to run, which is one of `names`.
     #[must_use]
     pub fn with_module(wasm: Vec<u8>, names: &[&str], cache: Option<&Path>) -> Toolbox {
         let names = names.iter().map(|name| Cow::Owned((*name).to_owned())).collect();
@@ -89,7 +89,7 @@ impl Toolbox {
         self.0.names.iter().map(AsRef::as_ref)
     }
 
-    /// Returns true if there is a command of that name.
+    /// Returns true if a command with this name exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()

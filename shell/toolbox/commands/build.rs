@@ -1,4 +1,4 @@
-//! Reserves stack for programs that call themselves: awk functions and jq filters.
+//! Room for programs that call themselves: awk functions, jq filters.
 fn main() {
     println!("cargo::rustc-link-arg-bins=-zstack-size=4194304");
 }

@@ -1,5 +1,5 @@
-//! The plan to apply an overlay: each difference from the base, with the action to apply it and the
-//! state of the base that it relies on.
+//! The plan to apply an overlay. It lists each difference from the base, with the action that
+//! applies it and the state of the base that it relies on.
 
 use std::io::Read;
 
@@ -55,9 +55,9 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Adds the differences in a folder. `in_base` is true if the base has the folder too. `cover`
-    /// is the topmost opaque folder above, whose stamp covers everything below it. The recursion is
-    /// limited by the depth of a path.
+    /// Adds the differences in a folder. `in_base` is true if the base also has the folder. `cover`
+    /// is the topmost opaque folder above it, whose stamp covers everything below. The depth of a
+    /// path limits the recursion.
     fn folder(
         &mut self,
         path: &RunPath,
@@ -120,8 +120,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Adds the removals of entries of the base that are not in a folder that the run removed and
-    /// created again.
+    /// Adds the removals for a folder that the run removed and created again: all entries of the
+    /// base's folder that the new one lacks.
     fn removed_children(&mut self, site: &Site<'_>, folder: &Folder) -> Result<(), FilesError> {
         let Some(base) = self.base else { return Ok(()) };
         let listed = base.list(site.path, ENTRY_LIMIT, |name| !folder.children.contains_key(name));

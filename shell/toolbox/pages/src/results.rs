@@ -7,9 +7,8 @@ use url::Url;
 
 use crate::{charset, strip};
 
-/// Maximum length of a title, in characters.
+/// Maximum length of a title and of a snippet, in characters.
 const TITLE: usize = 200;
-/// Maximum length of a snippet, in characters.
 const SNIPPET: usize = 400;
 
 /// Maximum length of a returned URL, in characters.
@@ -18,7 +17,7 @@ const ADDRESS: usize = 2_000;
 /// Maximum number of bytes of a result page that are parsed.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// A result.
+/// One result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Hit {
     pub(crate) title: String,

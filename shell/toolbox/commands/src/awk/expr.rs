@@ -1,4 +1,4 @@
-//! Parses expressions.
+//! The parser: expressions.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">=", Comparison::MoreOrSame),
 ];
 
-/// Compiles an awk regular expression.
+/// Compiles a regular expression of awk.
 pub(crate) fn regex(text: &str) -> Result<regex::Regex, String> {
     let made = translate(text, Notation::Awk)
         .map_err(|why| format!("regular expression /{text}/: {why}"))?;

@@ -65,7 +65,7 @@ pub(crate) enum Compare {
     More(u64),
 }
 
-/// A time of a file.
+/// One of the times of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
     Changed,

@@ -79,7 +79,7 @@ struct Files {
     silent: bool,
 }
 
-/// A run of grep.
+/// One run of grep.
 struct Grep<'a> {
     name: &'a str,
     pattern: Pattern,
