@@ -204,7 +204,7 @@ async fn a_row_declares_what_its_example_touches() {
             let moved_back = target == Target::Write && open.done.is_empty();
             if !reads && !moved_back && !open.done.iter().any(is_seen) && text != ".git" {
                 wrong.push(format!(
-                    "{}: says {target:?} {text:?}, and touches {:?}",
+                    "{}: declares {target:?} {text:?}, but touches {:?}",
                     function.name, open.done
                 ));
             }

@@ -98,9 +98,9 @@ impl Model for ByTurn {
         &'a self,
         request: ModelRequest<'a>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        let spoken =
+        let answered =
             request.messages.iter().filter(|message| message.role == Role::Assistant).count();
-        let text = self.0.get(spoken).unwrap_or_else(|| panic!("no answer {spoken}")).clone();
+        let text = self.0.get(answered).unwrap_or_else(|| panic!("no answer {answered}")).clone();
         Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
     }
 

@@ -40,12 +40,12 @@ impl Model for Crashing {
         request: ModelRequest<'a>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         self.requests.fetch_add(1, Ordering::SeqCst);
-        let spoken = request
+        let answered = request
             .messages
             .iter()
             .filter(|message| message.role == wattle_agent::machine::Role::Assistant)
             .count();
-        if spoken == self.at {
+        if answered == self.at {
             self.crashed.notify_one();
             return Box::pin(std::future::pending());
         }
@@ -247,10 +247,10 @@ async fn two_processes_count_one_attempt_for_one_run() {
     let (one, other) = (Crashing::at(usize::MAX), Crashing::at(usize::MAX));
     let (first, second) =
         tokio::join!(place.resume(&one, "r", &[]), place.resume(&other, "r", &[]));
-    let acquired = [&first.0, &second.0]
+    let refused = [&first.0, &second.0]
         .iter()
         .filter(|ended| matches!(ended, Err(ResumeError::Held(_))))
         .count();
-    assert_eq!(acquired, 1, "only one process drives the run");
+    assert_eq!(refused, 1, "only one process drives the run");
     assert!(place.opened("r").await.attempts <= 2);
 }
