@@ -54,7 +54,7 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
 
 /// The files to publish.
 #[derive(Default)]
-struct Found {
+struct FoundFiles {
     files: Vec<String>,
     bytes: u64,
     /// The number of links and devices.
@@ -67,7 +67,7 @@ fn failure(error: FilesError) -> Failure {
 
 /// Copies all files, after checking that all of them may be written.
 fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
-    let mut found = Found::default();
+    let mut found = FoundFiles::default();
     for folder in FOLDERS {
         match files.stat_link(folder) {
             Ok(stat) if stat.kind == EntryKind::Folder => gather(files, folder, &mut found)?,
@@ -99,7 +99,7 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     Ok(report(&names, bytes, same, found.others))
 }
 
-fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure> {
+fn gather(files: &Files, folder: &str, found: &mut FoundFiles) -> Result<(), Failure> {
     for entry in files.list(folder).map_err(failure)? {
         let path = format!("{folder}/{}", entry.name);
         match entry.kind {

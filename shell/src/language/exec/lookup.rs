@@ -9,7 +9,7 @@ use crate::language::task::Task;
 
 /// The command that a name refers to.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ResolvedCommand {
     /// A shell: `sh`, `bash`, and the like.
     Shell,
     /// A command of the toolbox.
@@ -83,22 +83,26 @@ const ABSENT: &[(&str, &str)] = &[
 
 impl Interpreter {
     /// Returns the command that a name refers to, functions excluded.
-    pub(crate) fn find(&self, name: &str) -> Found {
+    pub(crate) fn find(&self, name: &str) -> ResolvedCommand {
         let plain = COMMAND_FOLDERS
             .iter()
             .find_map(|folder| name.strip_prefix(folder))
             .filter(|rest| !rest.contains('/'))
             .unwrap_or(name);
         if name.contains('/') && plain == name {
-            return Found::File(self.path(name));
+            return ResolvedCommand::File(self.path(name));
         }
         if matches!(plain, "sh" | "bash" | "dash" | "ash") {
-            return Found::Shell;
+            return ResolvedCommand::Shell;
         }
         if builtin_table::is_builtin(plain) {
-            return Found::Builtin(plain.to_owned());
+            return ResolvedCommand::Builtin(plain.to_owned());
         }
-        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Unknown }
+        if self.run.commands.has(plain) {
+            ResolvedCommand::Tool(plain.to_owned())
+        } else {
+            ResolvedCommand::Unknown
+        }
     }
 
     /// Returns the message for an unknown command, with a hint or the names most similar to it.
