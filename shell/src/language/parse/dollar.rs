@@ -191,24 +191,7 @@ impl Parser {
             }
             '/' => {
                 self.next();
-                let scope = match self.peek() {
-                    Some('/') => ReplaceScope::All,
-                    Some('#') => ReplaceScope::Start,
-                    Some('%') => ReplaceScope::End,
-                    _ => ReplaceScope::First,
-                };
-                if scope != ReplaceScope::First {
-                    self.next();
-                }
-                // Directly after `//`, a `/` belongs to the pattern.
-                let min = usize::from(scope == ReplaceScope::All);
-                let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
-                let with = if self.take("/") {
-                    self.operand(quoted, false, None, line)?
-                } else {
-                    Word::default()
-                };
-                Action::Replace { scope, pattern, with }
+                self.replacement(quoted, line)?
             }
             '^' | ',' => {
                 self.next();
@@ -240,6 +223,25 @@ impl Parser {
             }
             _ => Action::Value,
         })
+    }
+
+    /// Parses the pattern and the replacement after the `/` of an expansion.
+    fn replacement(&mut self, quoted: bool, line: u32) -> ParseResult<Action> {
+        let scope = match self.peek() {
+            Some('/') => ReplaceScope::All,
+            Some('#') => ReplaceScope::Start,
+            Some('%') => ReplaceScope::End,
+            _ => ReplaceScope::First,
+        };
+        if scope != ReplaceScope::First {
+            self.next();
+        }
+        // Directly after `//`, a `/` belongs to the pattern.
+        let min = usize::from(scope == ReplaceScope::All);
+        let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
+        let with =
+            if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
+        Ok(Action::Replace { scope, pattern, with })
     }
 
     /// Parses the word after an operator, up to `}`, or up to a stop character that comes after a
