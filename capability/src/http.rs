@@ -201,9 +201,9 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
         futures_util::stream::iter(answers).buffer_unordered(http.max_concurrent.get());
     while let Some((at, answer)) = answers.next().await {
         room = room.checked_sub(answer.len()).ok_or_else(|| {
-            let words =
+            let message =
                 format!("the responses of {count} URLs exceed the run's memory limit; fetch fewer");
-            Failure::new(Code::ENOMEM, words)
+            Failure::new(Code::ENOMEM, message)
         })?;
         held.grow(answer.len())?;
         if let Some(item) = items.get_mut(at) {

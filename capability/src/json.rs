@@ -102,11 +102,11 @@ fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let parsed = match same {
         Some(parsed) => parsed,
         None if doc.len() > MAX_DOCUMENT => {
-            let words = format!(
+            let message = format!(
                 "the document has {} bytes, more than 16 MiB; split it with `str.lines` first",
                 doc.len()
             );
-            return Err(Failure::new(Code::ENOMEM, words));
+            return Err(Failure::new(Code::ENOMEM, message));
         }
         None => {
             let values = doc.len().saturating_mul(MEMORY_PER_BYTE);

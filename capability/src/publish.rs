@@ -41,9 +41,9 @@ impl Config for Publish {
 
 async fn publish(run: &mut Run) -> Result<String, Failure> {
     let Some(public) = run.config::<Publish>()?.0.clone() else {
-        let words = "no public folder is configured; the operator sets `publish.root` in the user \
-                     file, or `WATTLE_PUBLISH_ROOT`";
-        return Err(Failure::new(Code::EACCESS, words));
+        let message = "no public folder is configured; the operator sets `publish.root` in the \
+                       user file, or `WATTLE_PUBLISH_ROOT`";
+        return Err(Failure::new(Code::EACCESS, message));
     };
     let files = fs::files(run, "publish.run")?;
     match tokio::task::spawn_blocking(move || copy(&files, &public)).await {
@@ -111,11 +111,11 @@ fn gather(files: &Files, folder: &str, found: &mut FoundFiles) -> Result<(), Fai
             }
         }
         if found.files.len() > MAX_FILES || found.bytes > MAX_BYTES {
-            let words = format!(
+            let message = format!(
                 "there are more than {MAX_FILES} files or {} MiB to publish; remove some first",
                 MAX_BYTES >> 20
             );
-            return Err(Failure::new(Code::EBOUND, words));
+            return Err(Failure::new(Code::EBOUND, message));
         }
     }
     Ok(())

@@ -240,11 +240,11 @@ impl Sequence<'_> {
             None => Ok(()),
             Some(key) => {
                 let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
-                let words = format!(
+                let message = format!(
                     "the repository's configuration sets `{key}`, which is not an allowed key; \
                      the operator removes it from `.git/config`"
                 );
-                Err(Failure::new(Code::EACCESS, words))
+                Err(Failure::new(Code::EACCESS, message))
             }
         }
     }
@@ -339,11 +339,11 @@ impl Sequence<'_> {
         if rejected.contains("[rejected]")
             && (rejected.contains("fetch first") || rejected.contains("non-fast-forward"))
         {
-            let words = format!(
+            let message = format!(
                 "nothing was pushed: {branch} has commits that the workdir does not have, and a \
                  push never overwrites{note}; tell the user to merge them"
             );
-            return Failure::new(Code::EEXIST, words);
+            return Failure::new(Code::EEXIST, message);
         }
         let output = if rejected.is_empty() {
             &done.err

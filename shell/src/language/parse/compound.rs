@@ -86,9 +86,9 @@ impl Parser {
     /// Parses `(( … ))`. Returns `None` if the parentheses are those of subshells.
     pub(super) fn double_parentheses(&mut self) -> ParseResult<Option<Word>> {
         if self.misread >= MAX_MISREAD {
-            let words = "too many `((` that do not start arithmetic: put a space between the \
-                         parentheses of subshells";
-            return Err(SyntaxError { incomplete: false, ..self.error(words) });
+            let message = "too many `((` that do not start arithmetic: put a space between the \
+                           parentheses of subshells";
+            return Err(SyntaxError { incomplete: false, ..self.error(message) });
         }
         let mark = self.mark();
         self.at += 2;

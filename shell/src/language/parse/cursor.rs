@@ -177,11 +177,11 @@ impl Parser {
     pub(super) fn close_documents(&mut self) -> ParseResult<()> {
         match self.documents.first() {
             Some(document) => {
-                let words = format!(
+                let message = format!(
                     "the here-document has no body: expected lines up to one that is `{}`",
                     document.end
                 );
-                Err(self.unclosed(document.line, words))
+                Err(self.unclosed(document.line, message))
             }
             None => Ok(()),
         }
@@ -192,11 +192,11 @@ impl Parser {
         let mut body = String::new();
         loop {
             if self.peek().is_none() {
-                let words = format!(
+                let message = format!(
                     "the here-document is not ended: expected a line that is `{}`",
                     document.end
                 );
-                return Err(self.unclosed(document.line, words));
+                return Err(self.unclosed(document.line, message));
             }
             let from = self.at;
             while self.peek().is_some_and(|c| c != '\n') {
