@@ -75,9 +75,9 @@ impl Job {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The run's id: sortable by time, unguessable.
+    /// The run's id. Ids are sortable by time and unguessable.
     pub run_id: String,
-    /// How the run ended; its text is the result.
+    /// The ending of the run. Its text is the result.
     pub ending: Ending,
     /// The messages that the session keeps of the run. They begin with the user's message and end
     /// with an answer. A run that was stopped early is closed by a message that says how it ended.

@@ -39,7 +39,7 @@ impl<R: BufRead> LineReader<R> {
         LineReader { reader, line: Vec::new(), number: 0, is_ended: true }
     }
 
-    /// If true, the line that was read last ends in a line break.
+    /// Returns true if the line that was read last ends in a line break.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }

@@ -1,4 +1,4 @@
-//! The choice of programs that a prompt names.
+//! Chooses the programs that a prompt lists.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, ProgramLine};
 use wattle_rt::Grants;
 
-/// Maximum number of programs that a prompt names.
+/// Maximum number of programs that a prompt lists.
 const MAX_NAMED: usize = 60;
 
-/// Maximum size of a catalog that is offered as functions as a whole. Endpoints accept at most 128
-/// functions.
+/// Maximum size of a catalog of which every program is offered as a function. Endpoints accept at
+/// most 128 functions.
 const MAX_OFFERED: usize = 100;
 
-/// The base tools, which every prompt names: what a model needs for any task, and the program that
+/// The base tools, which every prompt lists: what a model needs for any task, and the program that
 /// finds the others.
 const BASE: &[&str] = &[
     "help",
@@ -33,17 +33,17 @@ const BASE: &[&str] = &[
     "image",
 ];
 
-/// The programs that a prompt names.
+/// The programs that a prompt lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     programs: Vec<ListedProgram>,
-    /// Number of programs that the prompt does not name.
+    /// Number of programs that the prompt does not list.
     more: usize,
-    /// If true, all programs are offered as functions; otherwise only those that the prompt names.
+    /// If true, all programs are offered as functions; otherwise only the listed ones.
     offers_all: bool,
 }
 
-/// A program's line, and the trusted capabilities without which a run does not see it.
+/// A program's line, and the trusted capabilities that a run needs for the program to be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedProgram {
     line: ProgramLine,
@@ -51,9 +51,9 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed as a whole. Of
-    /// a larger one, the listing has the base tools, then the programs that match the message, then
-    /// others by name.
+    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed completely. The
+    /// listing of a larger one contains the base tools, then the programs that match the message,
+    /// then others by name.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         if catalog.len() <= MAX_NAMED {
@@ -78,17 +78,17 @@ impl Listing {
         Listing { programs: programs.collect(), more: catalog.len() - named.len(), offers_all }
     }
 
-    /// If true, this program is offered as a function.
+    /// Returns true if this program is offered as a function.
     pub(crate) fn offers(&self, program: &str) -> bool {
         self.offers_all || self.programs.iter().any(|listed| listed.line.name == program)
     }
 
-    /// If true, all programs of the catalog are offered as functions.
+    /// Returns true if all programs of the catalog are offered as functions.
     pub(crate) fn offers_all(&self) -> bool {
         self.offers_all
     }
 
-    /// Returns the number of programs that the prompt does not name.
+    /// Returns the number of programs that the prompt does not list.
     pub(crate) fn more(&self) -> usize {
         self.more
     }

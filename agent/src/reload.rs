@@ -26,7 +26,7 @@ pub struct CatalogDiff {
 }
 
 impl CatalogDiff {
-    /// If true, nothing changed.
+    /// Returns true if nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == CatalogDiff::default()

@@ -270,7 +270,7 @@ async fn names_that_look_alike_are_different_tenants() {
 }
 
 #[tokio::test]
-async fn keys_with_separators_do_not_run_into_each_other() {
+async fn keys_with_separators_are_not_confused() {
     let store = Store::in_memory(HOUR).unwrap();
     let of = |name: &str| store.tenant(&Tenant::new(name).unwrap());
     of("a")

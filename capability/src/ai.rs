@@ -119,7 +119,7 @@ impl Default for Budget {
     }
 }
 
-/// Grants `ai` on a model, within a budget that all programs with this grant share.
+/// The grant of `ai` with a model, within a budget that all programs with this grant share.
 pub struct Ai {
     model: Arc<dyn Inference>,
     budget: Budget,

@@ -117,7 +117,7 @@ impl Value for Handle {
 pub struct Arrays(Vec<Vec<Vec<u8>>>);
 
 impl Arrays {
-    /// The run's arrays.
+    /// Returns the run's arrays.
     pub fn of(run: &mut Run) -> &mut Arrays {
         run.state()
     }

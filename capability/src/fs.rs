@@ -60,7 +60,7 @@ capability! {
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST = rename;
 }
 
-/// Grants `fs` on files.
+/// The grant of `fs` on the run's files.
 pub struct Fs(pub Arc<Files>);
 
 impl Config for Fs {

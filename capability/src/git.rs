@@ -44,7 +44,7 @@ pub trait Repository: Send + Sync {
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
-/// Grants `git` on a repository.
+/// The grant of `git` on a repository.
 pub struct Git(pub Arc<dyn Repository>);
 
 impl Config for Git {

@@ -25,12 +25,12 @@ pub(crate) struct LazyGuest {
 }
 
 impl LazyGuest {
-    /// Creates a guest with a name and a module.
+    /// Creates a guest from its name and its module.
     pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Starts to compile the guest, for a call that will need it soon.
+    /// Starts compiling the guest in the background, so that a call that needs it soon waits less.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));

@@ -24,7 +24,7 @@ pub trait Manual: Send + Sync {
     fn about(&self, topic: &str) -> Option<String>;
 }
 
-/// Grants `help` with a manual.
+/// The grant of `help` with a manual.
 pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {

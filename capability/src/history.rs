@@ -1,4 +1,4 @@
-//! The history of a run, for its programs: its id and its steps so far.
+//! The history of a run: its id and its steps so far. Its programs can read it.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub trait RunHistory: Send + Sync {
     fn steps(&self) -> Vec<String>;
 }
 
-/// Grants the history of the run that programs belong to. Programs without a run have no such
-/// grant.
+/// The grant of the history of the agent's run to its programs. Programs that run without an agent
+/// do not have it.
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {

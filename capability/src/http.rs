@@ -45,7 +45,7 @@ capability! {
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
-/// Grants `http` on a backend.
+/// The grant of `http` with a backend.
 pub struct Http {
     /// The transport of the requests.
     pub backend: Arc<dyn Backend>,

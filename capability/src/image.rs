@@ -40,8 +40,8 @@ pub trait ImageGenerator: Send + Sync {
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
-/// Grants `image` on a generator, or `None` if the operator configured none. The programs of a
-/// run share the budget.
+/// The grant of `image` with a generator, or `None` if the operator configured none. The programs
+/// of a run share the budget.
 pub struct Image {
     generator: Option<Arc<dyn ImageGenerator>>,
     attempts: AtomicU32,

@@ -27,7 +27,7 @@ capability! {
 const MAX_TICKETS: u32 = 20;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
-/// Maximum length of each other text, in characters.
+/// Maximum length of the need and of the attempts, in characters each.
 const MAX_TEXT: usize = 4_000;
 
 /// A ticket; its JSON is one line.
@@ -52,7 +52,8 @@ pub trait IssueTracker: Send + Sync {
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;
 }
 
-/// Grants `issue` on a tracker, with 20 tickets for all programs that share the grant.
+/// The grant of `issue` with a tracker. All programs that share the grant may file 20 tickets in
+/// total.
 pub struct Issues {
     tracker: Arc<dyn IssueTracker>,
     filed: AtomicU32,

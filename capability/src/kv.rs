@@ -86,7 +86,7 @@ pub trait Backend: Send + Sync {
 /// Computes the new value of a key from the old one; an error keeps the old one.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// Grants `kv` on the state of a session and of its tenant.
+/// The grant of `kv` on the state of a session and of its tenant.
 pub struct Kv {
     /// The state of the session.
     pub session: Arc<dyn Backend>,

@@ -17,8 +17,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Capability, Code, Function, Param, Signature, Ty};
 
-/// Returns the page of a capability (`str`) or a function (`str.cat`, also with the `$` or the `?`
-/// of programs). `None` if no table has it.
+/// Returns the page of a capability (`str`) or a function. A function may be written as in programs
+/// (`str.cat`, `$str.cat` or `str.cat?`). Returns `None` if no table contains it.
 #[must_use]
 pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
     let topic = topic.trim().trim_start_matches('$').trim_end_matches('?');
@@ -119,8 +119,9 @@ pub fn function_json(function: &Function) -> Json {
     })
 }
 
-/// Returns the JSON Schema of a function's arguments as one object, for callers with values
-/// instead of pointers: an array is a list of strings, a map an object of strings.
+/// Returns the JSON Schema of a function's arguments as one object. It is for callers that pass
+/// JSON values instead of pointers: an array is a list of strings, and a map is an object of
+/// strings.
 #[must_use]
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =

@@ -69,7 +69,7 @@ pub trait Programs: Send + Sync {
     fn is_exclusive(&self, work: &Work) -> bool;
 }
 
-/// Grants `par` on a catalog.
+/// The grant of `par` on a catalog.
 pub struct Par {
     /// The catalog.
     pub programs: Arc<dyn Programs>,

@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of file names in the report.
 const MAX_NAMES: usize = 20;
 
-/// Grants `publish` into files; `None` if the operator configured no public folder.
+/// The grant of `publish` to a public folder, or `None` if the operator configured none.
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {

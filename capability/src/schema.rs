@@ -73,7 +73,8 @@ struct Cost<'a> {
 }
 
 impl<'a> Cost<'a> {
-    /// Counts every object and array as a schema: an upper bound of the subschemas.
+    /// Adds an upper bound of the number of subschemas in `part`: every object and array counts as
+    /// one.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.nodes += 1;
         if self.nodes > MAX_NODES || depth > MAX_DEPTH {

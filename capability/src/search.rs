@@ -58,7 +58,7 @@ const MAX_QUERY: usize = 1_000;
 /// Part of the run's time that is reserved for the answer: no further file is indexed in it.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// Grants `search` on the run's files.
+/// The grant of `search` on the run's files.
 #[derive(Default)]
 pub struct Search {
     path: Option<PathBuf>,

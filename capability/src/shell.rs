@@ -58,7 +58,7 @@ pub struct ShellOutput {
     pub status: u8,
 }
 
-/// Grants `shell` on a shell.
+/// The grant of `shell` with a shell.
 pub struct Sh(pub Arc<dyn Shell>);
 
 impl Config for Sh {

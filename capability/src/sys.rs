@@ -48,8 +48,8 @@ capability! {
     async sleep(ms: int) = sleep;
 }
 
-/// Grants `sys` with a stopped clock and predefined random numbers, so that a program returns the
-/// same each time. Clones share one sequence of numbers.
+/// The grant of `sys` with a stopped clock and predefined random numbers, so that a program returns
+/// the same result each time. Clones share one sequence of numbers.
 ///
 /// ```
 /// use wattle_capability::sys::FixedSources;

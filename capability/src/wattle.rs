@@ -50,7 +50,7 @@ pub struct ProgramSummary {
     pub about: String,
 }
 
-/// Grants `wattle` on a catalog.
+/// The grant of `wattle` on a catalog.
 pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {

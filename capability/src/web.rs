@@ -56,7 +56,7 @@ const MAX_QUERY: usize = 400;
 const ACCEPT: &str =
     "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
 
-/// Grants `web`; pages are fetched with the run's `http`.
+/// The grant of `web`. Pages are fetched with the run's `http`.
 pub struct Web {
     engine: Result<Arc<Engine>, String>,
 }

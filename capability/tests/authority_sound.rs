@@ -1,4 +1,5 @@
-//! Soundness of authority: generated programs reach at run time only what their authority lists.
+//! Soundness of authority: at run time, generated programs access only the resources that their
+//! authority lists.
 
 #![allow(
     clippy::panic,
@@ -157,11 +158,11 @@ fn program(choices: &[u8]) -> String {
 }
 
 /// Returns true if a text is among the known values of an argument.
-fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
+fn is_known(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
         Argument::OneOf(texts) => {
-            texts.iter().filter_map(|said| said.with(args)).any(|said| fits(said.parts(), text))
+            texts.iter().filter_map(|known| known.with(args)).any(|known| fits(known.parts(), text))
         }
     }
 }
@@ -178,16 +179,16 @@ fn fits(parts: &[Part], text: &str) -> bool {
     }
 }
 
-fn was_said(authority: &Authority, args: &[String], url: &str) -> bool {
+fn is_declared(authority: &Authority, args: &[String], url: &str) -> bool {
     let mut gets = authority.uses().iter().filter(|one| one.function.module == "http");
-    gets.any(|one| one.arguments.first().is_some_and(|argument| is_said(argument, args, url)))
+    gets.any(|one| one.arguments.first().is_some_and(|argument| is_known(argument, args, url)))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_reached_that_was_not_said(choices in prop::collection::vec(any::<u8>(), 0..160), with in any::<bool>()) {
+    fn programs_reach_only_what_their_authority_lists(choices in prop::collection::vec(any::<u8>(), 0..160), with in any::<bool>()) {
         thread_local! {
             static WORLD: (Runtime, tokio::runtime::Runtime) = (
                 Runtime::new(ALL, Limits { instances: 1, fuel: Some(2_000_000), ..Limits::default() }).unwrap(),
@@ -202,7 +203,7 @@ proptest! {
             let program = tokio.block_on(runtime.prepare(&source)).unwrap_or_else(|why| panic!("{why}\n{source}"));
             tokio.block_on(runtime.run(&program, &grants, args.clone())).unwrap();
             for url in web.0.lock().unwrap().iter() {
-                prop_assert!(was_said(program.authority(), &args, url), "{url:?} was not said of\n{source}\n{:#?}", program.authority());
+                prop_assert!(is_declared(program.authority(), &args, url), "{url:?} is missing in the authority of\n{source}\n{:#?}", program.authority());
             }
             Ok(())
         })?;
@@ -212,7 +213,7 @@ proptest! {
 /// Covers growing texts, nested loops and thousands of locals: the analysis gives up, and
 /// everything is unknown.
 #[tokio::test]
-async fn an_analysis_that_takes_too_long_knows_nothing() {
+async fn an_analysis_that_takes_too_long_gives_up() {
     let runtime = Runtime::new(ALL, Limits { instances: 1, ..Limits::default() }).unwrap();
     let mut many = String::new();
     for at in 0..2_000 {

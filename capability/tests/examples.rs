@@ -52,7 +52,7 @@ fn every_function_has_a_schema_and_a_page() {
 fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
     use sha2::{Digest as _, Sha256};
     let top = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    for (guest, kept) in [("jq", "json/jq.source"), ("pages", "web/pages.source")] {
+    for (guest, expected) in [("jq", "json/jq.source"), ("pages", "web/pages.source")] {
         let sources = format!("{top}/shell/toolbox/{guest}/src");
         let sources = std::fs::read_dir(sources)
             .unwrap()
@@ -64,10 +64,10 @@ fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
             hash.update(std::fs::read(format!("{top}/shell/toolbox/{guest}/{file}")).unwrap());
         }
         let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let kept = std::fs::read_to_string(format!("{top}/capability/src/{kept}")).unwrap();
+        let expected = std::fs::read_to_string(format!("{top}/capability/src/{expected}")).unwrap();
         assert_eq!(
             found,
-            kept.trim(),
+            expected.trim(),
             "shell/toolbox/{guest} has changed since its module was built: run `just toolbox`"
         );
     }

@@ -204,7 +204,7 @@ async fn invalid_lengths_in_memory_are_harmless() {
 }
 
 #[tokio::test]
-async fn giant_texts_end_in_a_clear_error_or_run() {
+async fn giant_texts_run_or_fail_with_a_clear_error() {
     let world = small();
     let deep =
         format!("{}(i32.const 0){}", "(block (result i32) ".repeat(20_000), ")".repeat(20_000));

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use wattle_rt::{Signatures, assemble, forms};
 
 #[tokio::test]
-async fn the_examples_of_the_language_manual_are_true() {
+async fn the_examples_of_the_language_manual_are_correct() {
     let path = "../docs/language.md";
     let written = wattle_cases::read(path);
     let signatures = wattle_capability::ALL.iter().flat_map(|capability| capability.functions);

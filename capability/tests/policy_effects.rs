@@ -1,6 +1,6 @@
-//! Every row of every capability under every rule that could cover it: no denied effect reaches a
-//! backend, nor one that needs approval if nobody can approve it, whether the decision is made
-//! before the program starts or at each call.
+//! Runs every row of every capability under every rule that could cover it. An effect that is
+//! denied never reaches a backend, and neither does one that needs approval if nobody can approve
+//! it. This holds whether the decision is made before the program starts or at each call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -29,11 +29,11 @@ use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
 use world::World;
 
 /// The result of an example.
-struct Came {
+struct ExampleResult {
     /// The effects that reached a backend.
     done: Vec<(Target, String)>,
     /// If true, the output is that of the row.
-    as_said: bool,
+    as_documented: bool,
     files: BTreeSet<String>,
 }
 
@@ -44,7 +44,7 @@ async fn attempt(
     function: &Function,
     files: Files,
     guard: Option<Arc<dyn Guard>>,
-) -> Came {
+) -> ExampleResult {
     let log = Log::default();
     let network = || Arc::new(world::Web) as Arc<dyn http::Backend>;
     let state =
@@ -57,7 +57,7 @@ async fn attempt(
         EngineKind::Searxng,
         "https://search.example/",
     );
-    let programs = Arc::new(world::Shelf(world.runtime.clone())) as Arc<dyn Programs>;
+    let programs = Arc::new(world::ProgramTexts(world.runtime.clone())) as Arc<dyn Programs>;
     let mut grants = (*world.grants())
         .clone()
         .with(Http::new(log.of(network(), Target::Url, "")))
@@ -66,7 +66,7 @@ async fn attempt(
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
         .with(Issues::new(log.of(
-            Arc::clone(&world.desk) as Arc<dyn IssueTracker>,
+            Arc::clone(&world.tracker) as Arc<dyn IssueTracker>,
             service(Service::Tickets),
             "",
         )))
@@ -95,20 +95,20 @@ async fn attempt(
     if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
         log.add(service(Service::Public), "");
     }
-    let mut as_said = false;
+    let mut as_documented = false;
     if let Ok(outcome) = outcome {
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
-        as_said = outcome.success() && outcome.texts() == function.output;
+        as_documented = outcome.success() && outcome.texts() == function.output;
     }
-    Came {
+    ExampleResult {
         done: log.take(),
-        as_said,
+        as_documented,
         files: after.into_iter().filter(|(_, data)| data.is_some()).map(|(path, _)| path).collect(),
     }
 }
 
-/// Returns the targets of the example's call of its function, by its authority.
+/// Returns the targets that the authority finds in the example's call of its function.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
     let own = uses
@@ -140,7 +140,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
     for function in ALL.iter().flat_map(|capability| capability.functions) {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
-        if !open.as_said {
+        if !open.as_documented {
             wrong.push(format!("{}: its example fails without any rule", function.name));
         }
         let named = named(&program, function);
@@ -159,7 +159,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
             for (how, guard) in watch::guards(&rule) {
                 runs += 1;
                 let files = watch::canaries(open.files.iter().cloned());
-                let Came { done, as_said, .. } =
+                let ExampleResult { done, as_documented, .. } =
                     attempt(&world, &program, function, files, Some(guard)).await;
                 for (target, text) in
                     done.iter().filter(|(target, text)| forbids(&rule, *target, text))
@@ -175,7 +175,7 @@ async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
                 let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
                 let silent = function.output.is_empty() || !function.signature.reaches_out();
-                if as_said && !silent && (by_name || by_touch) {
+                if as_documented && !silent && (by_name || by_touch) {
                     wrong.push(format!(
                         "{} under `{how} {rule}` puts out what it would without",
                         function.name

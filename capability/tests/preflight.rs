@@ -62,7 +62,7 @@ impl Backend for Web {
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<Answer>>,
-    asked: Mutex<Vec<String>>,
+    questions: Mutex<Vec<String>>,
 }
 
 impl Asker for Person {
@@ -74,7 +74,7 @@ impl Asker for Person {
             .questions
             .iter()
             .map(|(question, line)| format!("{question} | {}", line.as_ref().unwrap()));
-        self.asked.lock().unwrap().push(words.collect::<Vec<_>>().join("\n"));
+        self.questions.lock().unwrap().push(words.collect::<Vec<_>>().join("\n"));
         let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::No);
         Box::pin(async move { answer })
     }
@@ -149,8 +149,8 @@ async fn a_refused_program_calls_no_host_function() {
     assert_eq!(
         why,
         "`http.get` may not reach https://evil.example/x (denied by the rule `host:evil.example`) \
-         (line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)); take \
-         `host:evil.example` out of the setting `deny` to permit it"
+         (line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)); remove \
+         `host:evil.example` from the setting `deny` to permit it"
     );
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (0, 0));
 
@@ -172,7 +172,7 @@ async fn an_unknown_target_is_decided_at_the_call() {
 }
 
 #[tokio::test]
-async fn without_anybody_to_ask_a_question_is_a_refusal() {
+async fn without_an_approver_a_question_is_a_denial() {
     let world = World::new(&[], &["http"], &[]);
     let why = world.run(FETCH, &["https://a.example/"]).await.unwrap_err();
     assert!(
@@ -199,12 +199,12 @@ async fn approvals_are_for_once_or_for_the_session() {
     world.run(FETCH, &["https://a.example/3"]).await.unwrap();
     world.run(FETCH, &["https://a.example/4"]).await.unwrap();
     assert_eq!(
-        world.person.asked.lock().unwrap().len(),
+        world.person.questions.lock().unwrap().len(),
         3,
-        "always was said before the fourth run"
+        "the approval for the session covers the fourth run"
     );
     assert_eq!(
-        world.person.asked.lock().unwrap()[0],
+        world.person.questions.lock().unwrap()[0],
         "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) \
          (local.set $e) (local.set $b)"
     );
@@ -220,7 +220,9 @@ async fn an_approval_does_not_permit_what_is_denied() {
     assert!(world.run(FOLLOW, &["https://a.example/"]).await.unwrap().success());
     assert!(!world.run(FOLLOW, &["https://evil.example/"]).await.unwrap().success());
     assert_eq!(*world.web.0.lock().unwrap(), ["https://a.example/"]);
-    assert!(world.person.asked.lock().unwrap()[0].starts_with("`http.get` would reach any host"));
+    assert!(
+        world.person.questions.lock().unwrap()[0].starts_with("`http.get` would reach any host")
+    );
 }
 
 #[tokio::test]

@@ -232,7 +232,7 @@ async fn programs_that_differ_in_a_literal_share_nothing() {
     assert_eq!(results(&world, "(resv \"two\") (i32.const 0)", &[]).await, ["two"]);
     assert_eq!(world.runtime.cached(), 2);
     assert_eq!(results(&world, "(resv \"one\")   (i32.const 0)", &[]).await, ["one"]);
-    assert_eq!(world.runtime.cached(), 2, "blanks make no other module");
+    assert_eq!(world.runtime.cached(), 2, "whitespace does not change the module");
 }
 
 #[tokio::test]

@@ -1,5 +1,4 @@
-//! The check of a call's arguments: defaults are filled in, and each text is checked against its
-//! type.
+//! Checks the arguments of a call against the types of the parameters, and adds missing defaults.
 
 use std::fmt;
 
@@ -23,9 +22,9 @@ enum Kind {
 }
 
 impl Entry {
-    /// Returns the arguments that the program gets: each given one is checked against its type, and
-    /// the missing optional ones are filled in. An empty text for an optional argument stands for
-    /// its default, unless the type is `string`.
+    /// Returns the arguments for the program. Each given argument is checked against its type, and
+    /// missing optional ones get their defaults. An empty text for an optional argument also
+    /// selects the default, unless the type is `string`.
     ///
     /// # Errors
     /// If a required argument is missing, an argument does not match its type, or there are too

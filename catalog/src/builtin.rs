@@ -1,4 +1,4 @@
-//! The built-in programs, which are compiled into the binary: one line per file of `programs/`.
+//! The built-in programs. The files of `programs/` are compiled into the binary.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::{Entry, Origin};
 /// Maximum size of a program's file, in bytes.
 pub(crate) const MAX_FILE: u64 = 1 << 20;
 
-/// A scanned folder: its files, or the problem that it cannot be read.
+/// A scanned folder: its files, or the problem that made it unreadable.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -26,7 +26,7 @@ struct File {
     stamp: Option<Stamp>,
     /// The last valid version.
     entry: Option<Arc<Entry>>,
-    /// The problem of the current version, if it has one.
+    /// The problem of the current version, if there is one.
     problem: Option<Problem>,
 }
 
@@ -53,7 +53,7 @@ impl Stamp {
     }
 }
 
-/// A check of a program that was read. It returns the problem if the program cannot be used.
+/// A check that a program can be used. It returns the problem if not.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {
@@ -62,8 +62,8 @@ impl Folder {
         Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
     }
 
-    /// Scans the folder again, and reads the changed files. Also returns true if there were any. If
-    /// the new version of a file is invalid, the previous version is kept.
+    /// Scans the folder again and reads the changed files. Also returns true if there were any. If
+    /// the new version of a file is invalid, the previous version remains in use.
     pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
         let path = self.path.clone();
         let paths = match list(&path) {

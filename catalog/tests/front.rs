@@ -191,17 +191,17 @@ fn uses_are_checked_against_the_body() {
         errors: &[],
         touches: &[],
     };
-    let said = entry(";;; uses = [\"http\"]");
-    assert_eq!(said.check_uses(&[import("sys"), import("http"), import("http")]), Ok(()));
+    let declared = entry(";;; uses = [\"http\"]");
+    assert_eq!(declared.check_uses(&[import("sys"), import("http"), import("http")]), Ok(()));
     assert_eq!(entry("").check_uses(&[import("http")]), Ok(()));
     assert_eq!(entry(";;; uses = [\"sys\"]").check_uses(&[]), Ok(()));
     assert_eq!(
-        said.check_uses(&[import("http"), import("kv")]).unwrap_err().to_string(),
+        declared.check_uses(&[import("http"), import("kv")]).unwrap_err().to_string(),
         "failed to load `x.wat`: the body calls `kv`, which `uses` does not name\nhint: add \
          \"kv\" to `uses`"
     );
     assert_eq!(
-        said.check_uses(&[import("sys")]).unwrap_err().to_string(),
+        declared.check_uses(&[import("sys")]).unwrap_err().to_string(),
         "failed to load `x.wat`: `uses` names `http`, which the body does not call\nhint: remove \
          \"http\" from `uses`"
     );

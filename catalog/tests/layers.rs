@@ -135,19 +135,19 @@ fn unreadable_files_are_left_out() {
 #[test]
 fn suggestions_are_close_and_few() {
     let catalog = Catalog::built_in();
-    for (asked, expected) in [
+    for (query, expected) in [
         ("HTTP-Get", "http_get"),
         ("catalog.http_get", "http_get"),
         ("read_file", "file_read"),
         ("fileGrep", "file_grep"),
         ("ai_sumarize", "ai_summarize"),
     ] {
-        assert_eq!(names(catalog.nearest(asked)).first(), Some(&expected), "{asked}");
-        assert!(catalog.get(asked).is_none(), "{asked} is no name");
+        assert_eq!(names(catalog.nearest(query)).first(), Some(&expected), "{query}");
+        assert!(catalog.get(query).is_none(), "{query} is no name");
     }
     assert!(catalog.nearest("kv_gett").len() <= 3);
-    for asked in ["", "blockchain", "weather", &"http_get".repeat(10_000)] {
-        assert_eq!(names(catalog.nearest(asked)), [""; 0], "{asked}");
+    for query in ["", "blockchain", "weather", &"http_get".repeat(10_000)] {
+        assert_eq!(names(catalog.nearest(query)), [""; 0], "{query}");
     }
 }
 
@@ -160,10 +160,10 @@ fn a_program_replaces_a_built_in_one_only_if_it_says_so() {
     let other = ";;; name = \"mine\"\n;;; description = \"d\"\n;;; replaces = \"file_write\"\n0\n";
     fs::write(folder.path().join("d.wat"), other).unwrap();
     let catalog = Catalog::load(&[folder.path()]);
-    let mut told = problems(&catalog, folder.path());
-    told.sort();
+    let mut found = problems(&catalog, folder.path());
+    found.sort();
     assert_eq!(
-        told,
+        found,
         [
             "failed to load `DIR/a.wat`: `file_read` is the name of a built-in program, and the \
              front matter has no `replaces`\nhint: rename the program, or add `replaces = \

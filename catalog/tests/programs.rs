@@ -17,12 +17,12 @@ use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 #[derive(Default)]
 struct Model {
     answers: Mutex<VecDeque<String>>,
-    asked: Mutex<Vec<(usize, String)>>,
+    questions: Mutex<Vec<(usize, String)>>,
 }
 
 impl Inference for Model {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
-        self.asked.lock().unwrap().push((question.text.chars().count(), question.instruction));
+        self.questions.lock().unwrap().push((question.text.chars().count(), question.instruction));
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
             let text = answer
@@ -44,7 +44,7 @@ struct World {
 }
 
 impl World {
-    /// No files, and a model with these answers.
+    /// Creates an environment without files, with a model that returns these answers.
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
@@ -95,10 +95,10 @@ async fn a_long_text_is_summarized_in_parts() {
     world.files.write("long.txt", "é".repeat(50_000).as_bytes()).unwrap();
     let outcome = call(&runtime, "ai_summarize_file", &world, &["long.txt", "Be brief."]).await;
     assert_eq!(outcome.texts(), ["all"]);
-    let asked = world.model.asked.lock().unwrap();
-    let sizes: Vec<usize> = asked.iter().map(|(size, _)| *size).collect();
+    let questions = world.model.questions.lock().unwrap();
+    let sizes: Vec<usize> = questions.iter().map(|(size, _)| *size).collect();
     assert_eq!(sizes, [24_000, 24_000, 2_000, "one\n\ntwo\n\nthree".len()]);
-    assert_eq!(asked.last().unwrap().1, "Be brief.");
+    assert_eq!(questions.last().unwrap().1, "Be brief.");
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_summary_ends_if_the_model_writes_more_than_it_reads() {
     let outcome = call(&runtime, "ai_summarize", &world, &[&long]).await;
     assert!(outcome.success(), "{outcome:?}");
     // Four rounds over 2, 3, 4 and 6 parts, then the summary.
-    assert_eq!(world.model.asked.lock().unwrap().len(), 16);
+    assert_eq!(world.model.questions.lock().unwrap().len(), 16);
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ fn added_changed_and_removed_files_are_noticed() {
     fs::write(at("notes.txt"), "no program").unwrap();
     let one = empty.rescan(&any).unwrap();
     assert_eq!(described(one.catalog(), "mine").as_deref(), Some("first"));
-    assert!(empty.catalog().get("mine").is_none(), "who holds the catalog from before keeps it");
+    assert!(empty.catalog().get("mine").is_none(), "a holder of the previous catalog keeps it");
     assert!(one.rescan(&any).is_none());
 
     fs::write(at("a.wat"), program("mine", "other", "0")).unwrap();
@@ -48,9 +48,9 @@ fn added_changed_and_removed_files_are_noticed() {
     assert_eq!(moved.catalog().get("mine").unwrap().origin().path(), Some(at("b.wat").as_path()));
 
     fs::remove_file(at("b.wat")).unwrap();
-    let gone = moved.rescan(&any).unwrap();
-    assert!(gone.catalog().get("mine").is_none());
-    assert_eq!(gone.catalog().problems(), []);
+    let removed = moved.rescan(&any).unwrap();
+    assert!(removed.catalog().get("mine").is_none());
+    assert_eq!(removed.catalog().problems(), []);
 }
 
 #[test]
@@ -79,35 +79,34 @@ fn a_broken_version_is_ignored_until_it_is_fixed() {
     let good = Folders::open(&[dir.path()], &any);
 
     fs::write(&path, ";;; name = \"mine\"\n0\n").unwrap();
-    let kept = good.rescan(&any).unwrap();
-    assert_eq!(described(kept.catalog(), "mine").as_deref(), Some("good"));
+    let previous = good.rescan(&any).unwrap();
+    assert_eq!(described(previous.catalog(), "mine").as_deref(), Some("good"));
     assert_eq!(
-        problems(kept.catalog(), dir.path()),
+        problems(previous.catalog(), dir.path()),
         ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the previous \
           version stays in use"]
     );
-    assert!(kept.catalog().problems().iter().all(Problem::has_previous));
-    assert!(kept.rescan(&any).is_none(), "it is reported once");
+    assert!(previous.catalog().problems().iter().all(Problem::has_previous));
+    assert!(previous.rescan(&any).is_none(), "the problem is reported once");
 
-    // A program that its checker refuses is broken too.
+    // A program that the check rejects is broken too.
     fs::write(&path, program("mine", "refused", "0")).unwrap();
     let refuse = |entry: &Entry| {
-        let told = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
-        if entry.meta().description == "refused" { Err(entry.refused(&told)) } else { Ok(()) }
+        let fault = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
+        if entry.meta().description == "refused" { Err(entry.refused(&fault)) } else { Ok(()) }
     };
-    let refused = kept.rescan(&refuse).unwrap();
+    let refused = previous.rescan(&refuse).unwrap();
     assert_eq!(described(refused.catalog(), "mine").as_deref(), Some("good"));
-    let told = problems(refused.catalog(), dir.path());
+    let found = problems(refused.catalog(), dir.path());
     assert!(
-        told.first()
-            .is_some_and(|told| told.contains("the program does not compile")
-                && told.contains("stays in use")),
-        "{told:?}"
+        found.first().is_some_and(|problem| problem.contains("the program does not compile")
+            && problem.contains("stays in use")),
+        "{found:?}"
     );
 
-    fs::write(&path, program("mine", "mended", "0")).unwrap();
+    fs::write(&path, program("mine", "fixed", "0")).unwrap();
     let fixed = refused.rescan(&refuse).unwrap();
-    assert_eq!(described(fixed.catalog(), "mine").as_deref(), Some("mended"));
+    assert_eq!(described(fixed.catalog(), "mine").as_deref(), Some("fixed"));
     assert_eq!(fixed.catalog().problems(), []);
 }
 
@@ -130,7 +129,7 @@ fn a_folder_may_appear_and_disappear() {
     let folder = dir.path().join("programs");
     let missing = Folders::open(&[&folder], &any);
     assert_eq!(missing.catalog().problems().len(), 1);
-    assert!(missing.rescan(&any).is_none(), "it is reported once");
+    assert!(missing.rescan(&any).is_none(), "the problem is reported once");
     fs::create_dir(&folder).unwrap();
     let there = missing.rescan(&any).unwrap();
     assert_eq!(there.catalog().problems(), []);

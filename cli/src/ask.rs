@@ -33,17 +33,14 @@ impl Asker for Terminal {
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            output::note(&paint(
-                WARN,
-                "the program would like to do what you want to be asked about:",
-            ));
+            output::note(&paint(WARN, "the program needs your approval:"));
             for (question, line) in request.questions {
                 output::note(&format!("  {}", visible(&question.to_string())));
                 if let Some(line) = line {
                     output::note(&format!("    {}", paint(DIM, &visible(&line.to_string()))));
                 }
             }
-            output::note("may it? y: this once, a: always in this session, anything else: no");
+            output::note("allow it? y: once, a: always in this session, anything else: no");
             tokio::task::spawn_blocking(read).await.unwrap_or(Answer::No)
         })
     }
@@ -51,14 +48,14 @@ impl Asker for Terminal {
 
 /// Reads the answer. Anything but a clear yes is a no.
 fn read() -> Answer {
-    let mut said = String::new();
+    let mut reply = String::new();
     // An unreadable terminal counts as a no.
-    let _ = stdin().lock().read_line(&mut said);
-    meant(&said)
+    let _ = stdin().lock().read_line(&mut reply);
+    parse(&reply)
 }
 
-fn meant(said: &str) -> Answer {
-    match said.trim().to_ascii_lowercase().as_str() {
+fn parse(reply: &str) -> Answer {
+    match reply.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,
         "a" | "always" => Answer::Always,
         _ => Answer::No,
@@ -70,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_yes_is_one() {
-        for (said, answer) in [
+    fn only_a_clear_yes_approves() {
+        for (reply, answer) in [
             ("y\n", Answer::Yes),
             (" YES \r\n", Answer::Yes),
             ("a\n", Answer::Always),
@@ -82,7 +79,7 @@ mod tests {
             ("yy\n", Answer::No),
             ("yes, but\n", Answer::No),
         ] {
-            assert_eq!(meant(said), answer, "{said:?}");
+            assert_eq!(parse(reply), answer, "{reply:?}");
         }
     }
 }

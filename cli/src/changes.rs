@@ -17,22 +17,22 @@ const LISTED: usize = 100;
 /// The treatment of a run's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// They are in the workdir already.
+    /// The changes are already in the workdir.
     Written,
-    /// They are applied now.
+    /// The changes are applied at the end of the run.
     Apply,
-    /// They are dropped; the text explains why.
+    /// The changes are dropped. The text explains why.
     Drop(&'static str),
 }
 
 impl Fate {
     /// Returns the treatment for these settings and the success of the run.
-    pub(crate) fn of(config: &crate::config::Config, well: bool) -> Fate {
-        match (config.writes_through(), config.apply.value, well) {
+    pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
+        match (config.writes_through(), config.apply.value, succeeded) {
             (true, _, _) => Fate::Written,
             (false, true, true) => Fate::Apply,
-            (false, true, false) => Fate::Drop("not carried out, because it did not end well"),
-            (false, false, _) => Fate::Drop("not carried out; `--apply` would"),
+            (false, true, false) => Fate::Drop("not applied, because the run did not succeed"),
+            (false, false, _) => Fate::Drop("not applied; apply with `--apply`"),
         }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
-        carry_out(files)?;
+        apply(files)?;
     }
     if !changes.is_empty() {
         list(&changes, fate);
@@ -65,16 +65,16 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
 ///
 /// # Errors
 /// If some changes could not be applied; the error names them.
-pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
+pub(crate) fn apply(files: &Files) -> Result<(), Fault> {
     let Err(error) = files.apply() else { return Ok(()) };
     let mut text = error.to_string();
     match keep(files, &error) {
         Ok(Some(folder)) => {
-            text += &format!("\nthe run's version of each file is kept below {}", folder.display())
+            text += &format!("\nthe run's version of each file is saved below {}", folder.display())
         }
         Ok(None) => {}
         Err(cause) => {
-            text += &format!("\nthe run's version of these files could not be kept: {cause}")
+            text += &format!("\nthe run's version of these files could not be saved: {cause}")
         }
     }
     Err(Fault::new(Exit::Failed, text))
@@ -84,14 +84,14 @@ pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
 fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
     let written =
         |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
-    let mut undone = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
-    let Some(data) = Places::of_user().store.filter(|_| undone.peek().is_some()) else {
+    let mut failed = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
+    let Some(data) = Places::of_user().store.filter(|_| failed.peek().is_some()) else {
         return Ok(None);
     };
     let top = data.with_file_name("undone");
     make_private(&top)?;
     let folder = top.join(wattle_agent::journal::new_id());
-    for change in undone {
+    for change in failed {
         let Ok(content) = files.read(&change.path) else { continue };
         let path = folder.join(&change.path);
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -104,7 +104,7 @@ fn list(changes: &[Change], fate: Fate) {
     let count = counted(changes.len(), "change");
     let what = match fate {
         Fate::Written => "written to the workdir",
-        Fate::Apply => "carried out",
+        Fate::Apply => "applied",
         Fate::Drop(why) => why,
     };
     output::note(&format!("{} {}", paint(NAME, &count), paint(DIM, &format!("({what})"))));

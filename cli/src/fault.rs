@@ -49,12 +49,12 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// An error that is reported to the user.
-    Told {
-        /// Returns the exit code.
+    Reported {
+        /// The exit code.
         exit: Exit,
         /// The message: lower case, without a full stop.
         message: String,
-        /// The hint: what the user can do.
+        /// The action that the hint suggests.
         hint: Option<String>,
     },
     /// The reader of stdout has closed it, so nothing is left to do. Not an error.
@@ -62,22 +62,22 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns a fault with this exit code.
+    /// Creates a fault with this exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Fault {
-        Fault::Told { exit, message: message.into(), hint: None }
+        Fault::Reported { exit, message: message.into(), hint: None }
     }
 
-    /// Returns a fault in the command line.
+    /// Creates a fault in the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Usage, message)
     }
 
-    /// Returns a fault in the settings.
+    /// Creates a fault in the settings.
     pub(crate) fn configuration(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Configuration, message)
     }
 
-    /// Returns the fault of a failed operation.
+    /// Creates the fault of a failed operation.
     pub(crate) fn failed(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Failed, message)
     }
@@ -86,8 +86,8 @@ impl Fault {
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Fault {
         match self {
-            Fault::Told { exit, message, .. } => {
-                Fault::Told { exit, message, hint: Some(hint.into()) }
+            Fault::Reported { exit, message, .. } => {
+                Fault::Reported { exit, message, hint: Some(hint.into()) }
             }
             Fault::ReaderGone => Fault::ReaderGone,
         }
@@ -96,15 +96,15 @@ impl Fault {
     /// Returns the message without the hint.
     pub(crate) fn message(&self) -> &str {
         match self {
-            Fault::Told { message, .. } => message,
-            Fault::ReaderGone => "the reader of the output has gone",
+            Fault::Reported { message, .. } => message,
+            Fault::ReaderGone => "the reader of the output closed it",
         }
     }
 
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Fault::Told { exit, .. } => *exit,
+            Fault::Reported { exit, .. } => *exit,
             Fault::ReaderGone => Exit::Done,
         }
     }
@@ -113,7 +113,9 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Told { message, hint: Some(hint), .. } => write!(f, "{message}\nhint: {hint}"),
+            Fault::Reported { message, hint: Some(hint), .. } => {
+                write!(f, "{message}\nhint: {hint}")
+            }
             fault => f.write_str(fault.message()),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
         text => text.to_owned(),
     };
     match text.trim() {
-        "" => Err(Fault::usage("the prompt is empty").hint("say what to do: wattle run \"…\"")),
+        "" => Err(Fault::usage("the prompt is empty").hint("add the request: wattle run \"…\"")),
         text => Ok(text.to_owned()),
     }
 }

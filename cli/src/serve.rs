@@ -73,7 +73,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let signals = async {
         signal().await;
         stop.cancel();
-        output::note("stopping when the runs under way have ended … (again to stop at once)");
+        output::note("stopping after the current runs have ended … (again to stop at once)");
         signal().await;
     };
     let exit = tokio::select! {
@@ -162,7 +162,7 @@ fn kept() -> Result<Token, Fault> {
     output::note(&format!(
         "token: {} {}",
         token.reveal(),
-        paint(DIM, &format!("(kept in {})", path.display()))
+        paint(DIM, &format!("(saved in {})", path.display()))
     ));
     Ok(token)
 }

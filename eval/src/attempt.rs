@@ -35,7 +35,7 @@ pub struct Attempt {
     pub approach: Approach,
     /// The number of the model's attempt at this task, counted from 1.
     pub trial: u32,
-    /// If true, the model's answers came from a recording.
+    /// If true, the model's answers were read from a recording.
     pub recorded: bool,
     /// The [`Task::fingerprint`](crate::Task::fingerprint) at the time of the attempt.
     pub fingerprint: String,

@@ -25,30 +25,30 @@ pub struct Expectation {
     pub program: Option<String>,
 }
 
-/// Conditions on a text. It must meet all of them. Whitespace around the text and the kind of line
-/// ends are ignored.
+/// Conditions on a text, which must meet all of them. Leading and trailing whitespace and the kind
+/// of line ending are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
-    /// The whole text.
+    /// The exact text.
     equals: Option<String>,
-    /// Texts that it must contain.
+    /// Strings that the text must contain.
     contains: Texts,
-    /// Texts that it must not contain.
+    /// Strings that the text must not contain.
     lacks: Texts,
-    /// A regular expression that must match a part of it.
+    /// A regular expression that must match somewhere in the text.
     matches: Option<Pattern>,
-    /// The only number in it.
+    /// The only number in the text.
     number: Option<f64>,
-    /// Maximum difference of the number.
+    /// Maximum difference from `number`.
     within: f64,
-    /// Values in its JSON, by JSON pointer. `""` is the whole document.
+    /// Values in the text's JSON, by JSON pointer. `""` is the whole document.
     json: BTreeMap<String, Value>,
     /// If true, the file or key must not exist.
     absent: bool,
 }
 
-/// One text or several.
+/// One string or several.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged, expecting = "expected a string or an array of strings")]
 enum Texts {
@@ -250,7 +250,7 @@ impl Rule {
     }
 }
 
-/// Returns a text with the ignored differences removed.
+/// Returns a text without the differences that are ignored.
 fn normalised(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }

@@ -12,10 +12,10 @@ use wattle_agent::model::{
 
 use crate::attempt::Tokens;
 
-/// Estimated bytes of a token, if the provider does not report tokens.
+/// Estimated number of bytes per token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model with metered use.
+/// A model whose use of tokens is counted and limited.
 pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,
@@ -33,7 +33,8 @@ pub(crate) struct MeterReading {
 }
 
 impl MeteredModel {
-    /// Meters `model`, and calls `cancel` when it has used more tokens than the budget.
+    /// Creates a meter for `model`, which cancels `cancel` when more tokens are used than the
+    /// budget allows.
     pub(crate) fn new(
         model: Arc<dyn Model>,
         budget: Option<u64>,

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_has_a_folder_of_its_own() {
+    fn every_model_has_its_own_folder() {
         for (model, folder) in [
             ("gpt-5.1", "gpt-5.1"),
             ("openai/gpt-5.1:free", "openai%2fgpt-5.1%3afree"),

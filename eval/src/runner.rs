@@ -46,7 +46,7 @@ pub struct Plan {
     pub repeat: u32,
     /// Maximum number of concurrent attempts. 4 by default.
     pub jobs: usize,
-    /// Cancels the evaluation. Running attempts are dropped, and finished ones are kept.
+    /// Cancels the evaluation. Running attempts are dropped, and the results of finished ones remain.
     pub cancel: CancellationToken,
 }
 

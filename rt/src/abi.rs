@@ -52,7 +52,7 @@ pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
 /// Returns the text at `pointer`.
 ///
 /// # Errors
-/// As [`bytes()`], and `EPARSE` if the bytes are not UTF-8.
+/// The same as for [`bytes()`]. Also `EPARSE` if the bytes are not UTF-8.
 pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     std::str::from_utf8(bytes(memory, pointer)?).map_err(|e| {
         let at = e.valid_up_to();
@@ -66,7 +66,7 @@ pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
 /// Returns the text at `pointer`, or `None` if the pointer is null.
 ///
 /// # Errors
-/// As [`text`].
+/// The same as for [`text`].
 pub fn optional_text(memory: &[u8], pointer: i32) -> Result<Option<&str>, Failure> {
     if pointer == 0 { Ok(None) } else { text(memory, pointer).map(Some) }
 }
@@ -74,7 +74,7 @@ pub fn optional_text(memory: &[u8], pointer: i32) -> Result<Option<&str>, Failur
 /// Returns the bytes at `pointer`, or `None` if the pointer is null.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The same as for [`bytes()`].
 pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Failure> {
     if pointer == 0 { Ok(None) } else { bytes(memory, pointer).map(Some) }
 }

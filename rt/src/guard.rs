@@ -1,5 +1,5 @@
-//! The guard of a run: it decides about programs before their first instruction, and about each
-//! resource that a program accesses.
+//! The guard of a run. It decides whether a program may run, and whether a running program may
+//! access a resource.
 
 use std::fmt;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ pub enum QuestionReply {
     Answer(String),
     /// Nobody can answer now.
     Unanswered,
-    /// The run waits for the answer. The text is the message that says so.
+    /// The run waits for the answer. The text is the message that reports this.
     Pending(String),
 }
 
@@ -75,8 +75,8 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// Returns the position in its text of each of the program's uses, as
-    /// [`Runtime::use_positions`] does.
+    /// Returns the position of each of the program's uses in its text, like
+    /// [`Runtime::use_positions`].
     pub async fn use_positions(&self) -> Vec<Option<Position>> {
         self.runtime.use_positions(self.program).await
     }
@@ -90,20 +90,20 @@ pub type GuardFuture<'a> =
 /// Restricts the programs of a run. A guard is part of the run's [`Grants`](crate::Grants), so it
 /// applies to every program that is started with them, nested ones included.
 pub trait Guard: Send + Sync {
-    /// Decides about a program before its first instruction, and returns the guard for this one run
-    /// of it.
+    /// Decides whether a program may run, before its first instruction. Returns the guard for this
+    /// run of the program.
     ///
     /// The error is a message for the program's author. It says why the program may not run and
     /// what would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides about a call of `function` (such as `http.get` of the capability `http`) that is
-    /// about to access the resource that `text` names. It is called for every argument that names a
-    /// resource, for everything that the function's row declares in `#[touches(…)]`, and by
-    /// functions for the resources that they find only while they run.
+    /// Decides whether `function` (such as `http.get` of the capability `http`) may access the
+    /// resource that `text` names. It is called for every argument that names a resource, for
+    /// everything that the function's row declares in `#[touches(…)]`, and by functions for the
+    /// resources that they find only while they run.
     ///
     /// # Errors
-    /// The reason for a refusal. The program gets it with the code `EACCESS`.
+    /// The reason for a refusal. The program receives it with the code `EACCESS`.
     fn call(
         &self,
         capability: &str,
@@ -113,8 +113,8 @@ pub trait Guard: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// A run's guard on behalf of one function, for the resources that the function finds while it
-/// runs. Clones may be sent to other threads.
+/// A run's guard, bound to one function. The function asks it about the resources that it finds
+/// while it runs. Clones may be sent to other threads.
 #[derive(Clone)]
 pub struct Gate {
     guard: Option<Arc<dyn Guard>>,
@@ -134,7 +134,7 @@ impl Gate {
         self.function
     }
 
-    /// Returns true if there is no guard, so that everything is admitted.
+    /// Returns true if there is no guard, so that every access is allowed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.guard.is_none()

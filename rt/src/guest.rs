@@ -141,7 +141,7 @@ impl Guest {
     /// call yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
-    /// As [`GuestFault`] lists.
+    /// The reasons that [`GuestFault`] lists.
     pub async fn call(
         &self,
         account: &Account,
@@ -211,8 +211,8 @@ impl Guest {
     }
 }
 
-/// Converts the engine's reason for ending a guest. A guest that gets no more memory traps by
-/// itself, as it does on a bug.
+/// Converts the error with which the engine ended a guest. A guest traps both on a bug and when it
+/// is denied more memory. `refused` is true if it was denied memory.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {

@@ -40,8 +40,8 @@ pub trait Value: Record {
     /// Stores a recorded value for the program, as [`store`](Value::store) does.
     ///
     /// # Errors
-    /// As [`store`](Value::store), and [`wrong_recorded_type`] if the recorded value has another
-    /// type.
+    /// The same as for [`store`](Value::store). Also [`wrong_recorded_type`] if the recorded value
+    /// has another type.
     fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 }
 

@@ -5,8 +5,8 @@
 //! resource without a check cannot be written:
 //!
 //! - A [`Plain`] value names nothing.
-//! - A [`Named`] text is a name. The adapter has it admitted before it calls the function.
-//! - A [`Holding`] value contains names. The function gets it as an [`Unadmitted`], which opens
+//! - A [`Named`] text is a name. The adapter asks the guard about it before it calls the function.
+//! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], which opens
 //!   together with the [`Gate`] to ask about each name.
 
 use std::marker::PhantomData;
@@ -21,11 +21,11 @@ use crate::{Failure, Gate, Names, Run, Target, Ty};
 pub trait Form {
     /// The type on the stack.
     type Raw: WasmTy;
-    /// The type that a synchronous function gets.
+    /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
-    /// The type that an asynchronous function gets.
+    /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type as signatures show it.
+    /// The type in signatures.
     const TY: Ty;
 
     /// Reads a value from a program's memory.
@@ -97,8 +97,8 @@ forms! {
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A number of unknown meaning. Only a synchronous function also gets the bytes that it points
-    /// to.
+    /// A number of unknown meaning. Only a synchronous function also receives the bytes that it
+    /// points to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
         |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
 }
@@ -112,11 +112,11 @@ mod sealed {
 pub trait Kind: sealed::Sealed {
     /// The type on the stack.
     type Raw: WasmTy;
-    /// The type that a synchronous function gets.
+    /// The type that a synchronous function receives.
     type Borrowed<'m>: Arg;
-    /// The type that an asynchronous function gets.
+    /// The type that an asynchronous function receives.
     type Owned: Arg + Send + 'static;
-    /// The type as signatures show it.
+    /// The type in signatures.
     const TY: Ty;
     /// The names of resources that a value is or contains.
     const NAMES: Names;
@@ -124,7 +124,7 @@ pub trait Kind: sealed::Sealed {
     /// Reads an argument of the given function from a program's memory.
     ///
     /// # Errors
-    /// As [`Form::read`].
+    /// The same as for [`Form::read`].
     fn read<'m>(
         memory: &'m [u8],
         raw: Self::Raw,
@@ -144,13 +144,13 @@ pub trait Kind: sealed::Sealed {
     fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
 }
 
-/// The type on the stack of a kind.
+/// The type on the stack for a kind.
 pub type Raw<K> = <K as Kind>::Raw;
 
 /// Reads an argument of the given function from a program's memory.
 ///
 /// # Errors
-/// As [`Form::read`].
+/// The same as for [`Form::read`].
 #[inline]
 pub fn read<'m, K: Kind>(
     memory: &'m [u8],
@@ -163,7 +163,7 @@ pub fn read<'m, K: Kind>(
 /// Reads an argument of the given function, and copies it out of the program's memory.
 ///
 /// # Errors
-/// As [`Form::read`].
+/// The same as for [`Form::read`].
 #[inline]
 pub fn own<K: Kind>(
     memory: &[u8],
@@ -176,7 +176,7 @@ pub fn own<K: Kind>(
 /// Asks the run's guard about the resource that a value names.
 ///
 /// # Errors
-/// As [`Kind::admit`].
+/// The same as for [`Kind::admit`].
 #[inline]
 pub fn admit<K: Kind>(
     run: &Run,
@@ -189,7 +189,7 @@ pub fn admit<K: Kind>(
 /// Asks the run's guard about the resource that a copied value names.
 ///
 /// # Errors
-/// As [`Kind::admit`].
+/// The same as for [`Kind::admit`].
 #[inline]
 pub fn admit_owned<K: Kind>(
     run: &Run,
@@ -308,14 +308,14 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
         Unadmitted { value: F::lend(value), function }
     }
 
-    /// Returns `Ok`: the names are known only when the function reads them, and it has the gate
-    /// then.
+    /// Returns `Ok`. The names are known only when the function reads them, and the function then
+    /// asks the gate.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// An argument that may contain names about which the guard has not been asked.
+/// An argument that may contain names of resources that the guard has not admitted yet.
 #[derive(Debug)]
 pub struct Unadmitted<T> {
     value: T,

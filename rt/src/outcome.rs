@@ -41,7 +41,7 @@ impl Outcome {
         matches!(self.exit, Exit::Returned(Code::SUCCESS))
     }
 
-    /// Returns the outcome of a program that a halted tape does not let begin.
+    /// Returns the outcome of a program that did not start because the tape halted it.
     pub(crate) fn halted(halt: Halt) -> Outcome {
         Outcome::timed_out(TimedOut { trap: Trap::halted(halt), results: Vec::new() })
     }
@@ -103,11 +103,11 @@ pub enum TrapKind {
     Arithmetic,
     /// `unreachable` was reached.
     Unreachable,
-    /// Calls nested too deep.
+    /// Calls were nested too deeply.
     Stack,
     /// The time or the fuel ran out.
     Time,
-    /// An indirect call of an empty table entry, or of a function of another type.
+    /// An indirect call to an empty table entry, or to a function of a different type.
     Call,
     /// A host function without an error result failed.
     Host(Code),
@@ -182,7 +182,7 @@ impl Bug {
 pub struct CallFailure {
     /// Full name, such as `http.get`.
     pub function: &'static str,
-    /// The failure that the program got.
+    /// The failure that was returned to the program.
     pub failure: Failure,
     /// The position of the call in the author's text, if it is known.
     pub position: Option<Position>,

@@ -43,7 +43,7 @@ impl NestedContext {
     }
 }
 
-/// One run of one program: its arguments, its grants, its results so far, and the state that
+/// A run of a program: its arguments, its grants, its results so far, and the state that
 /// capabilities keep for it.
 ///
 /// It is held by the engine's store and dropped with it. Host functions get it as their first

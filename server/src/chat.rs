@@ -88,7 +88,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let _held = match held {
         Ok(held) => held,
         Err(cause) => {
-            tracing::error!(%session, %cause, "failed to hold a session");
+            tracing::error!(%session, %cause, "failed to lock a session");
             return frames.fail(stream_error::STORE).await;
         }
     };

@@ -23,7 +23,7 @@ use crate::routes::Shared;
 use crate::settings::Limits;
 use crate::wire::Wire;
 
-/// Time to read on after the last answer, so that the client receives it.
+/// Maximum time to send an error, and maximum time to keep reading afterwards.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves requests until the client or the server ends the connection.

@@ -81,7 +81,7 @@ impl ApiError {
 
     pub(crate) fn unauthorized(shown: bool) -> Self {
         let message =
-            if shown { "the bearer token is wrong" } else { "the request shows no bearer token" };
+            if shown { "the bearer token is wrong" } else { "the request has no bearer token" };
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(
             "send `Authorization: Bearer <token>` with the token that the server was started with",
         )
@@ -140,7 +140,8 @@ impl ApiError {
     }
 
     pub(crate) fn slow(part: &str, limit: Duration) -> Self {
-        let message = format!("the request's {part} did not come within {} s", limit.as_secs_f32());
+        let message =
+            format!("the request's {part} did not arrive within {} s", limit.as_secs_f32());
         ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
             .hint("send the request at once")
             .retry(0)
@@ -154,16 +155,14 @@ impl ApiError {
     }
 
     pub(crate) fn too_many_runs(limit: usize) -> Self {
-        let message =
-            format!("{limit} runs are under way, which is all that this server does at once");
+        let message = format!("{limit} runs are active, the maximum of this server");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
             .hint("try again soon")
             .retry(SOON)
     }
 
     pub(crate) fn too_many_connections(limit: usize) -> Self {
-        let message =
-            format!("{limit} connections are open, which is all that this server takes at once");
+        let message = format!("{limit} connections are open, the maximum of this server");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
             .hint("try again soon")
             .retry(SOON)
@@ -216,8 +215,8 @@ pub(crate) mod stream_error {
     pub(crate) const STORE: &str =
         "error: the session could not be read; the server's log says why";
     pub(crate) const BROKE_OFF: &str =
-        "error: the run broke off, which is a bug; the server's log says more";
-    pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn came";
+        "error: the run was aborted, which is a bug; the server's log says more";
+    pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn began";
     pub(crate) const LAGGED: &str =
         "error: the client read the events too slowly, so the run was cancelled";
 }

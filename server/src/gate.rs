@@ -62,7 +62,7 @@ impl Gate {
         }
     }
 
-    /// Checks that no header that decides about the request is repeated.
+    /// Checks that no header that grants or denies access is repeated.
     fn unambiguous(headers: &HeaderMap) -> Result<(), ApiError> {
         for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")]
         {

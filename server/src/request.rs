@@ -8,7 +8,7 @@ use wattle_agent::{SESSION_ID, is_session_id};
 
 use crate::error::ApiError;
 
-/// The request of a client.
+/// A client's chat request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChatRequest {
     pub(crate) message: String,
@@ -17,7 +17,7 @@ pub(crate) struct ChatRequest {
     pub(crate) exec: bool,
 }
 
-/// A session's id, which is safe in a header, a URL and a file name.
+/// A session id that is safe in a header, a URL and a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionId(String);
 
@@ -44,7 +44,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Parses the body. Without a session id, the session is a new one.
+/// Parses the body of a request. Generates a session id if the body contains none.
 pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
     let mut fields = object(body)?;
     let message = match fields.remove("message") {

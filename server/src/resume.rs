@@ -40,7 +40,7 @@ async fn resume(shared: &Shared, session: &SessionId, run: &RunRecord, cancel: C
     let (app, journal, id) = (&shared.app, shared.app.journal(), run.id.as_str());
     let _held = match journal::lock_session(&journal, session.as_str()).await {
         Ok(held) => held,
-        Err(cause) => return tracing::error!(%session, %cause, "failed to hold a session"),
+        Err(cause) => return tracing::error!(%session, %cause, "failed to lock a session"),
     };
     let nobody = |_: &Envelope| {};
     let resumed = app.resumed(session.as_str(), run, cancel);

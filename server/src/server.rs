@@ -18,9 +18,9 @@ use crate::resume;
 use crate::routes::{Shared, router};
 use crate::settings::ServerSettings;
 
-/// Maximum time for connections to end by themselves before they are aborted.
+/// Maximum time to wait for connections to end by themselves before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Pause after the system failed to accept a connection, for lack of file descriptors or memory.
+/// Delay after the system failed to accept a connection, for lack of file descriptors or memory.
 const STARVED: Duration = Duration::from_millis(100);
 /// Maximum number of excess connections that receive an error. Further ones are closed without an
 /// answer.
@@ -52,9 +52,9 @@ impl Server {
         self.address
     }
 
-    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. Then it
-    /// accepts no further connections and runs. Active runs may continue for the grace time, and
-    /// are cancelled after it. Every stream receives its last frame.
+    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. After
+    /// that it accepts no more connections and starts no more runs. Active runs may continue for
+    /// the grace time and are then cancelled. Every stream receives its last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();

@@ -29,7 +29,7 @@ impl Token {
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError(
-                "the token holds a blank or a character that is not visible ASCII".to_owned(),
+                "the token contains whitespace or a character that is not visible ASCII".to_owned(),
             ));
         }
         Ok(Token(text.to_owned()))
@@ -42,7 +42,7 @@ impl Token {
     pub fn generate() -> Result<Token, TokenError> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes)
-            .map_err(|cause| TokenError(format!("the system gives no randomness: {cause}")))?;
+            .map_err(|cause| TokenError(format!("the system returned no random bytes: {cause}")))?;
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 

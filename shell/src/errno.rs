@@ -1,5 +1,4 @@
-//! The error numbers of WASI preview 1, their messages, and the errors of the run's files as such
-//! numbers.
+//! Error numbers of WASI preview 1 with their messages, and the conversion of file errors to them.
 
 use std::fmt;
 
@@ -129,7 +128,7 @@ impl From<&FilesError> for Errno {
     }
 }
 
-/// An error of an operation on files: a number for the program, and a message for its reader.
+/// The error of a file operation: a number for the program, and a message for the user.
 ///
 /// The message is that of `strerror`, unless the run's files refused the operation with a reason of
 /// their own, such as `read blocked: path escapes your working dir`.

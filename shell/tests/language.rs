@@ -44,7 +44,7 @@ async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String,
 }
 
 #[tokio::test]
-async fn an_endless_line_ends_at_a_limit_and_the_session_goes_on() {
+async fn an_endless_line_ends_at_a_limit_and_the_session_continues() {
     let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
     line(&mut session, "kept=1", Duration::from_secs(5)).await;
     for (script, status, words) in [
@@ -364,7 +364,7 @@ proptest! {
         let output = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), run(&script, Duration::from_millis(50))).await
         });
-        let output = output.map_err(|_| TestCaseError::fail("it does not end"))?;
+        let output = output.map_err(|_| TestCaseError::fail("the script does not end"))?;
         prop_assert!(!text(&output.stderr).contains("bug in the host"), "{}", text(&output.stderr));
     }
 }

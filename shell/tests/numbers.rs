@@ -119,7 +119,7 @@ async fn no_number_crashes_the_shell() {
         for number in NUMBERS {
             let script = script.replace('N', number);
             let output = tokio::time::timeout(Duration::from_secs(20), run(&script)).await;
-            let output = output.unwrap_or_else(|_| panic!("it does not end: {script}"));
+            let output = output.unwrap_or_else(|_| panic!("the script does not end: {script}"));
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!stderr.contains("bug in the host"), "{script}: {stderr}");
         }

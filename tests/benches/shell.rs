@@ -19,8 +19,9 @@ use futures_util::future::{BoxFuture, join_all};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_shell::{Command, Spawn, StageBounds, Status, Stream, Toolbox};
 
-/// Sizes of the text to sort and of the text to search, in bytes.
+/// Size of the text to sort, in bytes.
 const SORTED: usize = 1 << 20;
+/// Size of the text to search, in bytes.
 const SEARCHED: usize = 10 << 20;
 
 /// Returns unsorted lines.

@@ -21,7 +21,7 @@ use wattle_rt::{CallEffect, Code, Failure};
 pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     runs(&make()).await;
     turns_and_calls(&make()).await;
-    holds(&make()).await;
+    locks(&make()).await;
     attempts(&make()).await;
 }
 
@@ -41,7 +41,7 @@ async fn attempts(journal: &SharedJournal) {
     assert_eq!(now().await.attempts, 1, "a turn is progress");
     assert!(!journal.release("a").await.unwrap(), "it is not parked");
     journal.park("a", None).await.unwrap();
-    assert!(!journal.release("a").await.unwrap(), "it waits for an answer, not for its release");
+    assert!(!journal.release("a").await.unwrap(), "it is waiting for an answer, not for a release");
     journal.park("a", Some("it ended its process".to_owned())).await.unwrap();
     assert_eq!(
         (now().await.status, now().await.reason.as_deref()),
@@ -53,7 +53,7 @@ async fn attempts(journal: &SharedJournal) {
         (Status::Open, None, 0)
     );
     journal.turn("a", turn).await.unwrap();
-    assert_eq!(now().await.attempts, 0, "a run that nobody drives has no attempt");
+    assert_eq!(now().await.attempts, 0, "a run that no process drives has no attempts");
     assert!(!journal.release("none").await.unwrap());
 }
 
@@ -91,7 +91,7 @@ async fn runs(journal: &SharedJournal) {
     for id in ["a", "b", "c"] {
         journal.open(opened(id, 0)).await.unwrap();
     }
-    assert!(journal.open(opened("a", 0)).await.is_err(), "an id is one run's");
+    assert!(journal.open(opened("a", 0)).await.is_err(), "a run's id is unique");
     let a = journal.run("a").await.unwrap().unwrap();
     assert_eq!(
         (&a.start, a.status, a.session.as_deref()),
@@ -161,12 +161,12 @@ async fn turns_and_calls(journal: &SharedJournal) {
     assert!(journal.calls("none", vec![ended]).await.is_err(), "a call belongs to a run");
 }
 
-async fn holds(journal: &SharedJournal) {
-    let held = journal.lock("x").await.unwrap().unwrap();
+async fn locks(journal: &SharedJournal) {
+    let lock = journal.lock("x").await.unwrap().unwrap();
     assert!(journal.lock("x").await.unwrap().is_none());
     let other = journal.lock("y").await.unwrap();
     assert!(other.is_some());
-    drop(held);
+    drop(lock);
     assert!(journal.lock("x").await.unwrap().is_some());
-    assert!(journal.lock("y").await.unwrap().is_none(), "another name is still held");
+    assert!(journal.lock("y").await.unwrap().is_none(), "another name is still locked");
 }

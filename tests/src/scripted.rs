@@ -12,7 +12,7 @@ use wattle_machine::{FunctionCall, Message};
 #[derive(Debug)]
 pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
-    asked: Mutex<Vec<Vec<Message>>>,
+    requests: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<Vec<String>>>,
     takes_functions: bool,
 }
@@ -29,25 +29,25 @@ impl Scripted {
         let answers = Mutex::new(replies.into_iter().collect());
         Scripted {
             answers,
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             offered: Mutex::default(),
             takes_functions: true,
         }
     }
 
     /// Returns the messages of each request so far, [without nonces](crate::plain).
-    pub fn asked(&self) -> Vec<Vec<Message>> {
+    pub fn requests(&self) -> Vec<Vec<Message>> {
         let plain =
             |message: Message| Message { content: crate::plain(&message.content), ..message };
-        self.asked_verbatim()
+        self.requests_verbatim()
             .into_iter()
-            .map(|asked| asked.into_iter().map(plain).collect())
+            .map(|messages| messages.into_iter().map(plain).collect())
             .collect()
     }
 
     /// Returns the messages of each request so far, byte for byte.
-    pub fn asked_verbatim(&self) -> Vec<Vec<Message>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn requests_verbatim(&self) -> Vec<Vec<Message>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the names of the functions that each request so far offered.
@@ -80,7 +80,7 @@ impl Model for Scripted {
         request: ModelRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         Box::pin(async move {
-            self.asked
+            self.requests
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(request.messages.to_vec());

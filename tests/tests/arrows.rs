@@ -43,7 +43,7 @@ fn normal(package: &Package) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_arrows_hold() {
+fn crates_depend_only_on_the_crates_that_they_may_know() {
     let metadata = MetadataCommand::new().no_deps().manifest_path("../Cargo.toml").exec().unwrap();
     let found: BTreeMap<&str, BTreeSet<&str>> = metadata
         .packages

@@ -26,19 +26,24 @@ fn program(name: &str, description: &str, body: &str) -> String {
 
 /// Reloads until there is a change. The host checks the files at most once a second.
 async fn next_diff(host: &Host) -> CatalogDiff {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let diff = host.refresh().await;
         if !diff.is_empty() {
             return diff;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the catalog does not change");
+        assert!(started.elapsed() < Duration::from_secs(60), "the catalog does not change");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 /// Runs a message in a session and returns the first request to the model.
-async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, message: &str) -> String {
+async fn first_request(
+    host: &Host,
+    session: Option<&str>,
+    history: Vec<Message>,
+    message: &str,
+) -> String {
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let job = Job {
@@ -47,8 +52,8 @@ async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, messag
         ..Job::new(message, Access::new(host, files).grants())
     };
     wattle_agent::run(host, &model, &Settings::default(), job, &|_: &_| {}).await;
-    let asked = model.asked();
-    let first = asked.first().unwrap().first().unwrap();
+    let requests = model.requests();
+    let first = requests.first().unwrap().first().unwrap();
     assert_eq!(first.role, Role::System);
     first.content.clone()
 }
@@ -72,7 +77,7 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
     assert_eq!(
         before.get("mine").unwrap().meta().description,
         "first",
-        "who holds the catalog from before keeps it"
+        "a holder of the previous catalog keeps it"
     );
 
     // The file loads, but does not compile.
@@ -104,23 +109,23 @@ async fn warming_compiles_every_program_and_skips_invalid_ones() {
     assert!(host.runtime().cached() >= host.catalog().len());
     let diff = host.refresh().await;
     assert_eq!((diff.problems.len(), diff.removed.len()), (2, 2), "{diff:?}");
-    assert!(host.refresh().await.is_empty(), "it is reported once");
+    assert!(host.refresh().await.is_empty(), "the change is reported once");
 }
 
 #[tokio::test]
 async fn a_sessions_prompt_stays_the_same_while_the_catalog_changes() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path());
-    let before = asked(&host, Some("s"), Vec::new(), "hello").await;
+    let before = first_request(&host, Some("s"), Vec::new(), "hello").await;
     fs::write(dir.path().join("mine.wat"), program("mine", "A new one", "(ret \"x\")")).unwrap();
     next_diff(&host).await;
     let history = vec![Message::user("hello"), Message::assistant("done")];
-    assert_eq!(asked(&host, Some("s"), history, "go on").await, before);
+    assert_eq!(first_request(&host, Some("s"), history, "go on").await, before);
     assert!(
-        asked(&host, Some("t"), Vec::new(), "hello").await.contains("mine() — A new one"),
+        first_request(&host, Some("t"), Vec::new(), "hello").await.contains("mine() — A new one"),
         "a new session sees it"
     );
-    assert!(asked(&host, None, Vec::new(), "hello").await.contains("mine()"));
+    assert!(first_request(&host, None, Vec::new(), "hello").await.contains("mine()"));
 }
 
 #[tokio::test]
@@ -140,13 +145,14 @@ async fn a_prompt_lists_the_programs_that_the_session_is_about_if_there_are_many
     let lines = |prompt: &str| prompt.lines().filter(|line| line.contains(") — ")).count();
 
     let about =
-        asked(&host, Some("s"), Vec::new(), "How high are the tides in Emden tomorrow?").await;
+        first_request(&host, Some("s"), Vec::new(), "How high are the tides in Emden tomorrow?")
+            .await;
     assert!(about.contains("zz_tide() — ") && about.contains("\nhelp(topic?)"), "{about}");
     assert!(
         about.contains(&format!("… and {} more: ToolCall::Catalog(\"help\"", all - 60)),
         "{about}"
     );
-    let other = asked(&host, None, Vec::new(), "hello").await;
+    let other = first_request(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide") && other.contains("\nhelp(topic?)"));
     assert_eq!(lines(&about), lines(&other));
     for tool in ["shell(", "vfs_read(", "vfs_write(", "wattle(", "file_issue(", "run(", "done("] {
@@ -161,7 +167,7 @@ async fn a_prompt_lists_the_programs_that_the_session_is_about_if_there_are_many
         Message::user("How high are the tides in Emden tomorrow?"),
         Message::assistant("done"),
     ];
-    assert_eq!(asked(&host, None, history, "hello").await, about);
+    assert_eq!(first_request(&host, None, history, "hello").await, about);
 }
 
 #[test]

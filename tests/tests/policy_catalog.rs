@@ -76,7 +76,7 @@ async fn effects_of(
 }
 
 #[tokio::test]
-async fn no_program_of_the_catalog_does_what_a_rule_denies_or_leaves_to_approval() {
+async fn no_catalog_program_has_an_effect_that_is_denied_or_not_approved() {
     let host =
         Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
     let catalog = Catalog::built_in();

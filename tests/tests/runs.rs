@@ -40,22 +40,24 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     );
     assert_eq!(report.steps, 2);
 
-    let asked = model.asked();
-    assert_eq!(asked.len(), 4);
-    assert!(text(&asked[1]).contains("[Observation (step 1)] Execution result:\none two\nthree"));
-    let repair = &asked[2].last().unwrap().content;
+    let requests = model.requests();
+    assert_eq!(requests.len(), 4);
+    assert!(
+        text(&requests[1]).contains("[Observation (step 1)] Execution result:\none two\nthree")
+    );
+    let repair = &requests[2].last().unwrap().content;
     assert!(repair.contains("$str.measure") && repair.contains("`$str.len`"), "{repair}");
     assert!(repair.contains("line 2, column"), "{repair}");
     assert!(
-        !text(&asked[3]).contains("measure"),
+        !text(&requests[3]).contains("measure"),
         "the broken program is not in the later conversation"
     );
-    assert!(text(&asked[3]).contains("[Observation (step 2)] Execution result:\n4"));
+    assert!(text(&requests[3]).contains("[Observation (step 2)] Execution result:\n4"));
     assert!(
-        asked.windows(2).all(|pair| pair[0][0] == pair[1][0]),
+        requests.windows(2).all(|pair| pair[0][0] == pair[1][0]),
         "the system prompt stays the same"
     );
-    assert_eq!(asked[0][0].role, Role::System);
+    assert_eq!(requests[0][0].role, Role::System);
 
     let kinds: Vec<String> = events
         .iter()
@@ -96,24 +98,24 @@ async fn mistakes_are_fixed_within_the_step() {
     let model = Scripted::new(&[&slips, &fails, &half, "ToolCall::Response(\"done\")"]);
     let (report, events) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.steps, 2);
-    let asked = model.asked();
+    let requests = model.requests();
     let notes =
         ["line 1: `“one”` → `\"one\"`", "line 2: `//` → `;;`", "line 2: `$dbg.lgo` → `$dbg.log`"];
     assert_eq!(
-        asked[1].last().unwrap().content,
+        requests[1].last().unwrap().content,
         format!(
             "[Observation (step 1)] Execution result:\n[Note] fixed before running: {}\none\n2",
             notes.join("; ")
         )
     );
-    let stopped = &asked[2].last().unwrap().content;
+    let stopped = &requests[2].last().unwrap().content;
     assert!(
         stopped.contains(
             "FAILED:\n[Note] fixed before running: line 1: `“one”` → `\"one\"`\nprogram error:"
         ),
         "{stopped}"
     );
-    let repair = &asked[3].last().unwrap().content;
+    let repair = &requests[3].last().unwrap().content;
     for fault in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
         assert!(
             repair.contains(fault),
@@ -169,7 +171,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
         let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
-        let observation = model.asked()[1].last().unwrap().content.clone();
+        let observation = model.requests()[1].last().unwrap().content.clone();
         assert!(
             observation.contains("[Observation (step 1)] Execution FAILED:")
                 && observation.contains(expected),
@@ -179,7 +181,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
 }
 
 #[tokio::test]
-async fn bounds_end_a_run() {
+async fn limits_end_a_run() {
     let world = World::new();
     let call = "ToolCall::Wat(```wat\n(i32.const 0)\n```)";
     let mut settings = Settings::default();
@@ -228,7 +230,7 @@ async fn cancelling_reaches_a_running_program_and_an_open_request() {
         assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
         let results =
             events.iter().filter(|e| matches!(&e.event, Event::ToolResult { success: false, .. }));
-        assert_eq!(results.count(), closed, "what was reported as begun is reported as ended");
+        assert_eq!(results.count(), closed, "every started call is reported as ended");
     }
     assert_eq!(world.steps()[0]["error"], "stopped: cancelled");
 }
@@ -250,11 +252,12 @@ async fn a_session_keeps_its_conversation_and_its_state() {
     let history = world.store.history("s").await.unwrap();
     let (_, _) =
         world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
-    let asked = get.asked();
+    let requests = get.requests();
     assert!(
-        text(&asked[0]).contains("remember green") && text(&asked[0]).ends_with("which colour?")
+        text(&requests[0]).contains("remember green")
+            && text(&requests[0]).ends_with("which colour?")
     );
-    assert!(asked[1].last().unwrap().content.ends_with("Execution result:\ngreen"));
+    assert!(requests[1].last().unwrap().content.ends_with("Execution result:\ngreen"));
 }
 
 #[tokio::test]
@@ -279,7 +282,7 @@ async fn a_session_can_be_continued_after_a_run() {
         ..Timeouts::default()
     };
     let fails = Settings { timeouts: fails, ..Settings::default() };
-    for (name, settings, cancelled, answers, kept) in [
+    for (name, settings, cancelled, answers, saved) in [
         ("answered", &usual, false, &[ACT, ANSWER][..], &["go", ACT, OBSERVED, ANSWER][..]),
         (
             "forced to answer",
@@ -326,9 +329,9 @@ async fn a_session_can_be_continued_after_a_run() {
             job.cancel.cancel();
         }
         let (report, _) = world.run(&model, settings, job).await;
-        let said: Vec<String> =
+        let messages: Vec<String> =
             report.turns.iter().map(|turn| plain(turn.content.trim_end())).collect();
-        assert_eq!(said, kept, "{name}");
+        assert_eq!(messages, saved, "{name}");
         let roles = [Role::User, Role::Assistant].into_iter().cycle();
         assert!(
             report.turns.iter().zip(roles).all(|(turn, role)| turn.role == role),
@@ -388,7 +391,7 @@ async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     let (report, events) =
         world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
     assert_eq!(report.ending.text(), "no");
-    let observation = model.asked()[1].last().unwrap().content.clone();
+    let observation = model.requests()[1].last().unwrap().content.clone();
     assert!(
         observation.contains(
             "Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt \

@@ -15,7 +15,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::Ending;
 use wattle_tests::{Scripted, World};
 
-/// The catalog programs of every run.
+/// The catalog programs that every run can see.
 const PLAIN: &[&str] = &[
     "help",
     "shell",
@@ -29,7 +29,8 @@ const PLAIN: &[&str] = &[
     "done",
     "run",
 ];
-/// The additional programs of a trusted run. Their effects are public and cannot be undone.
+/// The additional programs that only a trusted run can see. Their effects are public and cannot be
+/// undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];
 
 /// A repository that records the messages of commits.
@@ -54,7 +55,7 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
     assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
-    model.asked()[1].last().unwrap().content.clone()
+    model.requests()[1].last().unwrap().content.clone()
 }
 
 #[tokio::test]
@@ -145,7 +146,7 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
 
 /// A new tool must be added to the list of its kind of run.
 #[test]
-fn the_tools_of_both_kinds_of_run() {
+fn each_kind_of_run_has_its_tools() {
     let world = World::new();
     let (plain, trusted) =
         (world.job("go"), trusted_job(&world, Arc::new(Messages::default()), None));

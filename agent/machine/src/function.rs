@@ -38,7 +38,7 @@ pub struct ProgramFunction {
     pub description: String,
     /// The parameters in order. The optional ones come last.
     pub params: Vec<Param>,
-    /// How the program is offered to the model.
+    /// The way in which the program is offered to the model.
     pub offer: Offer,
     /// If true, a call of the program runs alone, without other calls in the same step.
     pub exclusive: bool,

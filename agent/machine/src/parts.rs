@@ -8,7 +8,7 @@ use crate::dialect::Dialect;
 pub struct PromptParts {
     /// The form in which the model calls programs.
     pub dialect: Dialect,
-    /// The capabilities that are granted, in the order to show.
+    /// The granted capabilities, in display order.
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
     pub withheld: Vec<WithheldCapability>,
@@ -16,7 +16,7 @@ pub struct PromptParts {
     pub programs: Vec<ProgramLine>,
     /// Number of further programs, which are not listed.
     pub more_programs: usize,
-    /// The error codes that a program can receive or exit with, in the order to show.
+    /// The error codes that a program can receive or exit with, in display order.
     pub codes: Vec<CodeLine>,
     /// The limits of a program.
     pub limits: Limits,
@@ -34,7 +34,7 @@ pub struct CapabilityPart {
     pub name: String,
     /// A sentence about all of its functions. May be empty.
     pub about: String,
-    /// The functions to describe, in the order to show.
+    /// The functions to describe, in display order.
     pub functions: Vec<FunctionLine>,
     /// Names of functions that are rarely used. The prompt only names them, and `help` describes
     /// them.

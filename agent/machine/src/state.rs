@@ -261,7 +261,7 @@ pub struct Ask {
     pub attempt: u32,
     /// The purpose of the request.
     pub purpose: Purpose,
-    /// The dialect. In the native one the model is offered functions.
+    /// The dialect. In the native dialect, the request offers the programs as functions.
     pub dialect: Dialect,
     /// The complete conversation as the model sees it.
     pub messages: Vec<Message>,
@@ -311,12 +311,12 @@ pub(crate) struct Turn {
     /// The last program that did not compile, while its repair is awaited.
     #[serde(rename = "broken")]
     pub(crate) failed_program: Option<FailedProgram>,
-    /// The reason for asking the same again, if it is not a program that does not compile.
+    /// The reason for repeating the request, unless it is a program that does not compile.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
 }
 
-/// A fault for which an answer is not used.
+/// A fault that makes an answer unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RetryReason {
@@ -327,7 +327,8 @@ pub(crate) enum RetryReason {
     Truncated,
 }
 
-/// The last step's calls and outputs, and how often in a row they were the same.
+/// The calls and outputs of the last step, and the number of consecutive steps that had the same
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepeatedCalls {
     pub(crate) calls: Vec<Call>,

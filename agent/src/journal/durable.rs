@@ -30,11 +30,11 @@ use crate::trace::clip;
 pub enum RunOutcome {
     /// The run has ended. The caller must call [`end`] once the consequences are handled.
     Done(Report),
-    /// The run waits for a person.
+    /// The run waits for a user.
     Parked(ParkedRun),
 }
 
-/// A run that waits for a person.
+/// A run that waits for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedRun {
     /// The run.
@@ -43,10 +43,11 @@ pub struct ParkedRun {
     pub waiting: Vec<PendingApproval>,
 }
 
-/// A question of a run that a person has to answer.
+/// A question of a run that a user must answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// The call that it is about: the step and the call within it, such as `2.1`.
+    /// The id of the call that needs approval: the numbers of the step and of the call within it,
+    /// such as `2.1`.
     pub call: String,
     /// A description of what the program would do.
     pub question: String,
@@ -90,7 +91,7 @@ const MAX_CALL_CHARS: usize = 200;
 /// Delay between two attempts to lock a session.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
-/// Creates the id of a run: sortable by time, unguessable.
+/// Creates the id of a run. Ids are sortable by time and unguessable.
 #[must_use]
 pub fn new_id() -> String {
     ulid::Ulid::generate().to_string()
@@ -101,8 +102,8 @@ fn lock_name(run: &str) -> String {
     format!("run:{run}")
 }
 
-/// Drives a job as [`crate::run`] does, and journals it under the given id. `origin` is kept for
-/// the caller that resumes the run.
+/// Drives a job like [`crate::run`], and journals it under the given id. `origin` is stored for the
+/// caller that resumes the run.
 ///
 /// # Errors
 /// The journal cannot be written. In that case nothing was done.

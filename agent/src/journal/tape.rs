@@ -11,12 +11,13 @@ use wattle_rt::tape::{
 
 use super::{RecordedCall, SharedJournal};
 
-/// Maximum number of recorded calls of one program, and maximum size of their results in bytes.
+/// Maximum number of recorded calls of one program.
 const MAX_CALLS: usize = 1_000_000;
+/// Maximum size of the results of these calls, in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// Number of buffered bytes after which the next call that may wait writes them, and maximum number
-/// of buffered bytes.
+/// Number of buffered bytes after which the next call that may wait writes them.
 const FLUSH_BYTES: usize = 1 << 20;
+/// Maximum number of buffered bytes.
 const MAX_BUFFERED: usize = 64 << 20;
 
 /// Number of path parts per level of nested programs.
@@ -63,7 +64,7 @@ struct TapeState {
     /// The questions that nobody could answer.
     waiting: Vec<String>,
     difference: Option<Difference>,
-    /// If true, the replay reached the point where the recording breaks off.
+    /// If true, the replay reached the point where the recording ends.
     is_exhausted: bool,
 }
 
@@ -91,12 +92,13 @@ impl RunTape {
         RunTape { journal, run: run.to_owned(), turn, program, mode, past, state: Mutex::default() }
     }
 
-    /// Returns the questions that the program waits for.
+    /// Returns the program's pending questions.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.lock().waiting.clone()
     }
 
-    /// Returns the first difference of a replay, including recorded calls that were not made.
+    /// Returns the first difference between the replay and the record. A recorded call that the
+    /// program did not make is a difference, too.
     pub(super) fn difference(&self, recorded: &Execution) -> Option<Difference> {
         let state = self.lock();
         if state.difference.is_some()
@@ -118,8 +120,8 @@ impl RunTape {
         })
     }
 
-    /// If true, the call belongs to a nested program whose parent's call is on the tape itself. The
-    /// result of that call is known, so the nested program does not run again.
+    /// Returns true if the call belongs to a nested program whose parent's call is on the tape
+    /// itself. The result of that call is known, so the nested program does not run again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =
@@ -127,7 +129,8 @@ impl RunTape {
         above.any(|key| self.past.contains_key(&key))
     }
 
-    /// If true, the program was stopped during the recording, and the replay reached that point.
+    /// Returns true if the program was stopped during the recording and the replay reached that
+    /// point.
     pub(super) fn is_exhausted(&self) -> bool {
         self.lock().is_exhausted
     }

@@ -10,8 +10,9 @@ use wattle_capability::files::open_lines;
 
 use crate::lines::LINE_BYTES;
 
-/// Maximum time to wait for the lock, and the interval between attempts.
+/// Maximum time to wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
 /// Number of bytes that are read at once, from the end on.

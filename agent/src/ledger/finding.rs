@@ -18,7 +18,7 @@ pub enum Finding {
     },
     /// No public key is pinned for the tenant named in the seals.
     NoKey,
-    /// The seals were made with another key than the pinned one.
+    /// The seals were made with a key other than the pinned one.
     OtherKey {
         /// The line in the ledger.
         line: u64,
@@ -27,7 +27,7 @@ pub enum Finding {
         /// The fingerprint of the pinned key.
         pinned: String,
     },
-    /// A line of the ledger is not a seal in exactly the form in which seals are written.
+    /// A line of the ledger is not a seal in canonical form.
     BadSeal {
         /// The line in the ledger.
         line: u64,
@@ -44,7 +44,7 @@ pub enum Finding {
     },
     /// Seals are missing or reordered.
     SealsBroken {
-        /// The line in the ledger at which the count is not the next one.
+        /// The line in the ledger whose count is not the expected one.
         line: u64,
         /// The expected count.
         expected: u64,
@@ -80,7 +80,7 @@ pub enum Finding {
         /// Number of lines in the trace.
         found: u64,
     },
-    /// The lines of several runs have another order than their seals.
+    /// The lines of several runs are in a different order from their seals.
     OtherOrder {
         /// The first line in the trace that is not in its position.
         line: u64,
@@ -121,11 +121,12 @@ pub enum Finding {
         /// Number of sealed lines.
         lines: u64,
     },
-    /// The store has a final seal with more lines than the ledger has seals.
+    /// The end of the run is missing from the ledger. The final seal in the store shows that more
+    /// was sealed than the ledger contains.
     EndRemoved {
-        /// Number of sealed lines.
+        /// Number of sealed lines according to the store.
         lines: u64,
-        /// Number of seals in the ledger.
+        /// Number of sealed lines according to the ledger.
         found: u64,
     },
     /// The last seal differs from the one in the store.

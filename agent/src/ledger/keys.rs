@@ -93,7 +93,7 @@ impl Keys {
     /// Returns the key that encrypts the tenant's secrets, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As for [`Keys::signer`].
+    /// The same as for [`Keys::signer`].
     pub fn cipher(&self, tenant: &str) -> Result<Cipher, KeyError> {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }

@@ -55,7 +55,7 @@ impl Recorder {
     /// without its line break. The files are read line by line, so their size does not matter.
     ///
     /// # Errors
-    /// As for [`Recorder::open`].
+    /// The same as for [`Recorder::open`].
     pub fn resume(
         folder: &Path,
         run: &str,
@@ -183,7 +183,7 @@ impl SealedChain {
     }
 }
 
-/// If true, the line belongs to the run.
+/// Returns true if the line belongs to the run.
 fn belongs_to(line: &[u8], run: &str) -> bool {
     #[derive(Deserialize)]
     struct RunField {

@@ -119,7 +119,7 @@ impl Seal {
         (is_known && is_written).then_some(seal)
     }
 
-    /// If true, the signature is valid for `key`.
+    /// Returns true if the signature is valid for `key`.
     pub(super) fn is_signed_by(&self, key: &VerifyingKey) -> bool {
         let signature = unhex::<64>(&self.sig).map(|bytes| Signature::from_bytes(&bytes));
         signature.is_some_and(|signature| key.verify_strict(&self.signed(), &signature).is_ok())

@@ -214,18 +214,18 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// If true, its seals are valid but its lines do not match them.
+    /// Returns true if its seals are valid but its lines do not match them.
     fn is_damaged(&self) -> bool {
         let is_same = self.lines == self.count && (self.count == 0 || self.reached == self.head);
         self.has_seals() && self.verdict.finding.is_none() && !is_same
     }
 
-    /// If true, the ledger has seals of the run.
+    /// Returns true if the ledger has seals of the run.
     pub(super) fn has_seals(&self) -> bool {
         self.first_seal.is_some()
     }
 
-    /// If true, the line with this count is expected in the trace in the order of its seal.
+    /// Returns true if the line with this count is expected in the trace in the order of its seal.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)

@@ -103,7 +103,7 @@ pub(super) fn body(
     })
 }
 
-/// A builder of a message from frames.
+/// The builder of a message from the frames of a stream.
 #[derive(Debug)]
 pub(super) struct ChatBuilder {
     /// The fields that contain the model's reasoning.
@@ -120,7 +120,7 @@ pub(super) struct ChatBuilder {
 }
 
 impl ReplyBuilder for ChatBuilder {
-    /// Frames that are not JSON objects (`ping`) are skipped.
+    /// Adds a frame to the message. Skips frames that are not JSON objects, such as `ping`.
     fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault> {
         let frame = frame.trim();
         if frame == "[DONE]" {

@@ -53,7 +53,7 @@ impl ModelError {
         self.kind
     }
 
-    /// If true, retrying is pointless until a setting changes (key, model, URL, recording).
+    /// Returns true if retrying is pointless until a setting changes (key, model, URL, recording).
     pub fn is_configuration(&self) -> bool {
         use ModelErrorKind::*;
         matches!(self.kind, Key | NotFound | Refused | Cassette)
@@ -184,7 +184,7 @@ impl ModelError {
         error(ModelErrorKind::Request, format!("failed to write the request: {why}"))
     }
 
-    /// If true, the endpoint complains about functions.
+    /// Returns true if the endpoint complains about functions.
     pub(super) fn is_about_functions(&self) -> bool {
         const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
         let message = self.text.to_ascii_lowercase();

@@ -33,7 +33,7 @@ impl Frames {
         }
     }
 
-    /// If true, the body is a stream of events, whose end the provider marks.
+    /// Returns true if the body is a stream of events, whose end the provider marks.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Events(_))
     }

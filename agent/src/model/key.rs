@@ -44,7 +44,8 @@ impl ApiKey {
         Some(header)
     }
 
-    /// If true, the key is too short to be distinguished from other text, and is never masked.
+    /// Returns true if the key is too short to be distinguished from other text, and is never
+    /// masked.
     pub fn is_short(&self) -> bool {
         self.secret.len() < MIN_MASKED_BYTES
     }

@@ -52,8 +52,8 @@ pub trait Model: Send + Sync {
     /// Returns the model's name in the endpoint or the recording.
     fn name(&self) -> &str;
 
-    /// If true, the model is known to support function calling, according to all that has been seen
-    /// so far.
+    /// Returns true if the model is known to support function calling, according to all that has
+    /// been seen so far.
     fn takes_functions(&self) -> bool {
         false
     }
@@ -142,8 +142,8 @@ impl ModelReply {
         ModelAnswer { text, calls, is_truncated, reasoning, usage }
     }
 
-    /// If true, the message is incomplete: it reached its maximum length, or the provider withheld
-    /// the rest.
+    /// Returns true if the message is incomplete: it reached its maximum length, or the provider
+    /// withheld the rest.
     pub fn is_truncated(&self) -> bool {
         const WORDS: &[&str] = &[
             "length",

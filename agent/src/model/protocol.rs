@@ -44,10 +44,10 @@ pub(super) trait ReplyBuilder: Send {
     /// Returns the text so far.
     fn text(&self) -> &str;
 
-    /// If true, the provider marked the end of the stream.
+    /// Returns true if the provider marked the end of the stream.
     fn is_done(&self) -> bool;
 
-    /// If true, the message is complete, even if the connection breaks now.
+    /// Returns true if the message is complete, even if the connection breaks now.
     fn is_whole(&self) -> bool;
 
     /// Returns the message, or `None` if no part of one arrived.

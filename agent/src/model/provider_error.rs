@@ -72,7 +72,7 @@ fn is_set(error: &Value) -> bool {
     }
 }
 
-/// If true, a request that failed with this status may succeed when it is repeated.
+/// Returns true if a request that failed with this status may succeed when it is repeated.
 pub(super) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }

@@ -25,10 +25,11 @@ use super::{
 /// Maximum size of a response, in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// Maximum number of bytes that are read of an error's body.
+/// Maximum number of bytes that are read from the body of an error.
 const ERROR_LIMIT: usize = 64 << 10;
 
-/// Maximum number of repetitions of one request because the endpoint rejects one of its fields.
+/// Maximum number of times that a request is repeated because the endpoint rejects one of its
+/// fields.
 const MAX_ADAPTIONS: u32 = 3;
 
 /// A client of an endpoint that implements the chat-completions protocol, in any of its variants,
@@ -40,7 +41,7 @@ pub struct RemoteModel {
     pub(super) embeddings_url: String,
     pub(super) client: EndpointClient,
     pub(super) timeouts: Timeouts,
-    /// The optional fields that the endpoint accepts, as far as known.
+    /// The optional fields that the endpoint accepts, as far as that is known.
     pub(super) fields: Mutex<OptionalFields>,
     /// If true, the endpoint has rejected functions.
     functions_refused: AtomicBool,

@@ -35,7 +35,7 @@ pub struct ReplyReader {
 pub struct BadReply(pub(super) ReplyFault);
 
 impl BadReply {
-    /// If true, the message began and its end is missing.
+    /// Returns true if the message began and its end is missing.
     pub fn broke_off(&self) -> bool {
         self.0 == ReplyFault::BrokeOff
     }
@@ -91,12 +91,12 @@ impl ReplyReader {
         Ok(())
     }
 
-    /// If true, the provider marked the end of the stream.
+    /// Returns true if the provider marked the end of the stream.
     pub fn is_done(&self) -> bool {
         self.builder.is_done()
     }
 
-    /// If true, the message is complete, even if the connection breaks now.
+    /// Returns true if the message is complete, even if the connection breaks now.
     pub fn is_whole(&self) -> bool {
         self.builder.is_whole()
     }
@@ -104,7 +104,8 @@ impl ReplyReader {
     /// Ends the body and returns the message. The rest of the text is passed to `show`.
     ///
     /// # Errors
-    /// As for [`ReplyReader::push`]; also if there is no message, or its end is missing.
+    /// The same as for [`ReplyReader::push`]. Also fails if there is no message, or its end is
+    /// missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);

@@ -13,8 +13,9 @@ use super::{TenantStore, now};
 use crate::error::StoreError;
 use crate::journal::Lock;
 
-/// Interval between heartbeats, and maximum age of the last one in milliseconds.
+/// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Maximum age of the last heartbeat, in milliseconds.
 const MAX_SILENCE_MS: i64 = 60_000;
 
 /// Locks a name of the tenant, if it is free. The work continues if the caller stops waiting; the
@@ -138,8 +139,8 @@ impl Holder {
         format!("{} {} {}", self.boot, self.pid, self.start_time)
     }
 
-    /// If true, the process is running, as far as `me` can know. `silent` is the age of its last
-    /// heartbeat, in milliseconds.
+    /// Returns true if the process is running, as far as `me` can know. `silent` is the age of its
+    /// last heartbeat, in milliseconds.
     fn is_alive(&self, me: &Holder, silent: i64) -> bool {
         if me.boot.is_empty() || me.start_time.is_empty() {
             return silent < MAX_SILENCE_MS;

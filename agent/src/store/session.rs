@@ -13,7 +13,7 @@ const HISTORY_BYTES: usize = 100_000;
 /// The allowed form of a session's id, in words.
 pub const SESSION_ID: &str = "1 to 128 letters, digits, `.`, `_`, `:` and `-`";
 
-/// If true, the text is a valid session id, which headers, URLs and file names can carry.
+/// Returns true if the text is a valid session id, which headers, URLs and file names can carry.
 #[must_use]
 pub fn is_session_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);

@@ -19,7 +19,7 @@ const STATE_BYTES: i64 = 64 << 20;
 pub struct State {
     of: TenantStore,
     tables: &'static Tables,
-    /// The session; empty for the tenant's own state.
+    /// The session's id. Empty for the tenant's own state.
     session: String,
 }
 
@@ -28,10 +28,10 @@ struct Tables {
     get: &'static str,
     set: &'static str,
     remove: &'static str,
-    /// Selects the keys from ?3 on, in byte order.
+    /// A query of the keys that are not less than ?3, in byte order.
     keys: &'static str,
-    /// Adds ?3 to the owner's size at time ?4, creates the owner if it is new, and returns the new
-    /// size.
+    /// A statement that adds ?3 to the owner's size at time ?4, creates the owner if it is new, and
+    /// returns the new size.
     grow: &'static str,
 }
 
@@ -58,7 +58,7 @@ const TENANT: Tables = Tables {
 };
 
 impl TenantStore {
-    /// Returns the state that all sessions of the tenant share. It stays until its keys are
+    /// Returns the state that all sessions of the tenant share. It is kept until its keys are
     /// deleted.
     #[must_use]
     pub fn variables(&self) -> State {

@@ -10,14 +10,18 @@ use wattle_capability::files::ISSUES_FILE;
 use super::{ReadSummary, Step, clip};
 use crate::lines::{Line, LineReader};
 
-/// Maximum number of listed failures of one run, and maximum number of characters of each.
+/// Maximum number of listed failures of one run.
 const FAILURES: usize = 5;
+/// Maximum number of characters of a listed failure.
 const FAILURE_CHARS: usize = 160;
 
-/// Maximum numbers of runs, of tools of one run, of agents, and of tickets (the newest are kept).
+/// Maximum number of runs.
 const RUNS: usize = 10_000;
+/// Maximum number of tools of one run.
 const TOOLS: usize = 200;
+/// Maximum number of agents.
 const AGENTS: usize = 2_000;
+/// Maximum number of tickets. The newest are kept.
 const TICKETS: usize = 1_000;
 
 /// Maximum number of characters of a name.

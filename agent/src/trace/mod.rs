@@ -36,12 +36,14 @@ pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 /// Maximum number of characters of an output in a line of `_steps.jsonl`.
 const LINE_CHARS: usize = 200;
 
-/// Maximum numbers of characters of the other parts of a line: its arguments as JSON, its error,
-/// each fix of the program; and the maximum number of fixes. They keep a line below the limit of
-/// readers.
+/// Maximum number of characters of the arguments as JSON in a line. This limit and the next ones
+/// keep a line below the limit of readers.
 const ARGS_CHARS: usize = 500_000;
+/// Maximum number of characters of the error in a line.
 const ERROR_CHARS: usize = 100_000;
+/// Maximum number of characters of each fix in a line.
 const FIX_CHARS: usize = 1_000;
+/// Maximum number of fixes in a line.
 const MAX_FIXES: usize = 100;
 
 /// A call of a run, and its result.
@@ -77,7 +79,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// If true, the call succeeded.
+    /// Returns true if the call succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.error.is_none() && self.exit_code == Some(0)
@@ -206,7 +208,7 @@ fn log_failure<T>(path: &Path, result: std::io::Result<T>) -> Option<T> {
         .ok()
 }
 
-/// The outcome of a call in the terms of a trace.
+/// The outcome of a call, as a step of a trace records it.
 pub(crate) struct CallOutcome<'a> {
     /// The exit code, if the program finished.
     pub(crate) exit_code: Option<i32>,

@@ -15,7 +15,7 @@ const DEPTH: usize = 12;
 pub struct ReadSummary {
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// Number of lines that are not lines of a trace.
+    /// Number of lines that were skipped because they are not trace lines.
     pub broken: usize,
     /// Number of lines that are longer than 4 MiB; `broken` includes them.
     pub long: usize,

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::{Step, clip};
 
-/// Maximum number of distinct tools, agents or models, and maximum number of characters of their
-/// names. Further names are counted as one, so that memory stays bounded for a trace of any size.
+/// Maximum number of distinct tools, agents or models. Further names are counted as one, so that
+/// memory stays bounded for a trace of any size.
 const MAX_NAMES: usize = 2_000;
+/// Maximum number of characters of a name.
 const NAME_CHARS: usize = 200;
 const OTHERS: &str = "(others)";
 

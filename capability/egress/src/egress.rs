@@ -64,7 +64,8 @@ impl Egress {
     /// of 400 or above is not an error.
     ///
     /// # Errors
-    /// As [`Egress::start`]; also if the body is incomplete, too large or too slow.
+    /// The same as for [`Egress::start`]. Also fails if the body is incomplete, too large or too
+    /// slow.
     pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EgressError> {
         self.start(outgoing).await?.collect().await
     }

@@ -44,7 +44,8 @@ impl EndpointClient {
     /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// As [`EndpointClient::start`]; also if the body is incomplete, too large or too slow.
+    /// The same as for [`EndpointClient::start`]. Also fails if the body is incomplete, too large
+    /// or too slow.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
         self.start(request).await?.collect().await
     }

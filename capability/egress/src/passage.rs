@@ -62,7 +62,7 @@ impl Passage {
     /// Sends a program's request, and returns the response.
     ///
     /// # Errors
-    /// As [`pass`](Passage::pass), and errors of the backend.
+    /// The same as for [`pass`](Passage::pass). Also fails if the backend fails.
     pub async fn send(
         &self,
         backend: &dyn Backend,
@@ -76,7 +76,7 @@ impl Passage {
     /// the URL are replaced by references.
     ///
     /// # Errors
-    /// As [`send`](Passage::send).
+    /// The same as for [`send`](Passage::send).
     pub async fn send_with_url(
         &self,
         backend: &dyn Backend,
@@ -104,7 +104,7 @@ impl Passage {
     /// Checks that a program's text contains no secret. `what` names the text in the error.
     ///
     /// # Errors
-    /// `EACCESS`, with the name of the secret; also if the secrets cannot be read.
+    /// `EACCESS`, with the name of the secret. Also fails if the secrets cannot be read.
     pub async fn check_text(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
         self.vault.known().await?.refuse(what, text)
     }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::client::{HeaderMap, Method, StatusCode};
 
-/// An HTTP request. Headers of the connection, framing and `Host` are set by the host and refused
-/// here.
+/// An HTTP request. The host sets `Host` and the headers of the connection and the framing, and
+/// refuses a request that contains them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method. CONNECT and TRACE are refused.
@@ -15,7 +15,7 @@ pub struct Request {
     /// The headers. A value that is marked as sensitive is not sent to another origin after a
     /// redirect.
     pub headers: HeaderMap,
-    /// The body; empty for none.
+    /// The body. It may be empty.
     pub body: Bytes,
 }
 

@@ -36,8 +36,8 @@ impl Files {
         Files::new(Store::Overlay(Overlay::new(base, limit)))
     }
 
-    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists them
-    /// too.
+    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists these
+    /// writes, too.
     #[must_use]
     pub fn write_through(base: Base) -> Files {
         Files::new(Store::WriteThrough(WriteThrough::new(base)))
@@ -120,7 +120,8 @@ impl Files {
     /// Appends to a file. Creates the file and its missing parent folders.
     ///
     /// # Errors
-    /// As [`Files::write`]; also if a file of the base is too large to be copied into the overlay.
+    /// The same as for [`Files::write`]. Also fails if a file of the base is too large to be copied
+    /// into the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.edit(path, Edit::Append(data))
     }
@@ -129,7 +130,7 @@ impl Files {
     /// file and its missing parent folders.
     ///
     /// # Errors
-    /// As [`Files::append`].
+    /// The same as for [`Files::append`].
     pub fn write_at(&self, path: &str, offset: u64, data: &[u8]) -> Result<(), FilesError> {
         self.edit(path, Edit::WriteAt(offset, data))
     }
@@ -137,7 +138,7 @@ impl Files {
     /// Truncates a file to `size` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// As [`Files::append`]; also if the file does not exist.
+    /// The same as for [`Files::append`]. Also fails if the file does not exist.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
         self.edit(path, Edit::Truncate(size))
     }
@@ -230,8 +231,8 @@ impl Files {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
 
-    /// Sets the time when a file's content last changed. Does nothing for a folder.
-    /// [`Files::changes`] does not list it.
+    /// Sets a file's modification time. Does nothing for a folder. [`Files::changes`] does not list
+    /// it.
     ///
     /// # Errors
     /// If the entry does not exist, the overlay is full, or the base does not allow it.

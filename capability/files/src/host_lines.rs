@@ -1,7 +1,7 @@
-//! Files of lines in a workdir that only the host writes, such as the trace.
+//! Line-based files in a workdir, such as the trace. Only the host writes them.
 //!
-//! A link in place of such a file is never followed: a link that came with the workdir could lead
-//! anywhere.
+//! If such a path is a link, it is never followed, because a link that came with the workdir could
+//! point anywhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::jail::{NO_SIDE_EFFECTS, is_absent, regular_file_meta};
 /// Appends a line to a file in one write. Creates the file if it does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be written.
+/// Fails if it is not a regular file, or if it cannot be written.
 pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
     open(path, OpenOptions::new().create(true).append(true))?.write_all(line)
 }
@@ -23,7 +23,7 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
 /// Opens a file for reading and appending. Creates the file if it does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be opened.
+/// Fails if it is not a regular file, or if it cannot be opened.
 pub fn open_lines(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().create(true).read(true).append(true))
 }
@@ -31,7 +31,7 @@ pub fn open_lines(path: &Path) -> io::Result<File> {
 /// Opens a file for reading. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be opened.
+/// Fails if it is not a regular file, or if it cannot be opened.
 pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     match open(path, OpenOptions::new().read(true)) {
         Err(cause) if is_absent(&cause) => Ok(None),
@@ -39,11 +39,11 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a last line without a line break, which a process left that was stopped while it wrote
-/// the line. Does nothing if the file does not exist.
+/// Removes the last line if it has no line break. A process that is stopped while it writes a line
+/// leaves one. Does nothing if the file does not exist.
 ///
 /// # Errors
-/// If it is not a regular file, or cannot be changed.
+/// Fails if it is not a regular file, or if it cannot be changed.
 pub fn truncate_partial_line(path: &Path) -> io::Result<()> {
     const CHUNK: u64 = 1 << 16;
     let file = match open(path, OpenOptions::new().read(true).write(true)) {

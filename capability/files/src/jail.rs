@@ -2,7 +2,7 @@
 //! following any link.
 //!
 //! [`resolve`](crate::tree::resolve) follows links, in the base and the overlay as one tree, and
-//! the run's guard decides about each resolved path before it gets here. So a link on such a path
+//! asks the run's guard about each resolved path before it gets here. So a link on such a path
 //! appeared after the check. The operation then fails with `ELOOP`, and the caller resolves the
 //! path again.
 

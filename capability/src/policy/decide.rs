@@ -72,7 +72,8 @@ enum Subject {
 }
 
 impl Policy {
-    /// Decides about a program by its authority and its arguments. Runs nothing and asks nobody.
+    /// Decides whether a program may run, from its authority and its arguments. Runs nothing and
+    /// asks nobody.
     #[must_use]
     pub fn decide(&self, authority: &Authority, args: &[String]) -> Decision {
         let mut decision = Decision::default();

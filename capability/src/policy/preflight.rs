@@ -10,9 +10,9 @@ use super::decide::{Decision, Question, with_service};
 use super::resource::Resource;
 use super::{Policy, Rule, TouchedResource, Verdict};
 
-/// The port to somebody who approves effects of programs.
+/// The port to the user who approves effects of programs.
 pub trait Asker: Send + Sync {
-    /// Asks all questions of a program at once.
+    /// Asks all questions about a program in one request.
     fn ask<'a>(&'a self, request: Request<'a>)
     -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 }
@@ -48,13 +48,13 @@ pub enum Answer {
     Yes,
     /// Approved for the rest of the session.
     Always,
-    /// Nobody can answer now. A run with a journal waits for the answer; any other treats it as a
-    /// no.
+    /// Nobody can answer now. A run with a journal waits for the answer; any other run treats this
+    /// as a denial.
     Later,
 }
 
 impl Answer {
-    /// Returns the answer's word in a journal.
+    /// Returns the word for the answer in a journal.
     fn word(self) -> Option<&'static str> {
         match self {
             Answer::No => Some("no"),
@@ -184,12 +184,12 @@ impl Preflight {
     }
 }
 
-/// Renders a question with its line.
+/// Renders a question, followed by the line that it is about.
 fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns the lines of the program's uses.
+/// Returns, for each of the program's uses, the source line that contains it.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
@@ -199,7 +199,7 @@ async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     preview.use_positions().await.into_iter().map(|position| line(position?.line)).collect()
 }
 
-/// Maximum length of a shown line, in characters.
+/// Maximum length of a program's line in a question, in characters.
 const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {

@@ -18,7 +18,7 @@ pub(super) enum Resource {
     Key { key: String, whole: bool },
     /// A catalog program; empty for a program without a name.
     Program(String),
-    /// An agent.
+    /// An agent, by name.
     Agent(String),
     /// A service that the operator configured, with its host and port if known.
     Service { service: Service, at: Option<(String, u16)> },
@@ -76,8 +76,8 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
     Some((host_name(&url.host()?), url.port_or_known_default()?))
 }
 
-/// Returns the canonical name of a host: in lowercase, without a final dot, and an IPv6 address
-/// that leads to an IPv4 address as the latter.
+/// Returns the canonical name of a host: in lowercase and without a final dot. An IPv6 address that
+/// maps to an IPv4 address becomes the latter.
 pub(super) fn host_name(host: &Host<&str>) -> String {
     match host {
         Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),

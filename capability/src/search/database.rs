@@ -115,13 +115,13 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
-/// Opens a file; returns `None` if its contents are not ours.
+/// Opens a file. Returns `None` if it contains a different database, or one of another version.
 fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    // The parent folders may be links of the user's.
+    // The user may have made a parent folder a link.
     let path =
         path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
     let mut connection = Connection::open_with_flags(path.unwrap_or_default(), flags)?;

@@ -28,9 +28,9 @@ impl View {
 
 /// The index of one workdir, as a run sees it.
 ///
-/// The contents of the base are stored in a file that later runs use too. The contents of the
-/// run's overlay are stored separately in memory, and are gone with the run: no run can add a
-/// passage to the searches of another.
+/// The contents of the base are stored in a file that later runs use too. The contents of the run's
+/// overlay are stored separately in memory and are dropped at the end of the run, so no run can add
+/// a passage to the searches of another.
 pub(super) struct Index {
     shared: Store,
     own: Store,
@@ -44,7 +44,7 @@ pub(super) struct Findings {
     pub(super) by_words: Vec<(PassageId, f64)>,
     /// The contents that the run sees.
     pub(super) view: View,
-    /// If true, there was no time for all files.
+    /// If true, time ran out before all files were indexed.
     pub(super) timed_out: bool,
     /// Notes for the trace.
     pub(super) notes: Vec<String>,
@@ -67,7 +67,7 @@ impl Index {
         index
     }
 
-    /// Continues in memory.
+    /// Replaces the database in a file by one in memory.
     fn switch_to_memory(&mut self, cause: &Cause) {
         self.notes
             .push(format!("the index is in memory, because its file cannot be used: {cause}"));
@@ -144,12 +144,13 @@ impl Index {
         self.store(id.own).passage(id.id)
     }
 
-    /// Removes the content that contains a passage, because the file has another content.
+    /// Removes the content that a passage belongs to, because the file has changed.
     pub(super) fn forget(&mut self, id: PassageId, found: &StoredPassage) -> Result<(), Cause> {
         self.store(id.own).forget(found)
     }
 
-    /// Returns at most `max` passages in view without a vector of the model, candidates first.
+    /// Returns at most `max` passages of the run's view that have no vector of the model,
+    /// candidates first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -187,7 +188,7 @@ impl Index {
         Ok(())
     }
 
-    /// Calls `each` with every vector of the model for a passage in view.
+    /// Calls `each` for every passage of the run's view that has a vector of the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,

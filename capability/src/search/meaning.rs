@@ -24,7 +24,8 @@ const MAX_CONCURRENT: usize = 8;
 /// Maximum time that a search waits for the model.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns the passages in view whose vectors are nearest to the query's, of those with a vector.
+/// Returns the passages of the run's view by the distance of their vectors from the query's,
+/// nearest first. Passages without a vector are omitted.
 pub(super) async fn rank(
     index: &Arc<Mutex<Option<Index>>>,
     embedder: &Embedder,

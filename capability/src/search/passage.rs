@@ -6,8 +6,8 @@ const MAX_CHARS: usize = 1_200;
 /// Maximum number of lines in a passage.
 const MAX_LINES: usize = 40;
 
-/// Number of lines after which a passage ends at the next blank line. Half of the maximum of
-/// characters has the same effect.
+/// Number of lines after which a passage ends at the next blank line. It also ends there after half
+/// of the maximum number of characters.
 const ENOUGH_LINES: usize = 20;
 
 /// A piece of a text.
@@ -63,7 +63,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
     all
 }
 
-/// Returns true for a heading of Markdown or Org.
+/// Returns true if the line is a heading in Markdown or Org.
 fn is_heading(line: &str) -> bool {
     let marks = line.trim_start_matches('#');
     let hashes = line.len() - marks.len();

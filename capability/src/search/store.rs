@@ -17,7 +17,8 @@ use crate::files::{Files, Version};
 /// Maximum number of files written in one transaction, so that other processes can write too.
 const BATCH: usize = 100;
 
-/// Length of a file's first part in which a NUL marks the file as binary, in bytes.
+/// Number of bytes at the start of a file that are searched for a NUL, which marks the file as
+/// binary.
 const HEAD: usize = 8 << 10;
 
 /// Age in nanoseconds below which a file's version is not recorded: the file may have been written
@@ -34,7 +35,7 @@ pub(super) struct Store {
     pub(super) connection: Option<Connection>,
     /// The file; `None` if the database is in memory.
     pub(super) path: Option<PathBuf>,
-    /// The contents that were in view at the last search.
+    /// The contents that the run saw at the last search.
     pub(super) view: HashSet<i64>,
     /// If true, the database is that of the run's overlay.
     own: bool,
@@ -80,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Adds new and changed files. Returns true if there was no time for all of them.
+    /// Adds new and changed files. Returns true if time ran out before all of them were added.
     pub(super) fn update(
         &mut self,
         searched: &SearchedFiles<'_>,
@@ -160,7 +161,8 @@ impl Store {
         clean_up(self.connection()?, &[passage.file], &[], now())
     }
 
-    /// Returns at most `max` passages in view without a vector of the model, candidates first.
+    /// Returns at most `max` passages of the run's view that have no vector of the model,
+    /// candidates first.
     pub(super) fn without_vector(
         &mut self,
         model: &str,
@@ -213,7 +215,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// Calls `each` with every vector of the model for a passage in view.
+    /// Calls `each` for every passage of the run's view that has a vector of the model.
     pub(super) fn for_each_vector(
         &mut self,
         model: &str,
@@ -325,8 +327,8 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Removes the contents `gone` and those that no run has seen for long, and records the use of
-/// others.
+/// Removes the contents `gone` and those that no run has seen for a long time, and records the use
+/// of the others.
 fn clean_up(
     connection: &mut Connection,
     gone: &[i64],
@@ -362,8 +364,8 @@ fn clean_up(
     transaction.commit()
 }
 
-/// Returns the passages in view that match words of the query, best first. A word in a file's name
-/// has more weight than one in the text.
+/// Returns the passages of the run's view that match words of the query, best first. A word in a
+/// file's name has more weight than one in the text.
 fn by_words(
     connection: &Connection,
     query: &Query,

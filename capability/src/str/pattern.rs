@@ -25,9 +25,10 @@ const MAX_PATTERN: usize = 4_096;
 const MAX_COMPILED: usize = 1 << 20;
 /// Maximum nesting depth of a pattern's groups.
 const MAX_NESTING: u32 = 100;
-/// Maximum number of states times slots that the engine for groups allocates.
+/// Maximum number of slots that the engine for groups allocates, over all states.
 const MAX_SLOTS: usize = 1 << 20;
-/// Maximum number of states times bytes in one search of the slower engine: about a second.
+/// Maximum product of states and bytes in one search of the slower engine, which takes about a
+/// second.
 const MAX_STEPS: usize = 100_000_000;
 /// Maximum number of compiled patterns that a run caches.
 const MAX_CACHED: usize = 4;
@@ -43,7 +44,7 @@ struct Pattern {
     groups_cache: pikevm::Cache,
 }
 
-/// The compiled patterns of a run; the last used is the last.
+/// The compiled patterns of a run. The most recently used one is the last.
 #[derive(Default)]
 struct Patterns(Vec<Pattern>);
 

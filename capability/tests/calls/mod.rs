@@ -184,7 +184,7 @@ impl Calls {
 /// results.
 fn text(functions: &[&'static Function]) -> String {
     let mut text = String::from(
-        "(global $at (mut i32) (i32.const 0)) (global $kept (mut i32) (i32.const 0)) (global \
+        "(global $at (mut i32) (i32.const 0)) (global $results (mut i32) (i32.const 0)) (global \
          $next (mut i32) (i32.const 0))
          (func $number (result i32) (local $n i32) (local $i i32)
            (loop $more
@@ -195,7 +195,7 @@ fn text(functions: &[&'static Function]) -> String {
              (br_if $more (i32.lt_u (local.get $i) (i32.const 5))))
            (local.get $n))
          (func $keep (param $value i32)
-           (i32.store (i32.add (global.get $kept) (i32.shl (global.get $next) (i32.const 2))) \
+           (i32.store (i32.add (global.get $results) (i32.shl (global.get $next) (i32.const 2))) \
          (local.get $value))
            (global.set $next (i32.and (i32.add (global.get $next) (i32.const 1)) (i32.const 7))))
          (func $text (param $which i32) (result i32)\n",
@@ -213,7 +213,7 @@ fn text(functions: &[&'static Function]) -> String {
          (func $operand (result i32) (local $tag i32) (local $n i32)
            (local.set $tag (call $number)) (local.set $n (call $number))
            (if (i32.eq (local.get $tag) (i32.const 1))
-             (then (return (i32.load (i32.add (global.get $kept) (i32.shl (local.get $n) \
+             (then (return (i32.load (i32.add (global.get $results) (i32.shl (local.get $n) \
          (i32.const 2)))))))
            (if (i32.eq (local.get $tag) (i32.const 2)) (then (return (call $text (local.get $n)))))
            (local.get $n))\n",
@@ -263,7 +263,7 @@ fn text(functions: &[&'static Function]) -> String {
          (local $which i32)
          (argv 0 $script)
          (global.set $at (i32.add (local.get $script) (i32.const 4)))
-         (global.set $kept (call $sys.alloc (i32.const 32)))
+         (global.set $results (call $sys.alloc (i32.const 32)))
          (block $done (loop $more
            (local.set $which (call $number))
            (br_if $done (i32.eqz (local.get $which)))

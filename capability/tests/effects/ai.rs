@@ -13,12 +13,12 @@ use crate::world::World;
 /// A model that returns prepared answers and records the questions.
 struct Script {
     answers: Mutex<VecDeque<String>>,
-    asked: Mutex<Vec<Question>>,
+    questions: Mutex<Vec<Question>>,
 }
 
 impl Inference for Script {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
-        self.asked.lock().unwrap().push(question);
+        self.questions.lock().unwrap().push(question);
         let next = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
             let text = next.ok_or_else(|| Failure::new(Code::EREMOTE, "nothing more"))?;
@@ -35,7 +35,7 @@ impl Inference for Script {
 
 fn granted(world: &World, answers: &[&str], budget: Budget) -> (Arc<Script>, Arc<Grants>) {
     let answers = Mutex::new(answers.iter().map(ToString::to_string).collect());
-    let script = Arc::new(Script { answers, asked: Mutex::new(Vec::new()) });
+    let script = Arc::new(Script { answers, questions: Mutex::new(Vec::new()) });
     let grants = (*world.grants()).clone().with(Ai::new(Arc::clone(&script) as _, budget));
     (script, Arc::new(grants))
 }
@@ -64,11 +64,11 @@ async fn a_label_is_one_of_the_labels() {
     ] {
         let (script, grants) = granted(&world, answers, Budget::default());
         assert_eq!(world.run_granted(CLASSIFY, &[], &grants).await.unwrap().texts(), [expected]);
-        let asked = script.asked.lock().unwrap();
-        assert_eq!(asked.len(), answers.len());
-        assert_eq!(asked[0].text, "my invoice is wrong");
-        assert!(asked[0].instruction.contains(r#"["billing","bug report","other"]"#));
-        if let Some(again) = asked.get(1) {
+        let questions = script.questions.lock().unwrap();
+        assert_eq!(questions.len(), answers.len());
+        assert_eq!(questions[0].text, "my invoice is wrong");
+        assert!(questions[0].instruction.contains(r#"["billing","bug report","other"]"#));
+        if let Some(again) = questions.get(1) {
             let rejected = again.rejected.as_ref().unwrap();
             assert_eq!(rejected.answer, answers[0]);
             assert!(rejected.why.contains("not one of the labels"), "{}", rejected.why);
@@ -106,7 +106,7 @@ async fn an_extraction_is_valid_or_fails() {
                 assert!(why.contains("at /age: "), "{why}");
             }
         }
-        if let Some(again) = script.asked.lock().unwrap().get(1) {
+        if let Some(again) = script.questions.lock().unwrap().get(1) {
             assert!(
                 again.rejected.as_ref().unwrap().why.contains("answer with the corrected JSON")
             );
@@ -116,7 +116,7 @@ async fn an_extraction_is_valid_or_fails() {
     let (script, grants) = granted(&world, &["{}"], Budget::default());
     let (code, why) =
         failure(&world.run_granted(EXTRACT, &["{\"$ref\": \"#\"}"], &grants).await.unwrap());
-    assert_eq!((code, script.asked.lock().unwrap().len()), (Code::EPARSE, 0), "{why}");
+    assert_eq!((code, script.questions.lock().unwrap().len()), (Code::EPARSE, 0), "{why}");
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn an_exceeded_budget_names_its_setting() {
         let (script, grants) = granted(&world, &["x", "y", "z"], budget);
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome), (Code::EBUDGET, words.to_owned()));
-        assert_eq!(script.asked.lock().unwrap().len(), 1);
+        assert_eq!(script.questions.lock().unwrap().len(), 1);
         // The budget is the run's: its other programs have the same one.
         assert_eq!(
             failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0,
@@ -169,7 +169,7 @@ async fn an_exceeded_budget_names_its_setting() {
     // The second question of a repair counts, and so does a failing call.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);
-    assert_eq!(script.asked.lock().unwrap().len(), 1);
+    assert_eq!(script.questions.lock().unwrap().len(), 1);
     let (_, grants) = granted(&world, &[], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EREMOTE);
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);

@@ -77,8 +77,8 @@ async fn unknown_commands_and_failures_are_reported() {
         ),
         ("vars set a", Code::EPARSE, "`vars set NAME VALUE`"),
         ("vars set a b c", Code::EPARSE, "`vars set NAME VALUE`"),
-        ("catalog new x", Code::EPARSE, "there is `catalog list`"),
-        ("catalog search", Code::EPARSE, "there is `catalog list`"),
+        ("catalog new x", Code::EPARSE, "the commands are `catalog list`"),
+        ("catalog search", Code::EPARSE, "the commands are `catalog list`"),
         ("exec x.wat", Code::EPARSE, "`help`"),
         ("serve", Code::EPARSE, "`help`"),
         ("vars get 'a", Code::EPARSE, "an unclosed quote"),
@@ -100,7 +100,7 @@ async fn unknown_commands_and_failures_are_reported() {
 #[tokio::test]
 async fn a_policy_applies_to_effects_of_commands() {
     let world = World::new();
-    let held = |deny: &str| {
+    let denying = |deny: &str| {
         let policy = Policy::new(Vec::new(), Vec::new(), vec![deny.parse().unwrap()]);
         Arc::new(world.grants().as_ref().clone().guarded(Arc::new(Preflight::new(policy, None))))
     };
@@ -110,13 +110,13 @@ async fn a_policy_applies_to_effects_of_commands() {
         ("key:tenant:a", "vars list", "vars set b 1"),
         ("http", "catalog run fetch http://h/x", "catalog list"),
     ] {
-        let grants = held(deny);
+        let grants = denying(deny);
         let (code, why) = perform(&world, &grants, denied).await.unwrap_err();
         assert_eq!(code, Code::EACCESS, "{denied}: {why}");
         assert!(why.contains(&format!("rule `{deny}`")), "{denied}: {why}");
         assert!(perform(&world, &grants, free).await.is_ok(), "{free}");
     }
-    assert!(perform(&world, &held("wattle"), "help").await.is_err());
+    assert!(perform(&world, &denying("wattle"), "help").await.is_err());
 }
 
 struct Twice;
@@ -139,5 +139,5 @@ async fn a_run_can_print_its_steps() {
         assert_eq!(perform(&world, &grants, command).await.as_deref(), Ok("step 1: a\nstep 2: b"));
     }
     world.run_granted("(issue.file? \"a\" \"b\")", &[], &grants).await.unwrap();
-    assert_eq!(world.desk.0.lock().unwrap()[0].run.as_deref(), Some("the run"));
+    assert_eq!(world.tracker.0.lock().unwrap()[0].run.as_deref(), Some("the run"));
 }

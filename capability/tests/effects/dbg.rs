@@ -3,7 +3,7 @@
 use crate::world::World;
 
 #[tokio::test]
-async fn a_dumped_value_has_all_its_meanings() {
+async fn a_dumped_value_is_shown_with_all_its_meanings() {
     let world = World::new();
     for (make, expected) in [
         ("\"hello\"", "x: 16 = text of 5 bytes: \"hello\""),

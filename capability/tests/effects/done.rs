@@ -6,7 +6,7 @@ use crate::world::World;
 use crate::{failure, json};
 
 #[tokio::test]
-async fn a_result_answers_where_the_program_leaves_with_0() {
+async fn a_result_is_the_answer_if_the_program_exits_with_0() {
     let world = World::new();
     for (text, answer, results) in [
         ("(sys.done? \"four\")", Some("four"), &["four"][..]),

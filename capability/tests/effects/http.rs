@@ -70,7 +70,7 @@ async fn a_hundred_urls_take_the_time_of_seven() {
     let outcome = world.run_granted(ALL, &[&json!(urls).to_string()], &grants).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     assert_eq!(json(&outcome).as_array().unwrap().len(), 100);
-    assert_eq!(site.most.load(Ordering::SeqCst), 16);
+    assert_eq!(site.peak.load(Ordering::SeqCst), 16);
 }
 
 #[tokio::test]
@@ -82,5 +82,5 @@ async fn the_grant_limits_concurrent_requests() {
     let urls: Vec<String> = (0..10).map(|n| format!("http://s/{n}")).collect();
     let outcome = world.run_granted(ALL, &[&json!(urls).to_string()], &grants).await.unwrap();
     assert!(outcome.success());
-    assert_eq!(site.most.load(Ordering::SeqCst), 1);
+    assert_eq!(site.peak.load(Ordering::SeqCst), 1);
 }

@@ -11,9 +11,12 @@ const FILE: &str = "(ret (issue.file? (arg 0) (arg 1) (arg 2)))";
 async fn a_ticket_is_filed_and_the_model_continues() {
     let world = World::new();
     let outcome = world.run(FILE, &[" no\nfax ", "send it", ""]).await.unwrap();
-    let said = &outcome.texts()[0];
-    assert!(said.starts_with("filed: no fax\n") && said.contains("carry on"), "{said}");
-    let filed = world.desk.0.lock().unwrap().clone();
+    let output = &outcome.texts()[0];
+    assert!(
+        output.starts_with("filed: no fax\n") && output.contains("continue with what"),
+        "{output}"
+    );
+    let filed = world.tracker.0.lock().unwrap().clone();
     assert_eq!(
         (filed[0].title.as_str(), filed[0].need.as_str(), filed[0].tried.as_str()),
         ("no fax", "send it", "")
@@ -37,7 +40,7 @@ async fn a_ticket_has_texts_of_limited_length() {
             (Code::EBOUND, words.to_owned())
         );
     }
-    assert!(world.desk.0.lock().unwrap().is_empty());
+    assert!(world.tracker.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -47,5 +50,5 @@ async fn tickets_of_a_run_are_limited() {
     let (code, why) = failure(&world.run(many, &[]).await.unwrap());
     assert_eq!(code, Code::EBUDGET);
     assert!(why.contains("20 tickets"), "{why}");
-    assert_eq!(world.desk.0.lock().unwrap().len(), 20);
+    assert_eq!(world.tracker.0.lock().unwrap().len(), 20);
 }

@@ -8,13 +8,13 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key with the value `held`; returns its result and the key's new value.
-async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
+/// Runs `kv.cas` on a key with the value `stored`; returns its result and the key's new value.
+async fn cas(stored: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
     let state = Arc::new(InMemory::default());
-    if let Some(held) = held {
-        let held = held.as_bytes().to_vec();
-        state.update("k".to_owned(), Box::new(|_| Ok(Some(held)))).await.unwrap();
+    if let Some(stored) = stored {
+        let stored = stored.as_bytes().to_vec();
+        state.update("k".to_owned(), Box::new(|_| Ok(Some(stored)))).await.unwrap();
     }
     let kv = Kv { session: Arc::clone(&state) as _, tenant: Arc::new(InMemory::default()) };
     let grants = Arc::new((*world.grants()).clone().with(kv));
@@ -31,7 +31,7 @@ async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String
 #[tokio::test]
 async fn a_swap_happens_only_on_the_expected_value() {
     const NONE: &str = "(i32.const 0)";
-    for (held, old, new, swapped, then) in [
+    for (stored, old, new, swapped, then) in [
         (None, NONE, "\"a\"", "1", Some("a")),
         (Some("b"), NONE, "\"a\"", "0", Some("b")),
         (Some(""), NONE, "\"a\"", "0", Some("")),
@@ -43,8 +43,8 @@ async fn a_swap_happens_only_on_the_expected_value() {
         (Some("b"), "\"c\"", NONE, "0", Some("b")),
         (None, NONE, NONE, "1", None),
     ] {
-        let found = cas(held, old, new).await;
-        assert_eq!(found, (swapped.to_owned(), then.map(str::to_owned)), "{held:?} {old} {new}");
+        let found = cas(stored, old, new).await;
+        assert_eq!(found, (swapped.to_owned(), then.map(str::to_owned)), "{stored:?} {old} {new}");
     }
 }
 

@@ -57,7 +57,7 @@ async fn a_hundred_items_take_the_time_of_seven_and_are_in_the_trace() {
     let outcome = world.run_granted(MAP, &["fetch", &numbers(100)], &grants).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     assert_eq!(json(&outcome), json!((0..100).map(|n| n.to_string()).collect::<Vec<_>>()));
-    assert_eq!(site.most.load(Ordering::SeqCst), 16);
+    assert_eq!(site.peak.load(Ordering::SeqCst), 16);
     let calls =
         |name: &str| outcome.calls.iter().find(|call| call.function == name).map(|call| call.calls);
     assert_eq!((calls("par.map"), calls("http.get")), (Some(1), Some(100)));
@@ -168,17 +168,17 @@ async fn cancellation_stops_nested_programs() {
         let (world, grants) = (Arc::clone(&world), Arc::clone(&grants));
         tokio::spawn(async move { world.run_granted(MAP, &["fetch", &numbers(40)], &grants).await })
     };
-    while site.at_once.load(Ordering::SeqCst) < 16 {
+    while site.active.load(Ordering::SeqCst) < 16 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     run.abort();
     assert!(run.await.unwrap_err().is_cancelled());
     let started = Instant::now();
-    while site.at_once.load(Ordering::SeqCst) > 0 {
+    while site.active.load(Ordering::SeqCst) > 0 {
         assert!(started.elapsed() < Duration::from_secs(5), "requests go on");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(site.begun.load(Ordering::SeqCst), 16);
+    assert_eq!(site.started.load(Ordering::SeqCst), 16);
 }
 
 #[tokio::test]

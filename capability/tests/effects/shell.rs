@@ -62,7 +62,7 @@ async fn a_line_that_hangs_ends_with_its_program() {
     assert!(trap.message.ends_with("in `shell.run`"), "{}", trap.message);
 }
 
-fn held_to(world: &World, allow: &[&str], deny: &[&str]) -> Arc<Grants> {
+fn restricted(world: &World, allow: &[&str], deny: &[&str]) -> Arc<Grants> {
     let rules = |list: &[&str]| list.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(rules(allow), Vec::new(), rules(deny));
     Arc::new(world.grants().as_ref().clone().guarded(Arc::new(Preflight::new(policy, None))))
@@ -73,17 +73,17 @@ async fn rules_on_paths_apply_to_each_access_of_a_line() {
     let world = World::new();
     world.files.write("open.txt", b"x").unwrap();
     world.files.write("secret/a", b"y").unwrap();
-    let said = async |grants: &Arc<Grants>, line: &str| {
+    let run_line = async |grants: &Arc<Grants>, line: &str| {
         let outcome = world.run_granted(RESULT, &[line], grants).await?;
         Ok::<_, String>(json(&outcome)["stderr"].as_str().unwrap().to_owned())
     };
-    let grants = held_to(&world, &[], &["path:secret", "write:/"]);
-    assert_eq!(said(&grants, "cat open.txt").await.unwrap(), "");
+    let grants = restricted(&world, &[], &["path:secret", "write:/"]);
+    assert_eq!(run_line(&grants, "cat open.txt").await.unwrap(), "");
     for line in ["cat secret/a", "cat ./open.d/../secret/a"] {
-        let words = said(&grants, line).await.unwrap();
+        let words = run_line(&grants, line).await.unwrap();
         assert!(words.contains("the policy denies it (rule `path:/secret`)"), "{line}: {words}");
     }
-    assert!(said(&grants, "put open.txt z").await.unwrap().contains("rule `write:/`"));
+    assert!(run_line(&grants, "put open.txt z").await.unwrap().contains("rule `write:/`"));
     assert_eq!(world.files.read("open.txt").unwrap(), "x");
     // Files are denied under any name, unless the shell itself is allowed.
     for (allow, deny, runs) in [
@@ -96,7 +96,7 @@ async fn rules_on_paths_apply_to_each_access_of_a_line() {
         (&["path:open.txt"], &["*"], true),
         (&[], &["path:/"], false),
     ] {
-        let ran = said(&held_to(&world, allow, deny), "cat open.txt").await;
+        let ran = run_line(&restricted(&world, allow, deny), "cat open.txt").await;
         assert_eq!(ran.as_deref() == Ok(""), runs, "allow {allow:?} deny {deny:?}: {ran:?}");
     }
 }

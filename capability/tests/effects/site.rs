@@ -13,35 +13,35 @@ use wattle_rt::{Code, Failure};
 /// `broken` gets no answer.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
-    pub(crate) begun: AtomicUsize,
-    pub(crate) at_once: AtomicUsize,
-    pub(crate) most: AtomicUsize,
+    pub(crate) started: AtomicUsize,
+    pub(crate) active: AtomicUsize,
+    pub(crate) peak: AtomicUsize,
     pub(crate) ended: AtomicUsize,
 }
 
 impl Slow {
     pub(crate) fn new(wait: Duration) -> Arc<Slow> {
-        let [begun, at_once, most, ended] = std::array::from_fn(|_| AtomicUsize::new(0));
-        Arc::new(Slow { wait, begun, at_once, most, ended })
+        let [started, active, peak, ended] = std::array::from_fn(|_| AtomicUsize::new(0));
+        Arc::new(Slow { wait, started, active, peak, ended })
     }
 }
 
 /// Counts a request as finished on drop, whether it was answered or not.
-struct Gone<'a>(&'a Slow);
+struct Finish<'a>(&'a Slow);
 
-impl Drop for Gone<'_> {
+impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        self.0.at_once.fetch_sub(1, Ordering::SeqCst);
+        self.0.active.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Backend for Slow {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         Box::pin(async move {
-            self.begun.fetch_add(1, Ordering::SeqCst);
-            let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-            let _gone = Gone(self);
-            self.most.fetch_max(now, Ordering::SeqCst);
+            self.started.fetch_add(1, Ordering::SeqCst);
+            let now = self.active.fetch_add(1, Ordering::SeqCst) + 1;
+            let _finish = Finish(self);
+            self.peak.fetch_max(now, Ordering::SeqCst);
             tokio::time::sleep(self.wait).await;
             self.ended.fetch_add(1, Ordering::SeqCst);
             let name = outgoing.request().url.rsplit('/').next().unwrap_or_default();

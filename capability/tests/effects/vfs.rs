@@ -6,7 +6,7 @@ use crate::failure;
 use crate::world::World;
 
 #[tokio::test]
-async fn files_are_those_of_fs_and_paths_stay_inside() {
+async fn files_are_shared_with_fs_and_paths_stay_inside() {
     let world = World::new();
     let text = r#"(vfs.write? (arg 0) "one") (out (fs.read? (arg 0))) (fs.write? (arg 0) "two") (ret (vfs.read? (arg 0)))"#;
     for path in ["a.txt", "/deep/er/a.txt"] {

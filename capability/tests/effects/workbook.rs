@@ -16,7 +16,7 @@ use crate::{failure, json};
 
 const RUN: &str = "(ret (workbook.run? (arg 0)))";
 
-async fn told(world: &World, book: &str) -> (Code, String) {
+async fn reported_failure(world: &World, book: &str) -> (Code, String) {
     failure(&world.run(RUN, &[book]).await.unwrap())
 }
 
@@ -49,7 +49,7 @@ async fn exports_are_outputs_of_components() {
     );
     let calls =
         |name: &str| outcome.calls.iter().find(|call| call.function == name).map(|call| call.calls);
-    assert_eq!(calls("str.upper"), Some(1), "what components call stands in the trace");
+    assert_eq!(calls("str.upper"), Some(1), "the trace contains the calls of components");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn an_invalid_workbook_is_reported() {
         ),
         (
             "[components.a]\nprogram = 'x'\nargs = [{ form = 'b' }]\n[exports]\na = 'a'",
-            "an argument is a text",
+            "an argument is a string",
         ),
         (
             "[components.a]\nprogram = 'x'\nargs = [{ from = 'b' }]\n[exports]\na = 'a'",
@@ -102,14 +102,17 @@ async fn an_invalid_workbook_is_reported() {
             "depend on each other in a cycle: b → c → b",
         ),
     ] {
-        let (code, why) = told(&world, book).await;
+        let (code, why) = reported_failure(&world, book).await;
         assert_eq!(code, Code::EPARSE, "{book}: {why}");
         assert!(why.contains(words), "{book}: {why}");
     }
     let many: String =
         (0..257).map(|n| format!("[components.c{n}]\nprogram = 'upper'\n")).collect();
-    assert_eq!(told(&world, &many).await.0, Code::EBOUND);
-    assert_eq!(told(&world, &format!("#{}", "x".repeat(1 << 20))).await.0, Code::EBOUND);
+    assert_eq!(reported_failure(&world, &many).await.0, Code::EBOUND);
+    assert_eq!(
+        reported_failure(&world, &format!("#{}", "x".repeat(1 << 20))).await.0,
+        Code::EBOUND
+    );
 }
 
 #[tokio::test]
@@ -126,7 +129,7 @@ async fn all_components_compile_before_any_runs() {
         [exports]
         a = "a"
     "#;
-    let (code, why) = told(&world, book).await;
+    let (code, why) = reported_failure(&world, book).await;
     assert_eq!(code, Code::EPARSE);
     let (b, c) = why.split_once("\ncomponent `c`: ").unwrap();
     assert!(
@@ -156,7 +159,7 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
         [exports]
         whole = "whole"
     "#;
-    let (code, why) = told(&world, book).await;
+    let (code, why) = reported_failure(&world, book).await;
     assert_eq!(code, Code::EREMOTE);
     assert!(
         why.starts_with("component `page` failed: the program returned EREMOTE (6): `http.get`:"),
@@ -175,13 +178,13 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
             "[components.a]\nprogram = 'two'\nargs = ['x']\n[components.b]\nprogram = \
              'upper'\n{result}\n[exports]\nb = 'b'"
         );
-        let (code, why) = told(&world, &book).await;
+        let (code, why) = reported_failure(&world, &book).await;
         assert_eq!(code, Code::EBOUND);
         assert!(why.contains(words), "{why}");
     }
     let book =
         "[components.a]\nprogram = 'two'\nargs = ['x']\n[exports]\nb = { from = 'a', result = 9 }";
-    let (code, why) = told(&world, book).await;
+    let (code, why) = reported_failure(&world, book).await;
     assert_eq!(
         (code, why.contains("the export `b` has no value: `a` has no result 9")),
         (Code::EBOUND, true),
@@ -189,7 +192,7 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
     );
     world.files.write("bytes", b"\xff").unwrap();
     let book = "[components.a]\nprogram = 'file_read'\nargs = ['bytes']\n[exports]\na = 'a'";
-    assert!(told(&world, book).await.1.contains("is not UTF-8"));
+    assert!(reported_failure(&world, book).await.1.contains("is not UTF-8"));
 }
 
 #[tokio::test]
@@ -208,13 +211,13 @@ async fn independent_components_run_concurrently_within_the_limit() {
     book.push_str("[exports]\nend = 'end'\np6 = 'p6'");
     let outcome = world.run_granted(RUN, &[&book], &Arc::new(grants)).await.unwrap();
     assert_eq!(json(&outcome), value!({"end": "DONE", "p6": "6"}));
-    assert_eq!(site.most.load(Ordering::SeqCst), 3);
+    assert_eq!(site.peak.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
 async fn components_have_exactly_the_grants_of_the_run() {
     let world = World::new();
-    let held = |deny: &str| {
+    let denying = |deny: &str| {
         let policy = Policy::new(Vec::new(), Vec::new(), vec![deny.parse().unwrap()]);
         Arc::new(world.grants().as_ref().clone().guarded(Arc::new(Preflight::new(policy, None))))
     };
@@ -223,7 +226,7 @@ async fn components_have_exactly_the_grants_of_the_run() {
     for (deny, words) in
         [("program:upper", "rule `program:/upper`"), ("read:s", "denied"), ("fs.read", "denied")]
     {
-        let why = match world.run_granted(RUN, &[reads], &held(deny)).await {
+        let why = match world.run_granted(RUN, &[reads], &denying(deny)).await {
             Ok(outcome) => failure(&outcome),
             Err(why) => (Code::EACCESS, why),
         };
@@ -240,6 +243,6 @@ async fn components_have_exactly_the_grants_of_the_run() {
         why.1
     );
     let deep = "[components.a]\nprogram = 'deeper'\nargs = ['x']\n[exports]\na = 'a'";
-    let why = told(&world, deep).await;
+    let why = reported_failure(&world, deep).await;
     assert!(why.0 == Code::EBOUND && why.1.contains("nested 3 deep"), "{}", why.1);
 }

@@ -1,10 +1,11 @@
-//! The policy once more, in as few words as it takes: what the real one is held against.
+//! A minimal second implementation of the policy, to compare the real one with.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The words that lead a class of effect, and what the other capabilities are for.
+/// The capabilities that lead a class of effects, and the classes that the others are for.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+/// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
     "vfs: fs",
@@ -18,10 +19,10 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// How well a rule fits a call: how exact it is, how long, and if it is strict.
+/// How specific a rule's match is: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
-/// The verdict of rules, as they are written, on a call of a function that touches something.
+/// Returns the verdict of rules on a call of `function` that touches `text` as a `target`.
 pub(crate) fn verdict(
     rules: &[(String, Verdict)],
     function: &str,
@@ -42,7 +43,7 @@ pub(crate) fn verdict(
     name.max(place).unwrap_or(class)
 }
 
-/// The class of a target, and the classes that it is reached by.
+/// Returns a target's class, and the classes whose denials apply to it too.
 fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
     match target {
         Target::Url => ("http", &[]),
@@ -132,7 +133,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
     own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
 }
 
-/// Whether something that is taken as a whole holds what the rule is about.
+/// Returns true if the rule is about a part of a target that is touched as a whole.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
     match (rule.split_once(':'), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {

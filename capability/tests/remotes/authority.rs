@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own.
+//! A certificate authority for tests.
 
 use std::sync::Arc;
 
@@ -11,13 +11,15 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, for `git.ca_file`.
+    /// The authority's certificate, for `git.ca_file`.
     pub(crate) pem: String,
 }
 
-/// The years in which a certificate holds.
+/// The first and the last year of validity of a certificate.
 pub(crate) const NOW: (i32, i32) = (2020, 2090);
+/// The first and last years of an expired certificate.
 pub(crate) const PAST: (i32, i32) = (2020, 2022);
+/// The first and last years of a certificate that is not valid yet.
 pub(crate) const FUTURE: (i32, i32) = (2080, 2090);
 
 impl Authority {
@@ -30,7 +32,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// What speaks TLS for a host of that name.
+    /// Returns a TLS acceptor with a certificate for `host`, valid in these years.
     pub(crate) fn acceptor(&self, host: &str, (from, to): (i32, i32)) -> TlsAcceptor {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         (params.not_before, params.not_after) =

@@ -1,4 +1,4 @@
-//! `git http-backend` behind a server that speaks https and wants a token.
+//! `git http-backend` behind an https server that requires a token.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ use crate::place::{Place, git, needed};
 
 const TOKEN: &str = "t0ken-of-the-remote";
 
-/// How the server answers to whom.
+/// The behaviour of a server.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
-    /// It takes pushes with the token.
+    /// Accepts pushes with the token.
     Open,
-    /// It knows the token, but takes no pushes.
+    /// Accepts the token, but forbids pushes.
     Forbidden,
-    /// It is elsewhere now.
+    /// Redirects to another location.
     Moved,
 }
 
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
-    /// One for each connection, whose value is whether it is over.
+    /// A flag for each connection: true if the connection is closed.
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
 }
 
@@ -43,15 +43,15 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::<Mutex<Vec<_>>>::default();
-        let (seen, begun) = (Arc::clone(&requests), Arc::clone(&connections));
+        let (seen, opened) = (Arc::clone(&requests), Arc::clone(&connections));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, seen, folder) =
                     (acceptor.clone(), Arc::clone(&seen), folder.clone());
-                let over = Arc::new(AtomicBool::new(false));
-                begun.lock().unwrap().push(Arc::clone(&over));
+                let closed = Arc::new(AtomicBool::new(false));
+                opened.lock().unwrap().push(Arc::clone(&closed));
                 tokio::spawn(async move {
-                    let _over = Over(over);
+                    let _close = Close(closed);
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let mut request = Vec::new();
                     let mut piece = [0; 8192];
@@ -61,9 +61,9 @@ impl Server {
                             break;
                         }
                     }
-                    // A client that is built with GnuTLS ends the handshake before it looks at the
-                    // certificate, and then leaves without a byte. Whatever bytes there are count,
-                    // a whole request or not.
+                    // A client with GnuTLS completes the handshake before it verifies the
+                    // certificate, and then disconnects without sending a byte. Any bytes count as
+                    // a request, even if it is incomplete.
                     if request.is_empty() {
                         return;
                     }
@@ -74,11 +74,11 @@ impl Server {
                     let head = String::from_utf8_lossy(&request[..end]).into_owned();
                     seen.lock().unwrap().push(head.clone());
                     let body = request.get(end + 4..).unwrap_or_default().to_vec();
-                    let told =
+                    let response =
                         tokio::task::spawn_blocking(move || reply(&folder, &head, &body, answer))
                             .await
                             .unwrap();
-                    let _ = stream.write_all(&told).await;
+                    let _ = stream.write_all(&response).await;
                     let _ = stream.shutdown().await;
                 });
             }
@@ -98,11 +98,11 @@ impl Server {
         self.connections.lock().unwrap().len()
     }
 
-    /// The count of requests once every connection is over, so that none is missed that was still
-    /// being read.
+    /// Waits until every connection is closed, so that no request is still being read. Returns the
+    /// number of requests.
     async fn settled(&self) -> usize {
         let open =
-            || self.connections.lock().unwrap().iter().any(|over| !over.load(Ordering::SeqCst));
+            || self.connections.lock().unwrap().iter().any(|closed| !closed.load(Ordering::SeqCst));
         let wait = async {
             while open() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -113,10 +113,10 @@ impl Server {
     }
 }
 
-/// Says when it goes that a connection is over.
-struct Over(Arc<AtomicBool>);
+/// Marks a connection as closed on drop.
+struct Close(Arc<AtomicBool>);
 
-impl Drop for Over {
+impl Drop for Close {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -183,7 +183,7 @@ fn reply(folder: &std::path::Path, head: &str, body: &[u8], answer: Answer) -> V
     [head.as_bytes(), body].concat()
 }
 
-/// Whether this machine has what these tests need.
+/// Returns true if the programs that these tests need are installed.
 fn ready() -> bool {
     let Some(git) = needed(git(), "git") else { return false };
     let path = Command::new(git).arg("--exec-path").output().unwrap().stdout;
@@ -192,7 +192,7 @@ fn ready() -> bool {
 }
 
 #[tokio::test]
-async fn a_push_over_https_takes_the_right_token_and_certificate() {
+async fn a_push_over_https_needs_the_right_token_and_certificate() {
     if !ready() {
         return;
     }
@@ -211,20 +211,20 @@ async fn a_push_over_https_takes_the_right_token_and_certificate() {
     }
     let before = server.requests();
     assert!(before > 0);
-    let told = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
-    assert_eq!(told, "nothing to commit; pushed the earlier commits to main");
+    let output = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
+    assert_eq!(output, "nothing to commit; pushed the earlier commits to main");
     assert_eq!(place.pushed(), ["a.txt"]);
     std::fs::write(place.path("work/b.txt"), "two").unwrap();
-    let told = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
+    let output = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
     assert!(
-        told.starts_with("committed 1 file as ") && told.ends_with(" and pushed to main"),
-        "{told}"
+        output.starts_with("committed 1 file as ") && output.ends_with(" and pushed to main"),
+        "{output}"
     );
     assert_eq!(place.pushed(), ["a.txt", "b.txt"]);
 }
 
 #[tokio::test]
-async fn a_certificate_that_does_not_hold_gets_no_request() {
+async fn a_server_with_an_invalid_certificate_gets_no_request() {
     if !ready() {
         return;
     }
@@ -243,14 +243,14 @@ async fn a_certificate_that_does_not_hold_gets_no_request() {
                 .await;
         let ca = ca.map(|ca| place.write("ca.pem", &ca.pem));
         let files = RemoteFiles::new(ca, None, None).unwrap();
-        place.refused(&server.url(), Some(TOKEN), files, "by `git.ca_file`").await;
+        place.refused(&server.url(), Some(TOKEN), files, "with `git.ca_file`").await;
         assert_eq!(server.settled().await, 0, "{host} {years:?}");
         assert!(server.connections() > 0, "{host} {years:?}");
     }
 }
 
 #[tokio::test]
-async fn a_remote_that_forbids_or_moves_is_not_pushed_to() {
+async fn a_push_to_a_remote_that_forbids_or_redirects_it_fails() {
     if !ready() {
         return;
     }

@@ -1,8 +1,8 @@
-//! The broker against real remotes: `git http-backend` behind https, and `sshd`, with right and
-//! wrong keys and certificates.
+//! The broker with real remotes: `git http-backend` behind https, and `sshd`, each with valid and
+//! invalid keys and certificates.
 //!
-//! Where a machine lacks one of these programs a line says so and the tests pass; in CI they have
-//! to be there.
+//! If one of these programs is not installed, its tests print that they are skipped, and pass. In
+//! CI they fail.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A workdir with a file to push, and the bare repository that it is pushed to.
+//! A workdir with a file to push, and a bare repository as its remote.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,16 +6,16 @@ use std::process::Command;
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 use wattle_capability::secrets::Secret;
 
-/// Finds a program that a test needs. Without it the test is skipped, but in CI it fails.
+/// Returns a program that a test needs. If it is missing, the test is skipped, but fails in CI.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if found.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "{what} is not installed, and CI tests with it");
+        assert!(std::env::var_os("CI").is_none(), "{what} is not installed, but CI requires it");
         println!("skipped: {what} is not installed on this machine");
     }
     found
 }
 
-/// Finds a program in the folders of the path, or in those of the system's own programs.
+/// Finds a program in the folders of `PATH`, or in the system folders for programs.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -64,7 +64,7 @@ impl Place {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Commits and pushes by the broker.
+    /// Commits and pushes with the broker.
     pub(crate) async fn push(
         &self,
         remote: &str,
@@ -83,7 +83,7 @@ impl Place {
         broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
     }
 
-    /// The count of the workdir's commits.
+    /// Returns the number of commits in the workdir.
     fn committed(&self) -> usize {
         if !self.path("work/.git").is_dir() {
             return 0;
@@ -91,7 +91,7 @@ impl Place {
         self.git(&["--git-dir=work/.git", "rev-list", "--all"]).lines().count()
     }
 
-    /// The files of the remote's branch.
+    /// Returns the files of the remote's branch.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
         if listed.is_empty() {
@@ -101,8 +101,9 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by
-    /// the call that made it, that nothing arrived, and that nothing secret is told.
+    /// Pushes, and asserts that the error contains `words` and no secret, that the remote is
+    /// unchanged, and that the commit remains in the workdir and is reported by the call that made
+    /// it.
     pub(crate) async fn refused(
         &self,
         remote: &str,
@@ -111,13 +112,16 @@ impl Place {
         words: &str,
     ) {
         let before = self.committed();
-        let why = self.push(remote, token, files).await.expect_err("it is pushed");
-        let begins = if before == 0 {
+        let why = self.push(remote, token, files).await.expect_err("the push succeeds");
+        let expected = if before == 0 {
             "nothing was pushed; the commit stays in the workdir: "
         } else {
             "nothing was pushed: "
         };
-        assert!(why.starts_with("EREMOTE") && why.contains(begins), "{begins:?} is not in {why}");
+        assert!(
+            why.starts_with("EREMOTE") && why.contains(expected),
+            "{expected:?} is not in {why}"
+        );
         assert_eq!(self.committed(), 1, "{why}");
         assert!(why.contains(words), "{words:?} is not in {why}");
         assert!(!why.contains("t0ken"), "{why}");

@@ -1,4 +1,4 @@
-//! `sshd` as the user who runs the tests, with keys and host keys made for them.
+//! `sshd`, run by the user of the tests, with keys and host keys created for them.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use wattle_capability::git::RemoteFiles;
 
 use crate::place::{Place, git, needed, program};
 
-/// A server that ends with the test.
+/// A running server. Dropping it stops it.
 struct Sshd {
     child: Child,
     port: u16,
@@ -34,13 +34,13 @@ fn keygen(path: &Path) {
 }
 
 impl Sshd {
-    /// Starts a server that lets the key `user` of the place in, and whose own key is `host`.
+    /// Starts a server with the host key `host`, which accepts the key `user`.
     fn start(place: &Place, sshd: &Path) -> Sshd {
         for key in ["user", "host", "stranger"] {
             keygen(&place.path(key));
         }
         std::fs::copy(place.path("user.pub"), place.path("authorized")).unwrap();
-        // The folder that a server of the administrator's needs; anybody else's needs none.
+        // Only a server that root starts needs this folder.
         let _ = std::fs::create_dir_all("/run/sshd");
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -66,10 +66,10 @@ impl Sshd {
         let user =
             String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
         let server = Sshd { child, port, user: user.trim().to_owned() };
-        let begun = Instant::now();
+        let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             let log = std::fs::read_to_string(place.path("sshd.log")).unwrap_or_default();
-            assert!(begun.elapsed() < Duration::from_secs(30), "sshd does not listen: {log}");
+            assert!(started.elapsed() < Duration::from_secs(30), "sshd does not listen: {log}");
             std::thread::sleep(Duration::from_millis(50));
         }
         server
@@ -80,7 +80,7 @@ impl Sshd {
     }
 }
 
-/// A line of a file of known hosts.
+/// Returns a line of a `known_hosts` file.
 fn known(place: &Place, port: u16, key: &str) -> String {
     let public = std::fs::read_to_string(place.path(&format!("{key}.pub"))).unwrap();
     format!("[127.0.0.1]:{port} {public}")
@@ -94,7 +94,7 @@ fn ready() -> Option<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_push_over_ssh_takes_the_right_key_and_the_known_host() {
+async fn a_push_over_ssh_needs_the_right_key_and_a_known_host() {
     let Some(sshd) = ready() else { return };
     let place = Place::new();
     let server = Sshd::start(&place, &sshd);
@@ -109,16 +109,16 @@ async fn a_push_over_ssh_takes_the_right_key_and_the_known_host() {
     std::fs::set_permissions(place.path("open"), PermissionsExt::from_mode(0o644)).unwrap();
     place.write("no key", "nothing");
     for (key, hosts, words) in [
-        ("stranger", right.as_str(), "by `git.ssh_key`"),
-        ("open", &right, "by `git.ssh_key`"),
-        ("no key", &right, "by `git.ssh_key`"),
-        ("user", &other_key, "by `git.known_hosts`"),
-        ("user", &other_port, "by `git.known_hosts`"),
-        ("user", "", "by `git.known_hosts`"),
+        ("stranger", right.as_str(), "with `git.ssh_key`"),
+        ("open", &right, "with `git.ssh_key`"),
+        ("no key", &right, "with `git.ssh_key`"),
+        ("user", &other_key, "with `git.known_hosts`"),
+        ("user", &other_port, "with `git.known_hosts`"),
+        ("user", "", "with `git.known_hosts`"),
     ] {
         place.refused(&server.url(&place), None, files(key, hosts), words).await;
     }
-    let told = place.push(&server.url(&place), None, files("user", &right)).await.unwrap();
-    assert_eq!(told, "nothing to commit; pushed the earlier commits to main");
+    let output = place.push(&server.url(&place), None, files("user", &right)).await.unwrap();
+    assert_eq!(output, "nothing to commit; pushed the earlier commits to main");
     assert_eq!(place.pushed(), ["a.txt"]);
 }

@@ -13,19 +13,19 @@ use crate::{Place, overlay};
 
 /// A model that embeds words about the sea and about money; fails after a number of answers.
 struct Model {
-    asked: AtomicUsize,
+    requests: AtomicUsize,
     fails_after: usize,
 }
 
 impl Inference for Model {
     fn ask(&self, _: Question) -> PortFuture<'_, Reply> {
-        Box::pin(async { Err(Failure::new(Code::EREMOTE, "not asked for that")) })
+        Box::pin(async { Err(Failure::new(Code::EREMOTE, "unexpected question")) })
     }
 
     fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
-        let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+        let requests = self.requests.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
-            if asked >= self.fails_after {
+            if requests >= self.fails_after {
                 return Err(Failure::new(Code::EREMOTE, "the endpoint is down"));
             }
             let about =
@@ -38,7 +38,7 @@ impl Inference for Model {
 }
 
 fn place(fails_after: usize) -> (Place, Arc<Model>) {
-    let model = Arc::new(Model { asked: AtomicUsize::new(0), fails_after });
+    let model = Arc::new(Model { requests: AtomicUsize::new(0), fails_after });
     let embedder = Embedder { name: "m".to_owned(), model: Arc::clone(&model) as Arc<_> };
     let place = Place::new(overlay(), None, Some(embedder));
     for (path, text) in [
@@ -55,10 +55,10 @@ fn place(fails_after: usize) -> (Place, Arc<Model>) {
 async fn passages_without_the_words_are_found_by_meaning() {
     let (place, model) = place(usize::MAX);
     assert_eq!(place.paths("ocean").await, ["word.txt", "sea.txt", "money.txt"]);
-    assert_eq!(model.asked.load(Ordering::SeqCst), 4);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 4);
     // A stored embedding is not requested again.
     assert_eq!(place.paths("price").await[0], "money.txt");
-    assert_eq!(model.asked.load(Ordering::SeqCst), 5);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]
@@ -86,9 +86,9 @@ async fn a_search_embeds_a_few_passages_and_the_next_one_continues() {
         place.files.write(&format!("more/{n}.txt"), b"nothing of note").unwrap();
     }
     place.search("ocean").await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 17);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 17);
     place.search("ocean").await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 34);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 34);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_search_sends_nothing_to_a_denied_model() {
             let grants = place.grants.clone().guarded(Arc::new(Preflight::new(policy, None)));
             let place = Place { grants, ..place };
             assert_eq!(place.paths("ocean").await, ["word.txt"], "{rule}");
-            assert_eq!(model.asked.load(Ordering::SeqCst), 0, "{rule}");
+            assert_eq!(model.requests.load(Ordering::SeqCst), 0, "{rule}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// A folder that contains a workdir with every kind of way out, and the targets outside.
+/// Returns a folder that contains a workdir with every kind of way out, and the targets outside.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));

@@ -32,7 +32,7 @@ const NAMES: &[(&str, &[&[&str]])] = &[
 const ASK: &str = "(ret (http.request? (arg 0) (arg 1) (arg 2) \"\"))";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_are_refused_before_anything_leaves() {
+async fn hostile_requests_are_refused_before_anything_is_sent() {
     let world = World::new();
     let egress = Egress::with_resolver(Policy::default(), Script::new(NAMES));
     let grants = Arc::new((*world.grants()).clone().with(Http::new(Arc::new(egress))));

@@ -49,7 +49,7 @@ async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
     let server = serve(&[ok(&echo), ok(&echo), ok(&echo)]).await;
     let world = World::new();
     let grants = grants(&world, &[&server]);
-    let told =
+    let output =
         run(&world, &grants, ASK, &[&server.url("/"), HEADER, "key=${secret:api}"]).await.unwrap();
     let sent = &server.requests()[0];
     assert!(
@@ -57,7 +57,7 @@ async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
             && sent.ends_with(&format!("key={VALUE}")),
         "{sent}"
     );
-    assert!(!told.contains("tok/3n") && told.contains("you are ${secret:api} ("), "{told}");
+    assert!(!output.contains("tok/3n") && output.contains("you are ${secret:api} ("), "{output}");
     // The same holds for answers to requests without a secret.
     let later =
         run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
@@ -90,11 +90,11 @@ async fn a_redirect_to_another_origin_has_no_secret() {
     let other = serve(&[ok("there")]).await;
     let server = serve(&[moved(307, &other.url("/x"))]).await;
     let grants_of = |servers: &[&Server]| grants(&world, servers);
-    let told =
+    let output =
         run(&world, &grants_of(&[&server, &other]), ASK, &[&server.url("/"), HEADER, "plain"])
             .await
             .unwrap();
-    assert!(told.contains("there"), "{told}");
+    assert!(output.contains("there"), "{output}");
     assert!(server.requests()[0].contains(VALUE));
     assert!(
         !other.requests()[0].contains("tok/3n") && !other.requests()[0].contains("authorization"),
@@ -220,10 +220,10 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
         let args: &[&str] =
             if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
-        let told = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
+        let output = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
         // In an encoding of two bytes per character, the reference consists of other characters.
-        let marked = told.contains("${secret:api}") || shown.contains("utf-16");
-        assert!(marked && !told.contains("tok/3n"), "{shown}\n{told}");
+        let marked = output.contains("${secret:api}") || shown.contains("utf-16");
+        assert!(marked && !output.contains("tok/3n"), "{shown}\n{output}");
     }
     // For a host without the secret, a text that happens to equal it is not changed.
     let server = serve(&[ok(VALUE)]).await;
@@ -271,8 +271,9 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
         assert!(!why.contains("tok/3n"), "{why}");
     }
     let many = "(ret (str.join? (http.get_all? (str.split? (arg 0) \" \")) \"\"))";
-    let told = run(&world, &grants, many, &[&server.url(&format!("/?k={escaped}"))]).await.unwrap();
-    assert!(told.contains("EACCESS") && told.contains("the secret `api`"), "{told}");
+    let output =
+        run(&world, &grants, many, &[&server.url(&format!("/?k={escaped}"))]).await.unwrap();
+    assert!(output.contains("EACCESS") && output.contains("the secret `api`"), "{output}");
     assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
 
@@ -292,16 +293,16 @@ async fn a_redirect_that_contains_a_secret_goes_to_its_hosts_only() {
     let egress = Egress::new(allowing(&[server.rule(), format!("localhost:{}", other.port())]));
     let grants = Arc::new((*grants(&world, &[&server])).clone().with(Http::new(Arc::new(egress))));
     for program in [GET, FETCH] {
-        let told = run(&world, &grants, program, &[&server.url("/")]).await;
+        let output = run(&world, &grants, program, &[&server.url("/")]).await;
         match program {
             GET => {
-                let why = told.unwrap_err();
+                let why = output.unwrap_err();
                 assert!(
                     why.contains("`api`, which is not for that host") && !why.contains(&escaped),
                     "{why}"
                 );
             }
-            _ => assert!(told.unwrap().starts_with("here")),
+            _ => assert!(output.unwrap().starts_with("here")),
         }
     }
     assert!(other.requests().is_empty());

@@ -1,4 +1,5 @@
-//! Backends that record what reaches them, so that an effect is seen where it happens.
+//! Backends that record the calls that reach them, so that a test sees each effect where it
+//! happens.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -32,7 +33,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Wraps a backend; its effects are recorded with a prefix.
+    /// Wraps a backend. Its effects are recorded, and each recorded key starts with `prefix`.
     pub(crate) fn of<T: ?Sized>(
         &self,
         inner: Arc<T>,
@@ -131,7 +132,7 @@ impl Programs for Watched<dyn Programs> {
     }
 }
 
-/// All files and folders by path; a folder has no content.
+/// Returns all files and folders, by path. A folder has no content.
 pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
         for entry in files.list(folder).unwrap() {
@@ -187,11 +188,11 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
 }
 
 /// A guard that lets every program start, and decides at each call.
-pub(crate) struct Late(pub(crate) Preflight);
+pub(crate) struct AtCallOnly(pub(crate) Preflight);
 
-impl Guard for Late {
+impl Guard for AtCallOnly {
     fn before<'a>(&'a self, _: Preview<'a>) -> GuardFuture<'a> {
-        Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
+        Box::pin(async { Ok(Arc::new(AtCallOnly(self.0.clone())) as Arc<dyn Guard>) })
     }
 
     fn call(
@@ -217,8 +218,8 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     vec![
         ("deny", Arc::new(preflight(Verdict::Deny))),
         ("ask", Arc::new(preflight(Verdict::Ask))),
-        ("deny at the call", Arc::new(Late(preflight(Verdict::Deny)))),
-        ("ask at the call", Arc::new(Late(preflight(Verdict::Ask)))),
+        ("deny at the call", Arc::new(AtCallOnly(preflight(Verdict::Deny)))),
+        ("ask at the call", Arc::new(AtCallOnly(preflight(Verdict::Ask)))),
     ]
 }
 

@@ -12,7 +12,7 @@ use crate::{Server, answer, serve};
 
 const KEY: &str = "brave-secret-0123";
 
-/// An engine on this machine, reachable by its own client and not by programs.
+/// Returns an engine on this machine, reachable by its own client and not by programs.
 fn engine(kind: EngineKind, server: &Server) -> Result<Engine, String> {
     let settings = EngineSettings { kind, url: Some(&server.base), key_variable: "SEARCH_KEY" };
     let key = |name: &str| (name == "SEARCH_KEY").then(|| KEY.to_owned());
@@ -66,12 +66,12 @@ async fn each_kind_has_its_own_request_and_parser() {
         if kind != EngineKind::Page {
             assert_eq!(found[0]["snippet"], "It & more", "{kind}");
         }
-        let asked = server.asked.lock().unwrap()[0].clone();
-        assert!(asked.starts_with(line), "{asked}");
+        let request = server.requests.lock().unwrap()[0].clone();
+        assert!(request.starts_with(line), "{request}");
         assert_eq!(
-            header.is_some_and(|header| asked.contains(&header)),
+            header.is_some_and(|header| request.contains(&header)),
             kind == EngineKind::Brave,
-            "{asked}"
+            "{request}"
         );
     }
 }
@@ -110,7 +110,7 @@ async fn results_pages_are_parsed() {
 }
 
 #[tokio::test]
-async fn failures_are_told() {
+async fn failures_are_reported() {
     let json = "content-type: application/json\r\n";
     let moved = "location: https://elsewhere.example/\r\n";
     for (kind, status, headers, body, words) in [
@@ -156,7 +156,7 @@ async fn failures_are_told() {
 }
 
 #[tokio::test]
-async fn a_thousand_results_are_cut_to_eight_good_ones() {
+async fn a_thousand_results_are_reduced_to_eight_good_ones() {
     let bad = ["javascript:x()", "", "not a url", "file:///etc/passwd"];
     let results = (0..1_000).map(|n| {
         let url = bad
@@ -194,7 +194,7 @@ async fn invalid_settings_are_reported() {
         (EngineKind::Searxng, Some("searx.example"), None, "`search.url`"),
         (EngineKind::Page, Some("ftp://x"), None, "http"),
         (EngineKind::Page, Some("https://me:pass@x/"), None, "user name or password"),
-        (EngineKind::Brave, None, None, "`KEY` has none"),
+        (EngineKind::Brave, None, None, "the variable `KEY` is empty"),
         (EngineKind::Brave, None, Some("two words"), "no key"),
     ] {
         let settings = EngineSettings { kind, url, key_variable: "KEY" };
@@ -213,12 +213,12 @@ async fn invalid_settings_are_reported() {
         )
     );
     assert!(shown.contains("api.search.brave.com") && !shown.contains(KEY), "{shown}");
-    for (url, asked) in [
+    for (url, expected) in [
         ("http://s.example", "http://s.example/search"),
         ("http://s.example/x/search/", "http://s.example/x/search/"),
     ] {
         let settings =
             EngineSettings { kind: EngineKind::Searxng, url: Some(url), key_variable: "" };
-        assert_eq!(Engine::new(&settings, &egress, |_| None).unwrap().url().as_str(), asked);
+        assert_eq!(Engine::new(&settings, &egress, |_| None).unwrap().url().as_str(), expected);
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Server {
     pub(crate) base: String,
     pub(crate) rule: String,
-    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 
 pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
@@ -31,8 +31,8 @@ pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 pub(crate) fn serve(answers: Vec<Vec<u8>>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let rule = listener.local_addr().unwrap().to_string();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&asked);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::clone(&requests);
     std::thread::spawn(move || {
         let mut answers = answers.into_iter();
         let mut last = Vec::new();
@@ -45,10 +45,10 @@ pub(crate) fn serve(answers: Vec<Vec<u8>>) -> Server {
             {
                 request.push(byte[0]);
             }
-            kept.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
+            received.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
             last = answers.next().unwrap_or(last);
             let _ = stream.write_all(&last);
         }
     });
-    Server { base: format!("http://{rule}"), rule, asked }
+    Server { base: format!("http://{rule}"), rule, requests }
 }

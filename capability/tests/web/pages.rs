@@ -130,7 +130,7 @@ async fn other_answers_are_returned_unchanged_or_reported() {
 
 #[tokio::test]
 async fn texts_are_decoded_as_declared() {
-    for (bytes, said, expected) in [
+    for (bytes, charset, expected) in [
         (&b"caf\xc3\xa9"[..], "", "café"),
         (b"caf\xe9", "", "café"),
         (b"caf\xe9", "iso-8859-1", "café"),
@@ -146,13 +146,13 @@ async fn texts_are_decoded_as_declared() {
         (b"\xc3\xa9", "no-such", "é"),
         (b"\xff\xfea\0", "", "a"),
     ] {
-        let headers = format!("content-type: text/plain; charset={said}\r\n");
+        let headers = format!("content-type: text/plain; charset={charset}\r\n");
         let outcome = fetch(&headers, bytes, "0").await;
-        assert!(outcome.success(), "{said} {:?}", outcome.failure);
+        assert!(outcome.success(), "{charset} {:?}", outcome.failure);
         assert_eq!(
             outcome.texts()[0].rsplit_once("\n\n[characters").unwrap().0,
             expected,
-            "{said}"
+            "{charset}"
         );
     }
 }
@@ -221,7 +221,7 @@ async fn omissions_from_a_page_are_reported() {
 }
 
 #[tokio::test]
-async fn a_page_is_converted_on_the_account_of_its_run() {
+async fn the_cost_of_converting_a_page_counts_for_its_run() {
     let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p>text")]);
     let process = Account::of_process(usize::MAX);
     for (limits, code, words) in [

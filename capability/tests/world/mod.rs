@@ -31,7 +31,7 @@ use wattle_rt::{
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) files: Arc<Files>,
-    pub(crate) desk: Arc<Pile>,
+    pub(crate) tracker: Arc<TicketList>,
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
             wattle_capability::guests::keep_compiled_in(folder.as_ref());
         }
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
-        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), desk: Arc::default() }
+        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), tracker: Arc::default() }
     }
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
@@ -56,7 +56,7 @@ impl World {
                 tenant: Arc::new(InMemory::default()),
             })
             .with(Http::new(Arc::new(Web)))
-            .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
+            .with(Par::new(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Fs(Arc::clone(&self.files)))
             .with(Search::new(None, None))
             .with(web::Web::new(
@@ -66,8 +66,8 @@ impl World {
             .allow("vfs")
             .allow("workbook")
             .with(Sh(Arc::new(Toy)))
-            .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
-            .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
+            .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
+            .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
             .with(Git(Arc::new(Pushed)))
             .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
@@ -122,8 +122,8 @@ impl Manual for Tables {
     }
 }
 
-/// A backend that answers 200 with the path; `/status/N` has that status, and `/hang` gets no
-/// answer.
+/// A backend that answers with status 200 and the request's path. It answers `/status/N` with
+/// status N, and does not answer `/hang`.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
@@ -172,9 +172,9 @@ impl http::Backend for Web {
 }
 
 /// A catalog of programs with their texts.
-pub(crate) struct Shelf(pub(crate) Runtime);
+pub(crate) struct ProgramTexts(pub(crate) Runtime);
 
-const SHELF: &[(&str, &str)] = &[
+const PROGRAMS: &[(&str, &str)] = &[
     ("file_read", "(ret (fs.read? (arg 0)))"),
     ("finish", "(sys.done? (arg 0))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
@@ -195,11 +195,11 @@ const SHELF: &[(&str, &str)] = &[
     ),
 ];
 
-impl Shelf {
+impl ProgramTexts {
     fn text(work: &Work) -> Result<String, Failure> {
         match work {
             Work::Inline(text) => Ok(text.clone()),
-            Work::Named(program) => SHELF
+            Work::Named(program) => PROGRAMS
                 .iter()
                 .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(program))
                 .map(|(_, text)| (*text).to_owned())
@@ -210,7 +210,7 @@ impl Shelf {
     }
 }
 
-impl Programs for Shelf {
+impl Programs for ProgramTexts {
     fn run(
         &self,
         work: Work,
@@ -219,7 +219,7 @@ impl Programs for Shelf {
         place: NestedContext,
     ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
-            let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
+            let prepared = self.0.prepare(&ProgramTexts::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| {
                 match error {
@@ -236,7 +236,7 @@ impl Programs for Shelf {
 
     fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            let prepared = self.0.prepare(&Shelf::text(&work)?).await;
+            let prepared = self.0.prepare(&ProgramTexts::text(&work)?).await;
             prepared.map(drop).map_err(|why| Failure::new(Code::EPARSE, why.to_string()))
         })
     }
@@ -246,13 +246,13 @@ impl Programs for Shelf {
     }
 }
 
-impl CatalogIndex for Shelf {
+impl CatalogIndex for ProgramTexts {
     fn list(&self) -> Vec<ProgramSummary> {
         let summary = |(name, about): &(&str, &str)| ProgramSummary {
             name: (*name).to_owned(),
             about: (*about).to_owned(),
         };
-        SHELF.iter().map(summary).collect()
+        PROGRAMS.iter().map(summary).collect()
     }
 
     fn search(&self, words: &str) -> Vec<ProgramSummary> {
@@ -260,11 +260,12 @@ impl CatalogIndex for Shelf {
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {
-        Shelf::text(&Work::Named(name.to_owned()))
+        ProgramTexts::text(&Work::Named(name.to_owned()))
     }
 }
 
-/// A shell of three commands: `tr a-z A-Z`, `cat FILE`, `put FILE WORD`; `hang` never ends.
+/// A shell with three commands: `tr a-z A-Z`, `cat FILE` and `put FILE WORD`. `hang` never ends,
+/// and `silent` fails without a message.
 pub(crate) struct Toy;
 
 impl Shell for Toy {
@@ -308,16 +309,17 @@ impl Shell for Toy {
 
 /// A tracker that stores tickets.
 #[derive(Default)]
-pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
+pub(crate) struct TicketList(pub(crate) Mutex<Vec<Ticket>>);
 
-impl IssueTracker for Pile {
+impl IssueTracker for TicketList {
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.0.lock().unwrap().push(ticket);
         Box::pin(async { Ok(()) })
     }
 }
 
-/// A model that returns the instruction and the text; for JSON, the text only.
+/// A model that returns the instruction followed by the text, or only the text if JSON is
+/// requested.
 pub(crate) struct Echo;
 
 impl Inference for Echo {

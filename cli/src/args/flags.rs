@@ -120,7 +120,7 @@ groups! {
         search_key_env: Option<String> => |value| value;
     }
 
-    /// What a run changes outside of its overlay.
+    /// The changes that a run makes outside of its overlay.
     WriteFlags {
         /// Write to the workdir directly, without the overlay
         #[arg(long)]
@@ -302,14 +302,17 @@ settings! {
         folders: FolderFlags,
     }
 
-    /// The settings of `shell`. A script reaches files, and neither a model nor the network.
+    /// The settings of `shell`. A script reaches files, and neither a model nor the network. The
+    /// store and the folders of programs are the files that it cannot change.
     ShellFlags {
         time: TimeFlags,
         write: WriteFlags,
         policy: PolicyFlags,
+        store: StoreFlags,
         sandbox: SandboxFlags,
         verbose: VerboseFlags,
         root: RootFlags,
+        folders: FolderFlags,
     }
 
     /// The settings of `doctor`, which checks each of them.

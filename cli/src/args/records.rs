@@ -28,7 +28,7 @@ pub(crate) enum SessionCommand {
     },
     /// Show the conversation of a session
     Show {
-        /// The session
+        /// The id of the session
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -38,14 +38,14 @@ pub(crate) enum SessionCommand {
     },
     /// Continue a session, like `repl --session`
     Resume {
-        /// The session
+        /// The id of the session
         id: String,
         #[command(flatten)]
         flags: Box<ResumeFlags>,
     },
     /// Copy a session with its state
     Fork {
-        /// The session
+        /// The id of the session
         id: String,
         /// The id of the copy [default: a new one]
         new: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) enum SessionCommand {
     },
     /// Print a session as JSON for `import`
     Export {
-        /// The session
+        /// The id of the session
         id: String,
         #[command(flatten)]
         flags: StoreFlags,
@@ -77,14 +77,14 @@ pub(crate) enum SessionCommand {
     },
     /// Allow another attempt at a run that ended its process twice
     Release {
-        /// The run
+        /// The id of the run
         run: String,
         #[command(flatten)]
         flags: StoreFlags,
     },
     /// Remove sessions with their state
     Rm {
-        /// The sessions
+        /// The ids of the sessions
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         #[command(flatten)]

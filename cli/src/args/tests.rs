@@ -18,7 +18,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("repl", "", ALL),
     ("serve", "listen allow-name allow-origin", SERVE),
     ("exec", "json", EXEC),
-    ("shell", "c", &["timeout", WRITE, POLICY, PROCESS]),
+    ("shell", "c", &["timeout", WRITE, POLICY, STORE, PROCESS, "catalog"]),
     ("check", "fix authority json", CATALOG),
     ("expand", "", &[]),
     ("parse", "", &[]),
@@ -207,7 +207,7 @@ fn a_help_sentence_is_an_imperative_of_at_most_70_characters() {
         assert!(!text.ends_with('.'), "{name}: {text}");
     };
     let imperative = |name: &str, text: &str| {
-        let first = text.split_whitespace().next().unwrap_or_default();
+        let first = text.split([' ', ',']).next().unwrap_or_default();
         assert!(VERBS.split_whitespace().any(|verb| verb == first), "{name}: {text}");
     };
     for (name, command) in commands {

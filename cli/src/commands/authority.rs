@@ -1,4 +1,4 @@
-//! `wattle check --authority`: what a program can touch, in words and as JSON.
+//! `wattle check --authority`: the resources that a program can access, in words and as JSON.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::rt::{
@@ -7,13 +7,13 @@ use wattle_agent::rt::{
 
 use crate::output::{DIM, NAME, paint, visible};
 
-/// The calls that reach outside the run, with their positions.
+/// Returns the calls that reach outside the run, with their positions.
 async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
-/// Describes what a program can touch: one line for each call and each name.
+/// Describes the resources that a program can access: one line for each call and each name.
 pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
     let uses = reaching(runtime, program).await;
     if uses.is_empty() {
@@ -94,8 +94,8 @@ fn noun(target: Target) -> &'static str {
     }
 }
 
-/// Returns what a program can touch as JSON: one object for each call. `values` is null if any
-/// value is possible; `argument` is null if every call touches the target.
+/// Returns the resources that a program can access as JSON: one object for each call. `values` is
+/// null if any value is possible; `argument` is null if every call touches the target.
 pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {

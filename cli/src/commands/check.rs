@@ -96,7 +96,8 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
         let ok = !findings.iter().any(Finding::is_error);
         sound &= ok;
         if args.json {
-            let told = |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
+            let to_json =
+                |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
             let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
             if let Some(object) = document.as_object_mut().filter(|_| args.authority) {
@@ -107,7 +108,7 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
                 object.insert("authority".to_owned(), authority.unwrap_or_default());
             }
             if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
-                object.insert("fixed".to_owned(), told(&fixed).into());
+                object.insert("fixed".to_owned(), to_json(&fixed).into());
                 if is_stdin {
                     object.insert("source".to_owned(), source.into());
                 }
@@ -167,14 +168,14 @@ async fn checked(
     };
     let mut fixed = Vec::new();
     if fix {
-        let mended = runtime.fix(&source).await;
-        if !mended.applied.is_empty()
+        let repaired = runtime.fix(&source).await;
+        if !repaired.applied.is_empty()
             && path != Path::new("-")
-            && let Err(error) = replace(path, &mended.source)
+            && let Err(error) = replace(path, &repaired.source)
         {
             return unreadable(format!("failed to write `{}`: {error}", path.display()));
         }
-        (source, fixed) = (mended.source, mended.applied);
+        (source, fixed) = (repaired.source, repaired.applied);
     }
     let (findings, program) = findings(runtime, path, &source).await;
     Checked { source, fixed, findings, program }
@@ -204,7 +205,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
         }
         _ => {}
     }
-    let told = match &prepared {
+    let diagnostics = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match runtime.check(source, MOST).await {
             // Only the engine rejects it.
@@ -212,7 +213,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
             all => all,
         },
     };
-    findings.extend(told.into_iter().map(|found| Finding::Program(Box::new(found))));
+    findings.extend(diagnostics.into_iter().map(|found| Finding::Program(Box::new(found))));
     (findings, prepared.ok())
 }
 

@@ -1,4 +1,4 @@
-//! `wattle doctor`: checks what a run needs, and suggests repairs.
+//! `wattle doctor`: checks what a run needs, and suggests fixes.
 
 use std::time::Duration;
 
@@ -20,26 +20,26 @@ use crate::walls::{self, Needs, Walls};
 /// Maximum time that the check waits for the endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The result of a check: a description, or a fault with its repair.
+/// The result of a check: a description, or a fault with its fix.
 type Found = Result<String, Wrong>;
 
 struct Wrong {
     what: String,
-    mend: String,
+    fix: String,
 }
 
-fn wrong(what: impl ToString, mend: &str) -> Wrong {
-    Wrong { what: what.to_string(), mend: mend.to_owned() }
+fn wrong(what: impl ToString, fix: &str) -> Wrong {
+    Wrong { what: what.to_string(), fix: fix.to_owned() }
 }
 
-/// Runs every check, also after a failed one.
+/// Runs every check, even if an earlier one failed.
 pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
     let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(examined(args, config, walls))
+    threads::run(run_checks(args, config, walls))
 }
 
-async fn examined(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
+async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
     let checks: [(&str, Found); 8] = [
         ("engine", engine(&setup).await),
@@ -64,8 +64,8 @@ async fn examined(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit
 fn to_json(name: &str, found: &Found) -> Json {
     match found {
         Ok(what) => json!({"name": name, "ok": true, "found": what, "mend": null}),
-        Err(Wrong { what, mend }) => {
-            json!({"name": name, "ok": false, "found": what, "mend": mend})
+        Err(Wrong { what, fix }) => {
+            json!({"name": name, "ok": false, "found": what, "mend": fix})
         }
     }
 }
@@ -74,9 +74,9 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
     let below = |text: &str| visible(text).replace('\n', "\n                  ");
     let line = match found {
         Ok(what) => format!("{} {name:<9} {}", paint(GOOD, "ok     "), below(what)),
-        Err(Wrong { what, mend }) => {
-            let mend = paint(DIM, &format!("mend it: {}", below(mend)));
-            format!("{} {name:<9} {}\n                  {mend}", paint(BAD, "broken "), below(what))
+        Err(Wrong { what, fix }) => {
+            let fix = paint(DIM, &format!("fix: {}", below(fix)));
+            format!("{} {name:<9} {}\n                  {fix}", paint(BAD, "broken "), below(what))
         }
     };
     output::styled(&line)
@@ -84,19 +84,19 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
 
 /// Checks that a program compiles, runs and returns the expected result.
 async fn engine(setup: &Setup) -> Found {
-    const MEND: &str = "the process needs address space and threads: raise `ulimit -v` and \
+    const FIX: &str = "the process needs address space and threads: raise `ulimit -v` and \
                         `ulimit -u`, or report a bug";
     let runtime = setup.host.runtime();
     let program = runtime
         .prepare("(resv \"well\") (i32.const 0)")
         .await
-        .map_err(|error| wrong(error, MEND))?;
+        .map_err(|error| wrong(error, FIX))?;
     let grants = std::sync::Arc::new(Grants::new().allow("sys"));
     let outcome =
-        runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, MEND))?;
+        runtime.run(&program, &grants, Vec::new()).await.map_err(|error| wrong(error, FIX))?;
     match outcome.success() && outcome.texts() == ["well"] {
         true => Ok(format!("a program ran in {} µs", outcome.duration.as_micros())),
-        false => Err(wrong(format!("a program gave {:?}", outcome.exit), MEND)),
+        false => Err(wrong(format!("the test program returned {:?}", outcome.exit), FIX)),
     }
 }
 
@@ -111,7 +111,7 @@ async fn catalog(setup: &Setup) -> Found {
         true => Ok(format!("{} programs", catalog.len())),
         false => Err(wrong(
             problems.join("\n"),
-            "mend the files, or leave out their folder; `wattle check FILE` tells more",
+            "fix the files, or remove their folder from the settings; `wattle check FILE` explains",
         )),
     }
 }
@@ -121,15 +121,15 @@ fn root(setup: &Setup) -> Found {
     let root = &setup.config.root.value;
     let listed = Files::open_base(root).and_then(|base| Files::overlay(Some(base), 0).list("/"));
     let entries =
-        listed.map_err(|error| wrong(error, "give another directory with `--root DIR`"))?;
+        listed.map_err(|error| wrong(error, "name another directory with `--root DIR`"))?;
     Ok(format!("`{}` can be read, {} entries", root.display(), entries.len()))
 }
 
 /// Checks that the store can be written.
 async fn store(setup: &Setup) -> Found {
-    const MEND: &str = "name another file with `--store FILE`";
-    let store = setup.store().map_err(|fault| wrong(fault, MEND))?;
-    store.check().await.map_err(|error| wrong(error, MEND))?;
+    const FIX: &str = "name another file with `--store FILE`";
+    let store = setup.store().map_err(|fault| wrong(fault, FIX))?;
+    store.check().await.map_err(|error| wrong(error, FIX))?;
     let path = setup.config.store.value.clone().unwrap_or_default();
     let Privacy { open_folder, open_files } = privacy(&path);
     if let Some((file, mode)) = open_files.first() {
@@ -179,15 +179,17 @@ fn search(setup: &Setup) -> Found {
 }
 
 fn no_endpoint(fault: Fault) -> Wrong {
-    let Fault::Told { message, hint, .. } = fault else { return wrong("", "") };
+    let Fault::Reported { message, hint, .. } = fault else { return wrong("", "") };
     wrong(
         message,
-        hint.as_deref()
-            .unwrap_or("correct the setting; `wattle config show --origin` tells where it stands"),
+        hint.as_deref().unwrap_or(
+            "correct the setting; `wattle config show --origin` shows where its value comes from",
+        ),
     )
 }
 
-/// Checks that the endpoint answers. The request has no key, so a run shows if the key is valid.
+/// Checks that the endpoint answers. The request has no key, so only a run shows whether the key is
+/// valid.
 async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());

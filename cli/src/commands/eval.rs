@@ -60,14 +60,14 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     if done.attempts.is_empty() && done.cancelled == 0 {
         return Err(no_recordings(&models, &args));
     }
-    tell(&args, &done, results.as_ref())?;
+    print_evaluation(&args, &done, results.as_ref())?;
     Ok(exit(&done))
 }
 
 fn load(args: &EvalArgs) -> Result<Suite, Fault> {
     if !args.dir.is_dir() {
         let fault = Fault::usage(format!("no folder `{}`", args.dir.display()));
-        return Err(fault.hint("give the folder that the tasks lie in"));
+        return Err(fault.hint("name the folder of the tasks"));
     }
     let mut suite = Suite::load(&args.dir).map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -157,7 +157,11 @@ fn progress(attempt: &Attempt, several: bool) {
         .for_each(|problem| output::note(&format!("       {}", visible(problem))));
 }
 
-fn tell(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result<(), Fault> {
+fn print_evaluation(
+    args: &EvalArgs,
+    done: &Evaluation,
+    results: Option<&Results>,
+) -> Result<(), Fault> {
     let card = Scorecard::of(&done.attempts);
     if args.json {
         output::json(&json!({
@@ -172,14 +176,14 @@ fn tell(args: &EvalArgs, done: &Evaluation, results: Option<&Results>) -> Result
         let from = results.path().display();
         output::note(&paint(
             DIM,
-            &format!("{} taken from `{from}`; `--fresh` makes them anew", of(done.reused)),
+            &format!("{} reused from `{from}`; `--fresh` repeats them", of(done.reused)),
         ));
     }
     if done.unrecorded > 0 {
         output::note(&paint(DIM, &format!("{} left out: not recorded", of(done.unrecorded))));
     }
     if done.cancelled > 0 {
-        let kept = if results.is_some() { "; the same command goes on from here" } else { "" };
+        let kept = if results.is_some() { "; the same command continues from here" } else { "" };
         output::note(&format!("interrupted: {} not made{kept}", of(done.cancelled)));
     }
     Ok(())

@@ -36,10 +36,10 @@ pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         ..Needs::default()
     };
     walls::raise(&config, &needs)?;
-    threads::run(carried_out(args, config))
+    threads::run(compile_and_run(args, config))
 }
 
-async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
+async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
     let json = args.json;
     let setup = Setup::new(config)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
@@ -105,7 +105,7 @@ async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
     let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
     match json {
         true => output::json(&to_json(&outcome, &changes))?,
-        false => tell(&outcome, &source)?,
+        false => print_outcome(&outcome, &source)?,
     }
     if setup.config.verbose.value && !json {
         output::note(&paint(DIM, &cost(&outcome)));
@@ -157,7 +157,7 @@ fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fau
 }
 
 /// Prints the results on stdout, and the code and the reason of a failure on stderr.
-pub(crate) fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
+pub(crate) fn print_outcome(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
     }
@@ -198,7 +198,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
             let call = outcome.failure.as_ref();
             Some(Reason {
                 code: code.name().map_or_else(|| code.number().to_string(), str::to_owned),
-                shown: format!("the program left with {code}"),
+                shown: format!("the program exited with {code}"),
                 message: call
                     .map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),

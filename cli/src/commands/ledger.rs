@@ -50,7 +50,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
                 .map_err(|error| Fault::failed(error.to_string()))?;
             let key = pinned.ok_or_else(|| {
                 Fault::failed(format!("tenant `{tenant}` has no key yet"))
-                    .hint("its first run makes one")
+                    .hint("its first run creates one")
             })?;
             output::text(&key.to_string())?;
             Ok(Exit::Done)
@@ -69,8 +69,8 @@ async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> 
 
 fn keys(config: &Config) -> Result<wattle_agent::ledger::Keys, Fault> {
     setup::keys(config).ok_or_else(|| {
-        Fault::configuration("there is no folder that keys are kept in")
-            .hint("they stand beside the store: `--store FILE`")
+        Fault::configuration("no folder for keys is known")
+            .hint("keys are kept beside the store; name it with `--store FILE`")
     })
 }
 
@@ -98,7 +98,7 @@ fn words(verdict: &Verdict) -> String {
             let end = if verdict.ended {
                 ""
             } else {
-                ", no end: the run is under way, was cut short, or its end was cut off"
+                ", no end: the run is still active, was aborted, or its end was removed"
             };
             let old = if verdict.version == 1 { OLD } else { "" };
             format!("{run}: {} {} lines{late}{end}{old}", paint(GOOD, "sound"), verdict.sealed)

@@ -35,7 +35,7 @@ fn as_text(run: &str, replayed: &ReplayReport) -> String {
     let played =
         format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
     match &replayed.difference {
-        None => format!("the run {run} goes as it was recorded ({played})"),
+        None => format!("the run {run} matches its record ({played})"),
         Some((step, Difference { what, was, is })) => {
             let place = match step {
                 0 => "before its first step".to_owned(),

@@ -30,7 +30,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
     let writes = args.output.clone().into_iter().collect();
     walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(carried_out(args, config, earlier))
+    threads::run(start_or_resume(args, config, earlier))
 }
 
 /// Finds the run to resume, or creates the fork; `None` for a new run.
@@ -54,51 +54,55 @@ async fn earlier(
 fn granted(opened: &RunRecord) -> Result<Layer, Fault> {
     let origin = &opened.start.origin;
     if origin.get("by").is_none_or(|by| by != "run") {
-        let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
+        let message = format!("the run `{}` was not started by `wattle run`", opened.id);
         return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
     }
     Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
 }
 
-async fn carried_out(
+async fn start_or_resume(
     args: RunArgs,
     config: Config,
     earlier: Option<(TenantStore, RunRecord)>,
 ) -> Result<Exit, Fault> {
-    let how = How::of(&args);
+    let control = RunControl::of(&args);
     let mut setup = Setup::new(config)?;
     match earlier {
         Some((store, opened)) => {
-            take_up(&how, setup, &store, opened, (answers(&args), args.release)).await
+            resume(&control, setup, &store, opened, (answers(&args), args.release)).await
         }
         None => {
             if args.park {
                 setup.park();
             }
-            begin(&how, &setup, args.prompt.as_deref().unwrap_or_default()).await
+            begin(&control, &setup, args.prompt.as_deref().unwrap_or_default()).await
         }
     }
 }
 
 /// The options for the output, and the token that cancels the run.
-struct How {
+struct RunControl {
     json: bool,
     output: Option<std::path::PathBuf>,
     cancel: CancellationToken,
 }
 
-impl How {
-    fn of(args: &RunArgs) -> How {
-        How { json: args.json, output: args.output.clone(), cancel: CancellationToken::new() }
+impl RunControl {
+    fn of(args: &RunArgs) -> RunControl {
+        RunControl {
+            json: args.json,
+            output: args.output.clone(),
+            cancel: CancellationToken::new(),
+        }
     }
 }
 
 /// Returns the user's approvals and denials of pending calls.
 fn answers(args: &RunArgs) -> Vec<(String, bool)> {
-    let said = |calls: &[String], yes: bool| {
+    let decided = |calls: &[String], yes: bool| {
         calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>()
     };
-    [said(&args.approve, true), said(&args.refuse, false)].concat()
+    [decided(&args.approve, true), decided(&args.refuse, false)].concat()
 }
 
 fn failed(error: impl ToString) -> Fault {
@@ -106,18 +110,18 @@ fn failed(error: impl ToString) -> Fault {
 }
 
 /// Starts a new run.
-async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
+async fn begin(control: &RunControl, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let model = setup.model()?;
     let session = setup.session()?;
     let files = setup.files()?;
     let message = input::prompt(prompt)?;
-    setup::interrupt_to(&how.cancel);
+    setup::interrupt_to(&control.cancel);
 
     let meter = Meter::default();
     let settings = setup.run_settings(RUN_STEPS, &model)?;
     let id = journal::new_id();
     let store = session.as_ref().map(|session| session.store.clone()).or_else(|| setup.journal());
-    let _turn = hold(session.as_ref()).await?;
+    let _turn = lock(session.as_ref()).await?;
     let own = store.clone().map(|store| Session { id: own_session(&id), store });
     let access = setup.access(
         Arc::clone(&files),
@@ -137,10 +141,10 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
         workdir: Some(setup.config.root.value.clone()),
         signer: setup.signer()?,
         meter,
-        cancel: how.cancel.clone(),
+        cancel: control.cancel.clone(),
     };
-    let followed = Followed::new(how, setup);
-    let (host, sink) = (&setup.host, |envelope: &Envelope| followed.show(envelope));
+    let printer = EventPrinter::new(control, setup);
+    let (host, sink) = (&setup.host, |envelope: &Envelope| printer.show(envelope));
     let journal = store.map(|store| Arc::new(store) as SharedJournal);
     let ended = match &journal {
         None => {
@@ -151,12 +155,12 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
             journal::run(host, model.as_ref(), &settings, job, &sink, kept).await.map_err(failed)?
         }
     };
-    finish(how, setup, &followed, ended, journal.as_ref(), &files).await
+    finish(control, setup, &printer, ended, journal.as_ref(), &files).await
 }
 
 /// Resumes a run with the settings that it started with.
-async fn take_up(
-    how: &How,
+async fn resume(
+    control: &RunControl,
     mut setup: Setup,
     store: &TenantStore,
     opened: RunRecord,
@@ -167,11 +171,11 @@ async fn take_up(
     }
     let model = setup.model()?;
     let files = setup.files()?;
-    setup::interrupt_to(&how.cancel);
+    setup::interrupt_to(&control.cancel);
 
     let id = opened.session.clone();
     let session = id.map(|id| Session { id, store: store.clone() });
-    let _turn = hold(session.as_ref()).await?;
+    let _turn = lock(session.as_ref()).await?;
     let state =
         session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
     let meter = Meter::default();
@@ -184,14 +188,14 @@ async fn take_up(
     let with = ResumeOptions {
         grants: setup.grants(access),
         signer: setup.signer()?,
-        cancel: how.cancel.clone(),
+        cancel: control.cancel.clone(),
         settings,
         meter,
         answers,
         release,
     };
-    let followed = Followed::new(how, &setup);
-    let sink = |envelope: &Envelope| followed.show(envelope);
+    let printer = EventPrinter::new(control, &setup);
+    let sink = |envelope: &Envelope| printer.show(envelope);
     let journal: SharedJournal = Arc::new(store.clone());
     let ended =
         journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
@@ -202,14 +206,14 @@ async fn take_up(
                 .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))
         }
         ResumeError::Parked { run, .. } => Fault::new(Exit::Parked, error.to_string())
-            .hint(format!("`wattle run --resume {run} --release` tries it once more")),
+            .hint(format!("`wattle run --resume {run} --release` tries it again")),
         ResumeError::Store(_) => failed(error),
         _ => Fault::usage(error.to_string()),
     })?;
-    finish(how, &setup, &followed, ended, Some(&journal), &files).await
+    finish(control, &setup, &printer, ended, Some(&journal), &files).await
 }
 
-async fn hold(session: Option<&Session>) -> Result<Option<Lock>, Fault> {
+async fn lock(session: Option<&Session>) -> Result<Option<Lock>, Fault> {
     let Some(Session { id, store }) = session else { return Ok(None) };
     let journal: SharedJournal = Arc::new(store.clone());
     journal::lock_session(&journal, id).await.map(Some).map_err(failed)
@@ -227,7 +231,7 @@ async fn fork(
         journal::ForkError::TooFar { .. } => Fault::usage(error.to_string()),
         journal::ForkError::Store(_) => failed(error),
     })?;
-    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run is gone already"))
+    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run was removed"))
 }
 
 /// Finds a run in the store.
@@ -244,74 +248,80 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     };
     match opened {
         Some(opened) => Ok((store, opened)),
-        None => Err(Fault::usage(format!("no run `{run}` in the store")).hint(
-            "`wattle session runs` lists those that are kept, `--store FILE` names another store",
-        )),
+        None => Err(Fault::usage(format!("no run `{run}` in the store"))
+            .hint("`wattle session runs` lists the runs, `--store FILE` names another store")),
     }
 }
 
 /// Prints the events of a run.
-struct Followed<'a> {
-    how: &'a How,
+struct EventPrinter<'a> {
+    control: &'a RunControl,
     live: Live,
-    /// The error of stdout, after which no events are printed.
+    /// The error of stdout. After it, no more events are printed.
     gone: Mutex<Option<Fault>>,
 }
 
-impl<'a> Followed<'a> {
-    fn new(how: &'a How, setup: &Setup) -> Self {
-        Followed { how, live: Live::new(setup.config.verbose.value), gone: Mutex::new(None) }
+impl<'a> EventPrinter<'a> {
+    fn new(control: &'a RunControl, setup: &Setup) -> Self {
+        EventPrinter {
+            control,
+            live: Live::new(setup.config.verbose.value),
+            gone: Mutex::new(None),
+        }
     }
 
     fn show(&self, envelope: &Envelope) {
-        if !self.how.json {
+        if !self.control.json {
             return self.live.show(&envelope.event);
         }
         let line = serde_json::to_value(envelope).unwrap_or_default();
         if let Err(fault) = output::json(&line) {
             self.gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
-            self.how.cancel.cancel();
+            self.control.cancel.cancel();
         }
     }
 }
 
-/// Settles the changes of an ended run, prints its answer, and records its end in the journal.
+/// Applies or only lists the file changes of an ended run, prints its answer, and records its end
+/// in the journal.
 async fn finish(
-    how: &How,
+    control: &RunControl,
     setup: &Setup,
-    followed: &Followed<'_>,
+    printer: &EventPrinter<'_>,
     ended: RunOutcome,
     journal: Option<&SharedJournal>,
     files: &Files,
 ) -> Result<Exit, Fault> {
     let report = match ended {
         RunOutcome::Done(report) => report,
-        RunOutcome::Parked(parked) => return Ok(waits(&parked)),
+        RunOutcome::Parked(parked) => return Ok(print_pending(&parked)),
     };
-    let gone = followed.gone.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let gone = printer.gone.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exit = setup::exit_of(&report.ending);
     let fate = Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound));
     let settled = if gone.is_none() { changes::settle(files, fate) } else { Ok(()) };
     if let Some(journal) = journal {
-        let told = journal::end(journal, &report).await;
-        told.unwrap_or_else(|error| output::warn(&error.to_string()));
+        let recorded = journal::end(journal, &report).await;
+        recorded.unwrap_or_else(|error| output::warn(&error.to_string()));
     }
     if let Some(fault) = gone {
         return Err(fault);
     }
     if matches!(report.ending, Ending::Exhausted { bound: Bound::Length, .. }) {
-        output::warn("the answer was cut off before its end, however often the model was asked");
+        output::warn("the answer was cut off before its end in every attempt");
     }
-    let told = tell(&report, exit, how.json, how.output.as_deref());
+    let printed = print_answer(&report, exit, control.json, control.output.as_deref());
     setup.flush().await;
-    told?;
+    printed?;
     settled.map(|()| exit)
 }
 
-/// Prints the pending calls of a parked run, and how to resume it.
-fn waits(parked: &ParkedRun) -> Exit {
+/// Prints the pending calls of a parked run, and the commands that resume it.
+fn print_pending(parked: &ParkedRun) -> Exit {
     let run = &parked.run_id;
-    output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
+    output::note(&format!(
+        "the run {run} is parked, and waits for an answer; resume it with one of"
+    ));
     for waiting in &parked.waiting {
         let call = &waiting.call;
         output::note(&format!(
@@ -323,14 +333,14 @@ fn waits(parked: &ParkedRun) -> Exit {
 }
 
 /// Prints the answer, or writes it to the file.
-fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
+fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
     let text = match &report.ending {
         Ending::Failed { message } => {
             return Err(Fault::new(exit, message.strip_prefix("error: ").unwrap_or(message)));
         }
         ending if exit == Exit::Failed => {
             return Err(Fault::failed(format!(
-                "the model gave an empty answer: {:?}",
+                "the model returned an empty answer: {:?}",
                 ending.text()
             )));
         }
@@ -342,7 +352,7 @@ fn tell(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<
                 // The answer is printed, so that it is not lost with the file.
                 let _ = output::text(text);
                 Fault::failed(format!("failed to write `{}`: {error}", path.display()))
-                    .hint("the answer stands on stdout")
+                    .hint("the answer is on stdout")
             })
         }
         None if json => Ok(()),

@@ -27,11 +27,11 @@ pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fau
             let flags = Layer { session: Some(Some(id)), ..Layer::from(*flags) };
             repl::run(flags, outer)
         }
-        command => threads::run(carried_out(command, outer)),
+        command => threads::run(perform(command, outer)),
     }
 }
 
-async fn carried_out(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
+async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
     let open = |flags: StoreFlags| setup::store(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
@@ -83,7 +83,7 @@ async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
         return output::json(&serde_json::to_value(sessions).unwrap_or_default());
     }
     if sessions.is_empty() {
-        output::note("no session is kept; `--session ID` begins one");
+        output::note("the store has no sessions; `--session ID` starts one");
     }
     let line = |session: &SessionLine| {
         let messages = counted(usize::try_from(session.messages).unwrap_or(usize::MAX), "message");
@@ -120,7 +120,7 @@ async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
         return output::json(&lines.iter().map(one).collect::<Json>());
     }
     if lines.is_empty() {
-        output::note("no run is kept");
+        output::note("the store has no runs");
     }
     let line = |(run, waiting): &(&RunRecord, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");
@@ -143,11 +143,11 @@ async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
     if json {
         return output::json(&serde_json::to_value(session.messages).unwrap_or_default());
     }
-    let said = session.messages.iter().map(|message| {
+    let lines = session.messages.iter().map(|message| {
         let who = if message.role == Role::User { "user" } else { "assistant" };
         format!("{who}: {}\n", visible(message.content.trim_end()))
     });
-    output::data(said.collect::<String>().as_bytes())
+    output::data(lines.collect::<String>().as_bytes())
 }
 
 /// Returns the session with this id.

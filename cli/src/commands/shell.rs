@@ -36,10 +36,10 @@ pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
         ..Needs::default()
     };
     walls::raise(&config, &needs)?;
-    threads::run(carried_out(args, config))
+    threads::run(open_and_run(args, config))
 }
 
-async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
+async fn open_and_run(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
@@ -78,9 +78,9 @@ async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
 
 /// Ends an input at a line that completes the script.
 #[derive(Completer, Helper, Highlighter, Hinter)]
-struct Whole;
+struct CompleteLine;
 
-impl Validator for Whole {
+impl Validator for CompleteLine {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let open = Session::is_incomplete(context.input());
         Ok(if open { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
@@ -94,8 +94,9 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
         |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
     let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
     let config = config.history_ignore_space(true).bracketed_paste(true).build();
-    let mut editor: Editor<Whole, FileHistory> = Editor::with_config(config).map_err(failed)?;
-    editor.set_helper(Some(Whole));
+    let mut editor: Editor<CompleteLine, FileHistory> =
+        Editor::with_config(config).map_err(failed)?;
+    editor.set_helper(Some(CompleteLine));
     let history = history_file();
     if let Some(path) = &history {
         // A missing history is empty.

@@ -77,7 +77,7 @@ pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
 /// The reason why reading a trace stopped.
 enum Stopped {
     Read(std::io::Error),
-    Told(Fault),
+    Fault(Fault),
 }
 
 impl From<std::io::Error> for Stopped {
@@ -92,17 +92,17 @@ fn read(
     mut step: impl FnMut(Step) -> Result<(), Fault>,
 ) -> Result<ReadSummary, Fault> {
     let read =
-        trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| {
+        trace::read(path, |found| step(found).map_err(Stopped::Fault)).map_err(|stopped| {
             match stopped {
                 Stopped::Read(error) => {
                     Fault::usage(format!("failed to read the trace `{}`: {error}", path.display()))
                 }
-                Stopped::Told(fault) => fault,
+                Stopped::Fault(fault) => fault,
             }
         })?;
     if read.files.is_empty() {
         let message = format!("there is no `_steps.jsonl` in `{}` nor below it", path.display());
-        return Err(Fault::usage(message).hint("runs leave one in the folder that they work in"));
+        return Err(Fault::usage(message).hint("runs write one to their workdir"));
     }
     if read.broken > 0 {
         let long = if read.long > 0 {
@@ -111,7 +111,7 @@ fn read(
             String::new()
         };
         output::warn(&format!(
-            "{} lines are no lines of a trace{long}; they are left out",
+            "{} lines are not lines of a trace{long}, and are skipped",
             read.broken
         ));
     }
@@ -157,11 +157,11 @@ fn show_step(step: &Step) -> Result<(), Fault> {
         paint(DIM, &format!("{} ms", step.dur_ms))
     );
     output::styled(&head)?;
-    let said = step.error.as_deref().unwrap_or(&step.output);
-    if said.is_empty() {
+    let text = step.error.as_deref().unwrap_or(&step.output);
+    if text.is_empty() {
         return Ok(());
     }
-    output::styled(&format!("       {}", output::visible(&clip(&said.replace('\n', " ⏎ "), SHOWN))))
+    output::styled(&format!("       {}", output::visible(&clip(&text.replace('\n', " ⏎ "), SHOWN))))
 }
 
 async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
@@ -174,10 +174,10 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
             .map_err(|error| Fault::failed(error.to_string()))?;
         match document.len() > DOCUMENT {
             true => Err(Fault::usage(format!(
-                "the traces have more than {} MiB, too much for a query",
+                "the traces have more than {} MiB, the maximum of a query",
                 DOCUMENT >> 20
             ))
-            .hint("name one of them, or take the lines of `wattle trace show --run ID --json`")),
+            .hint("name one of them, or process the lines of `wattle trace show --run ID --json`")),
             false => Ok(()),
         }
     })?;

@@ -41,7 +41,7 @@ pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
     let whole = whole
         .map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
     match Records::change(&Places::of_user(), |records| records.forget(&whole))? {
-        true => output::note(&format!("{} is not trusted any more", whole.display())),
+        true => output::note(&format!("{} is no longer trusted", whole.display())),
         false => output::note(&format!("{} was not trusted", whole.display())),
     }
     Ok(Exit::Done)

@@ -27,8 +27,9 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
         }
         VarsCommand::Set { name, value, secret: true, host, flags } => {
             if value != "-" {
-                let message = "a secret is read from stdin, where no list of processes shows it";
-                return Err(Fault::usage(message).hint("give `-` in place of the value"));
+                let message =
+                    "a secret is read from stdin, because a list of processes shows arguments";
+                return Err(Fault::usage(message).hint("write `-` instead of the value"));
             }
             let value = input::stdin()?;
             let value = std::str::from_utf8(&value)
@@ -100,7 +101,7 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
 
 fn missing(name: &str) -> Fault {
     Fault::failed(format!("there is no variable `{name}`"))
-        .hint("`wattle vars list` shows those that there are")
+        .hint("`wattle vars list` lists the variables")
 }
 
 fn failed(failure: Failure) -> Fault {

@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, made from the table of settings. `UPDATE=1` rewrites the page.
+//! Generates `docs/configuration.md` from the table of settings. `UPDATE=1` rewrites the page.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::args::Cli;
 
 /// One setting in the manual.
 pub(super) struct Row {
-    /// The name of the field, from which the flag's name follows.
+    /// The name of the field. The flag's name is derived from it.
     pub(super) field: &'static str,
     /// The key in a file.
     pub(super) key: &'static str,

@@ -157,7 +157,7 @@ impl Config {
         for (key, name, origin) in names {
             if !name.is_none_or(is_variable_name) {
                 let message = format!("`{key}` (from {origin}) is not the name of a variable");
-                let hint = "put the key into a variable, and give the variable's name";
+                let hint = "put the key into a variable, and set the variable's name";
                 return Err(Fault::configuration(message).hint(hint));
             }
         }

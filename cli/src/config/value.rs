@@ -12,19 +12,20 @@ use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 
-/// A type of settings. The errors name what was expected and found.
+/// A type of a setting. Errors contain the expected format and the actual value.
 pub(crate) trait Value: Sized {
     /// Parses the value of an environment variable.
     fn from_text(text: &str) -> Result<Self, String>;
 
-    /// Parses a value of a file. Relative paths start from the file's folder.
+    /// Parses a value from a file. Relative paths are relative to the file's folder.
     fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String>;
 
-    /// Returns the value as JSON, which is valid TOML for these types; null if there is none.
+    /// Returns the value as JSON, which is valid TOML for these types. Returns null if there is no
+    /// value.
     fn to_json(&self) -> Json;
 }
 
-/// A time above zero, such as `90s`, `2m` or `1h30m`.
+/// A duration greater than zero, such as `90s`, `2m` or `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(pub Duration);
 
@@ -109,7 +110,7 @@ impl Value for String {
     }
 }
 
-/// Parses a whole number from 1 on.
+/// Parses an integer greater than zero.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.trim().parse().map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
 }
@@ -192,7 +193,7 @@ impl Value for PathBuf {
     }
 }
 
-/// Implements [`Value`] for types that are parsed from a text and printed as one.
+/// Implements [`Value`] for types that are parsed from text and printed as text.
 macro_rules! of_text {
     ($($ty:ty),*) => {$(
         impl Value for $ty {
@@ -226,7 +227,7 @@ impl Value for EngineKind {
     }
 }
 
-/// In a variable, the items are separated by commas.
+/// A list. In an environment variable, commas separate its items.
 impl<T: Value> Value for Vec<T> {
     fn from_text(text: &str) -> Result<Self, String> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::from_text).collect()

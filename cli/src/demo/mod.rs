@@ -37,7 +37,7 @@ struct Demo {
 const DEMOS: &[Demo] = &[
     Demo {
         name: "fetch",
-        title: "fetch a page and take out what was asked for",
+        title: "fetch a page and extract the requested part",
         script: include_str!("../../demo/fetch/script.txt"),
         files: &[],
     },
@@ -93,7 +93,7 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
         "\n{}",
         paint(NAME, "Only the model's words were recorded; everything else happened just now.")
     ));
-    output::note("Next, with a model of your own (`wattle doctor` tells what is missing):");
+    output::note("Next, with a model of your own (`wattle doctor` reports what is missing):");
     output::note("  export OPENAI_API_KEY=…");
     output::note(
         "  wattle run --provider openai --model NAME \"how many files are here, and which is the \
@@ -144,7 +144,7 @@ fn stage(
 }
 
 fn broken(demo: &Demo, what: &str) -> Fault {
-    Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name))
+    Fault::failed(format!("the demo `{}` differs from its recording: {what}", demo.name))
 }
 
 /// Plays one run, and compares it with its script.

@@ -75,7 +75,9 @@ impl Script {
             }
         }
         match (ending, read(&last.reply).action) {
-            (Ending::Answered { text }, Action::Response { text: said }) if *text == said => Ok(()),
+            (Ending::Answered { text }, Action::Response { text: reply }) if *text == reply => {
+                Ok(())
+            }
             (ending, _) => Err(format!("it ended with {:?}", ending.text())),
         }
     }

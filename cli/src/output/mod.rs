@@ -29,7 +29,7 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// The style of a name or a heading.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// The style of a secondary text.
+/// The style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The placeholder for the escape character in our own styles, until a line is written. It contains
@@ -53,10 +53,10 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     to_stdout(shown.as_bytes())
 }
 
-/// Writes a text to stdout, and adds a line end if it has none.
+/// Writes a text to stdout. Adds a final newline if there is none.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn text(text: &str) -> Result<(), Fault> {
     match text.ends_with('\n') {
         true => data(text.as_bytes()),
@@ -67,26 +67,26 @@ pub(crate) fn text(text: &str) -> Result<(), Fault> {
 /// Writes one JSON document in one line to stdout.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn json(document: &Json) -> Result<(), Fault> {
     let document = document.to_string();
     let shown = if stdout().is_terminal() { visible::visible_json(&document) } else { document };
     to_stdout(format!("{shown}\n").as_bytes())
 }
 
-/// Writes a styled line to stdout. Styles are omitted if stdout is not a terminal, and under
-/// `NO_COLOR`.
+/// Writes a styled line to stdout. Styles are omitted if stdout is not a terminal or `NO_COLOR` is
+/// set.
 ///
 /// # Errors
-/// As [`data`].
+/// The same as for [`data`].
 pub(crate) fn styled(line: &str) -> Result<(), Fault> {
     let end = if line.ends_with('\n') { "" } else { "\n" };
     let shown = shown(line, stdout().is_terminal(), AutoStream::choice(&stdout()));
     to_stdout(format!("{shown}{end}").as_bytes())
 }
 
-/// Writes a styled line to stderr. Styles are omitted if stderr is not a terminal, and under
-/// `NO_COLOR`.
+/// Writes a styled line to stderr. Styles are omitted if stderr is not a terminal or `NO_COLOR` is
+/// set.
 pub(crate) fn note(line: &str) {
     let shown = shown(line, stderr().is_terminal(), AutoStream::choice(&stderr()));
     to_stderr(format!("{shown}\n").as_bytes());
@@ -99,7 +99,7 @@ pub(crate) fn warn(message: &str) {
 
 /// Reports a fault on stderr.
 pub(crate) fn fault(fault: &Fault) {
-    if let Fault::Told { .. } = fault {
+    if let Fault::Reported { .. } = fault {
         note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
     }
 }

@@ -1,14 +1,14 @@
-//! Making texts harmless for a terminal: whatever would act on it is shown instead.
+//! Makes texts harmless for a terminal: characters that control it are printed as escapes.
 
 use std::fmt::Write;
 
-/// Returns true if a terminal acts on a character, or if it hides or reorders what is around it.
+/// Returns true if a character controls the terminal, or hides or reorders the text around it.
 /// Line ends and tabs are text.
-fn acts(c: char) -> bool {
+fn is_control(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // Marks of direction, embeddings, overrides and isolates; separators of lines and
-        // paragraphs; what has no width.
+        // paragraphs; characters without width.
         '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => {
             true
         }
@@ -21,20 +21,20 @@ fn acts(c: char) -> bool {
     }
 }
 
-/// Turns a stream of bytes into text that only shows, in whatever pieces it comes: a character that
-/// acts becomes `\u{1b}`, a byte that is not UTF-8 becomes `\x9b`, and a carriage return before a
-/// line end is dropped. Nothing of a character leaves before all of it is there, so two streams
-/// cannot put one together on the screen.
+/// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
+/// such as `\u{1b}`, and a byte that is not UTF-8 one such as `\x9b`. A carriage return before a
+/// line end is dropped. The result does not depend on the division of the stream into pieces. An
+/// incomplete character is withheld, so that two streams cannot form a character on the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
-    /// The beginning of a character.
+    /// The bytes of an incomplete character.
     tail: Vec<u8>,
-    /// If true, a carriage return came last, and is not shown yet.
+    /// If true, the last character was a carriage return, which is withheld.
     returned: bool,
 }
 
 impl Visible {
-    /// Takes the next bytes, and returns what is to be shown now.
+    /// Filters the next bytes, and returns the text to print now.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.tail);
         whole.extend_from_slice(bytes);
@@ -54,7 +54,7 @@ impl Visible {
         shown
     }
 
-    /// Returns what was held back at the end of the stream.
+    /// Returns the withheld text at the end of the stream.
     pub(crate) fn finish(&mut self) -> String {
         let (mut shown, tail) = (String::new(), std::mem::take(&mut self.tail));
         self.end_return(&mut shown);
@@ -69,7 +69,7 @@ impl Visible {
         self.end_return(shown);
         match c {
             '\r' => self.returned = true,
-            c if acts(c) => push(shown, c),
+            c if is_control(c) => push(shown, c),
             c => shown.push(c),
         }
     }
@@ -83,7 +83,7 @@ impl Visible {
         }
     }
 
-    /// Shows a carriage return that no line end followed.
+    /// Escapes a withheld carriage return that no line end followed.
     fn end_return(&mut self, shown: &mut String) {
         if std::mem::take(&mut self.returned) {
             push(shown, '\r');
@@ -95,7 +95,7 @@ fn push(shown: &mut String, c: char) {
     shown.extend(c.escape_unicode());
 }
 
-/// Returns a text that moves no cursor and changes no colour, whoever wrote it.
+/// Returns a text as harmless text, which moves no cursor and changes no colour.
 pub(crate) fn visible(text: &str) -> String {
     let mut filter = Visible::default();
     let mut shown = filter.feed(text.as_bytes());
@@ -103,12 +103,11 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON document with what would act on a terminal as JSON spells it, such as
-/// `\u202e`.
+/// Returns the same JSON document with control characters as JSON escapes, such as `\u202e`.
 pub(super) fn visible_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for c in document.chars() {
-        match acts(c) {
+        match is_control(c) {
             true => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(shown, "\\u{unit:04x}");
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_cannot_act_on_the_terminal() {
+    fn foreign_text_cannot_control_the_terminal() {
         for (text, shown) in [
             ("a\x1b[2Jb", "a\\u{1b}[2Jb"),
             ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_shows_the_same_however_it_is_cut() {
+    fn the_division_of_a_stream_does_not_change_its_text() {
         let bytes = b"a\xc2\x9bb\x9b[1m\xf0\x9f\x98\x80\r\n\xe2\x80\xaec\rd\xf0\x9fe\xff\xc3";
         let mut whole = Visible::default();
         let expected = whole.feed(bytes) + &whole.finish();
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_json() {
+    fn visible_json_is_the_same_document() {
         let document = serde_json::json!({"a": "\u{9b}\u{7f}\u{202e}\u{e0041}\u{1b}"});
         let shown = visible_json(&document.to_string());
         assert!(shown.is_ascii() && !shown.chars().any(char::is_control), "{shown}");

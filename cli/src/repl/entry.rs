@@ -36,11 +36,11 @@ pub(super) enum Command {
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     (
         "/help [TOPIC]",
-        "show this, or what there is to know about a function, a program, an error code, or words",
+        "show this, or the manual for a function, a program, an error code, or words",
     ),
     ("/run NAME ARG…", "run a program of the catalog"),
     ("/catalog", "list the programs of the catalog"),
-    ("/cost", "show the tokens that the session took, and what they cost"),
+    ("/cost", "show the tokens of the session and their cost"),
     ("/quit", "leave; so does Ctrl-D"),
 ];
 
@@ -70,8 +70,8 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     }
 }
 
-/// Returns the word that makes a text a command. `/etc/hosts` is a path, and a text that begins
-/// with a path is a message.
+/// Returns the first word of a text if it is a command. A word such as `/etc/hosts` is a path, and
+/// a text that begins with a path is a message.
 fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
@@ -108,8 +108,8 @@ fn command(word: &str, text: &str) -> Result<Command, Fault> {
     }
 }
 
-/// Splits a line into words at whitespace. Quotes keep a word together: between `'` every character
-/// is literal; between `"` a backslash escapes `"` and `\`, and writes `\n` and `\t`.
+/// Splits a line into words at whitespace, except inside quotes. Between `'` every character is
+/// literal. Between `"` the escapes `\"`, `\\`, `\n` and `\t` are replaced.
 fn words(line: &str) -> Result<Vec<String>, Fault> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_read() {
+    fn inputs_are_parsed() {
         for (input, entry) in [
             ("  \n ", Entry::Nothing),
             ("\"\"\" \n \"\"\"", Entry::Nothing),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told() {
+    fn invalid_commands_are_errors() {
         for (input, words) in [
             ("/exit", "there is no command `/exit`"),
             ("/", "there is no command `/`"),

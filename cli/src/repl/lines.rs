@@ -32,16 +32,16 @@ pub(super) enum Line {
 /// The source of inputs.
 pub(super) enum Lines {
     /// A user who edits lines.
-    Terminal { editor: Box<Editor<Whole, FileHistory>>, history: Option<PathBuf> },
+    Terminal { editor: Box<Editor<CompleteInput, FileHistory>>, history: Option<PathBuf> },
     /// A program or a file. Lines of one input are joined.
     Pipe,
 }
 
 /// Ends an input at a line that completes it.
 #[derive(Completer, Helper, Highlighter, Hinter)]
-pub(super) struct Whole;
+pub(super) struct CompleteInput;
 
-impl Validator for Whole {
+impl Validator for CompleteInput {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
         // Two blank lines end an input that would never be complete.
@@ -71,7 +71,7 @@ impl Lines {
         let config =
             config.map_err(failed)?.history_ignore_space(true).bracketed_paste(true).build();
         let mut editor = Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(Whole));
+        editor.set_helper(Some(CompleteInput));
         let history = history_file();
         if let Some(path) = &history {
             // A missing history is empty.
@@ -85,7 +85,8 @@ impl Lines {
         matches!(self, Lines::Terminal { .. })
     }
 
-    /// Waits for the next input, off the threads that run programs, and adds it to the history.
+    /// Waits for the next input without blocking the threads that run programs, and adds the input
+    /// to the history.
     pub(super) async fn next(self) -> (Lines, Result<Line, Fault>) {
         self.away(|lines| {
             let line = lines.read("wattle> ")?;
@@ -97,7 +98,7 @@ impl Lines {
         .await
     }
 
-    /// Asks a question. The answer is one line, which the history omits.
+    /// Asks a question and reads one line as the answer. The answer is not added to the history.
     pub(super) async fn ask(self, question: String) -> (Lines, Result<Line, Fault>) {
         self.away(move |lines| lines.read(&question)).await
     }
@@ -163,7 +164,7 @@ fn whole(bytes: Vec<u8>) -> Result<Line, Fault> {
         .map_err(|_| Fault::failed("an input on stdin is not UTF-8"))
 }
 
-fn remember(editor: &mut Editor<Whole, FileHistory>, file: Option<&Path>, text: &str) {
+fn remember(editor: &mut Editor<CompleteInput, FileHistory>, file: Option<&Path>, text: &str) {
     if !text.trim().is_empty()
         && editor.add_history_entry(text).unwrap_or(false)
         && let Some(file) = file

@@ -96,7 +96,7 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
 }
 
 fn greet() {
-    let hint = "say what to do, or begin with ( to run a program; /help shows more";
+    let hint = "type a message, or begin with ( to run a program; /help shows more";
     output::note(&format!(
         "{} {}",
         paint(NAME, concat!("wattle ", env!("CARGO_PKG_VERSION"))),
@@ -109,10 +109,10 @@ fn help() -> Result<Next, Fault> {
     let commands: String =
         COMMANDS.iter().map(|(form, what)| format!("  {form:<width$}  {what}\n")).collect();
     output::text(&format!(
-        "Say what to do, and the model does it. A line that begins with ( is run as a program, \
-         right away.\n{commands}An input goes on over several lines while a program's parentheses \
-         or quotes, a fence or a message in \"\"\"\nare open; two blank lines end one all the \
-         same. Ctrl-C stops what is under way."
+        "Type a message for the model. A line that begins with ( runs at once, as a \
+         program.\n{commands}An input continues on the next line while a program's parentheses or \
+         quotes, a fence or a message in \"\"\"\nare open; two blank lines always end it. Ctrl-C \
+         stops the current work."
     ))?;
     Ok(Next::Go)
 }
@@ -121,8 +121,8 @@ fn help() -> Result<Next, Fault> {
 async fn leave(session: &Session, exit: Exit) -> Exit {
     match session.pending() {
         0 => {}
-        1 => output::warn("1 change was not carried out"),
-        count => output::warn(&format!("{count} changes were not carried out")),
+        1 => output::warn("1 change was not applied"),
+        count => output::warn(&format!("{count} changes were not applied")),
     }
     session.flush().await;
     exit

@@ -1,10 +1,10 @@
-//! The lexer for multi-line input, which decides if an input is complete.
+//! The lexer for multi-line input, which decides whether an input is complete.
 //!
 //! It examines only programs (the first line begins with `(`), quoted messages (they begin with
 //! `"""`) and fences. Prose is complete at the end of its line, whatever quotes and parentheses it
 //! contains.
 
-/// A partial input. Its lines are added one after another, each once.
+/// A partial input. Each line is scanned once, when it is added.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     kind: Option<Kind>,

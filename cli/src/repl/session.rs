@@ -211,7 +211,7 @@ impl Session {
         match stoppable(work, &cancel).await {
             None => Ok(Next::Leave(Exit::Interrupted)),
             Some(None) => Ok(Next::Go),
-            Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
+            Some(Some(Ok(outcome))) => exec::print_outcome(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => {
                 exec::denied(&missing, why_not, false).map(|_| Next::Go)
             }
@@ -241,14 +241,14 @@ impl Session {
         match self.setup.host.manual().about(topic) {
             Some(text) => output::text(&visible(&text)),
             None => Err(Fault::usage(format!("nothing in the manual is about `{topic}`"))
-                .hint("`/help \"\"` lists what there is, `/help` the commands")),
+                .hint("`/help \"\"` lists the topics, `/help` the commands")),
         }
     }
 
     /// Reloads the folders of the catalog, and prints the changes.
     pub(super) async fn refresh(&self) {
         let CatalogDiff { changed, removed, problems } = self.setup.host.refresh().await;
-        for (what, names) in [("changed", changed), ("gone", removed)] {
+        for (what, names) in [("changed", changed), ("removed", removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
                 output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));
@@ -284,19 +284,19 @@ impl Session {
         if self.declined.is_empty() || !lines.is_terminal() {
             return (lines, Ok(()));
         }
-        let (lines, answer) = lines.ask("carry them out in the workdir? [y/N] ".to_owned()).await;
-        let carried_out = match answer {
+        let (lines, answer) = lines.ask("apply them to the workdir? [y/N] ".to_owned()).await;
+        let applied = match answer {
             Ok(Line::Text(text))
                 if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
             {
-                changes::carry_out(&self.files).and_then(|()| self.renew())
+                changes::apply(&self.files).and_then(|()| self.renew())
             }
             answer => answer.map(drop),
         };
-        (lines, carried_out)
+        (lines, applied)
     }
 
-    /// Replaces the files with an unchanged overlay.
+    /// Replaces the files with an empty overlay.
     fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
         self.files = self.setup.files()?;

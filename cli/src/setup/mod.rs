@@ -1,5 +1,5 @@
-//! The parts of a run, made from the settings: the wiring that `run`, `exec`, `repl` and `serve`
-//! share.
+//! The parts of a run, built from the settings. `run`, `exec`, `repl` and `serve` share this
+//! wiring.
 
 mod interrupt;
 mod remote;
@@ -67,7 +67,7 @@ pub(crate) struct Setup {
 pub(crate) struct Session {
     /// The session's id.
     pub(crate) id: String,
-    /// The store that keeps it.
+    /// The store that contains it.
     pub(crate) store: TenantStore,
 }
 
@@ -105,7 +105,8 @@ impl Setup {
         }
     }
 
-    /// Returns the settings of an agent, with at most `max_steps` steps unless a setting differs.
+    /// Returns the settings of an agent. `max_steps` is the maximum number of steps if the
+    /// configuration does not set one.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings {
@@ -123,7 +124,8 @@ impl Setup {
         Settings { machine, ai, timeout, dialect, prices, ..Settings::default() }
     }
 
-    /// Returns the settings of an agent with its content guard, whose classifier asks `model`.
+    /// Returns the settings of an agent, with its content guard. The guard's classifier asks
+    /// `model`.
     ///
     /// # Errors
     /// If a pattern of the guard is invalid.
@@ -213,16 +215,18 @@ impl Setup {
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of a run; `None` without a store, when the run ends with the
-    /// process.
+    /// Opens the store for the journal of a run. Returns `None` if there is no store; the run then
+    /// ends with the process.
     pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
         self.store()
-            .inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message())))
+            .inspect_err(|fault| {
+                output::warn(&format!("the run is not recorded: {}", fault.message()))
+            })
             .ok()
     }
 
-    /// Returns the journal's record of what a later command needs to resume the run.
+    /// Returns the data that a later command needs to resume the run, for the journal.
     pub(crate) fn origin(&self) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {
@@ -286,9 +290,9 @@ impl Setup {
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// Assembles what a run has access to: files, state, the network, and a model with the meter of
-    /// its use by programs. Without a session the run has a state of its own. Tickets go to the
-    /// workdir.
+    /// Assembles the resources that a run may access: files, state, the network, and a model with
+    /// the meter of its use by programs. Without a session the run has a state of its own. Tickets
+    /// go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -374,7 +378,8 @@ pub(crate) fn folders(config: &Config) -> Folders {
     folders
 }
 
-/// Returns the file of a tenant's search index of a workdir; `None` without a folder for caches.
+/// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
+/// folder for caches.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
     let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))

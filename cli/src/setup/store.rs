@@ -24,7 +24,7 @@ pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
 /// Opens the store like [`store`]; `None` if the file is absent.
 ///
 /// # Errors
-/// As [`store`].
+/// The same as for [`store`].
 pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
     match store_path(config) {
         Ok(path) if path.exists() => store(config).map(Some),

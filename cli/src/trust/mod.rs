@@ -1,4 +1,5 @@
-//! Trust in folders, which decides about the settings of a project file that do more than narrow.
+//! Trust in folders. A project file may do more than narrow the user's settings only if the user
+//! trusts its folder.
 //!
 //! The user trusts a folder by `wattle trust`, or when asked on a terminal. Trust applies to
 //! content: the project file and the programs of the catalog folders in it, each by its hash
@@ -80,7 +81,7 @@ pub(crate) fn admit(project: Project, places: &Places) -> Result<File, Fault> {
         _ if !crate::ask::is_terminal() => Err(refused(&project, &state)),
         State::Declined => {
             output::warn(&format!(
-                "`{}` sets {}, which takes no effect: `wattle trust` would let it",
+                "`{}` sets {}, which has no effect; `wattle trust` enables it",
                 project.path.display(),
                 names(&project)
             ));
@@ -112,7 +113,7 @@ fn refused(project: &Project, state: &State) -> Fault {
         _ => format!("the project file `{path}` sets {sets}, and its folder is not trusted"),
     };
     Fault::new(Exit::Configuration, message)
-        .hint(format!("`wattle status` shows what it sets; if you trust it: {}", command(project)))
+        .hint(format!("`wattle status` shows its settings; if you trust it: {}", command(project)))
 }
 
 /// Returns the command that trusts a folder. A path that needs quoting in a shell is omitted,
@@ -133,7 +134,7 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
         State::Changed(_) => {
             format!("the project file `{path}` has changed since you trusted its folder:")
         }
-        _ => format!("the project file `{path}` sets what needs your trust:"),
+        _ => format!("the project file `{path}` has settings that need your trust:"),
     };
     output::note(&paint(WARN, &head));
     if let State::Changed(differences) = state {
@@ -143,7 +144,9 @@ fn ask(project: &Project, pins: &Pins, state: &State) {
     project.untrusted().for_each(|request| output::note(&format!("  {}", described(request))));
     pins.programs()
         .for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
-    output::note("trust it? y: yes, until it changes; anything else: go on without these settings");
+    output::note(
+        "trust it? y: yes, until it changes; anything else: continue without these settings",
+    );
 }
 
 /// Describes a setting, and the value that it replaces.
@@ -161,8 +164,8 @@ pub(crate) fn described(request: &Request) -> String {
 const ANSWER: u64 = 1 << 10;
 
 fn is_yes() -> bool {
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     // An unreadable terminal counts as a no.
-    let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut said);
-    matches!(said.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
+    let _ = stdin().lock().take(ANSWER).read_until(b'\n', &mut reply);
+    matches!(reply.trim_ascii().to_ascii_lowercase().as_slice(), b"y" | b"yes")
 }

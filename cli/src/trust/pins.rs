@@ -107,5 +107,5 @@ fn too_many(project: &Project) -> Fault {
         project.path.display(),
         MOST_BYTES >> 20
     ))
-    .hint("name a smaller folder, or give the folders by `--catalog DIR`")
+    .hint("name a smaller folder, or name the folders by `--catalog DIR`")
 }

@@ -1,5 +1,5 @@
-//! The folders that the user trusts, in a file of the user's data folder that only the user reads
-//! and writes.
+//! The user's decisions to trust folders. They are stored in the user's data folder, in a file that
+//! only the user can read and write.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,27 +17,27 @@ use crate::setup::make_private;
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What is known of folders, by their paths with links resolved.
+/// The records of all folders, by their paths with links resolved.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
     folders: BTreeMap<String, Record>,
 }
 
-/// What the user said of one folder, and of which content.
+/// The user's decision about one folder, and the content that it applies to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// False if the user declined.
+    /// If true, the user trusts the folder. If false, the user declined.
     pub(crate) trusted: bool,
-    /// The content.
+    /// The hashes of the content.
     pub(crate) pins: Pins,
-    /// The settings that needed trust then.
+    /// The settings that needed trust at that time.
     settings: BTreeMap<String, Json>,
 }
 
 impl Record {
-    /// What is different now: the settings first, then the files.
+    /// Returns a line for each difference: first those of the settings, then those of the files.
     pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
         let now = settings(project);
         let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(
@@ -52,13 +52,13 @@ impl Record {
     }
 }
 
-/// The settings of a project file that need trust.
+/// Returns the settings of a project file that need trust.
 fn settings(project: &Project) -> BTreeMap<String, Json> {
     project.untrusted().map(|request| (request.key.to_owned(), request.value.clone())).collect()
 }
 
 impl Records {
-    /// Reads the file; nothing is recorded where there is none.
+    /// Reads the file. Without one, there are no records.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -77,12 +77,12 @@ impl Records {
         serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))
     }
 
-    /// What is recorded of a folder.
+    /// Returns the record of a folder.
     pub(crate) fn get(&self, folder: &Path) -> Option<&Record> {
         self.folders.get(folder.to_str()?)
     }
 
-    /// Records what the user said of a project file. A folder whose path is not UTF-8 cannot be
+    /// Records the user's decision about a project file. A folder whose path is not UTF-8 cannot be
     /// recorded.
     pub(crate) fn set(&mut self, project: &Project, pins: &Pins, trusted: bool) {
         if let Some(folder) = project.folder.to_str() {
@@ -91,13 +91,13 @@ impl Records {
         }
     }
 
-    /// Forgets a folder; false if nothing was recorded of it.
+    /// Removes the record of a folder. Returns false if there was none.
     pub(crate) fn forget(&mut self, folder: &Path) -> bool {
         folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
     }
 
-    /// Changes the file as a whole, one process at a time: the new content takes the place of the
-    /// old one at once, readable by the user alone.
+    /// Changes the records and replaces the file atomically. A lock admits one process at a time,
+    /// and only the user can read the file.
     ///
     /// # Errors
     /// If the user has no data folder, or the file cannot be read or written.
@@ -109,7 +109,7 @@ impl Records {
             places.trust.as_ref().and_then(|path| Some((path, path.parent()?)))
         else {
             return Err(Fault::configuration(
-                "there is no home directory to keep the trusted folders in",
+                "there is no home directory for the record of trusted folders",
             ));
         };
         let failed = |error: std::io::Error| {
@@ -128,7 +128,7 @@ impl Records {
         let mut records = Records::open(places)?;
         let done = change(&mut records);
         let text = serde_json::to_vec_pretty(&records).map_err(|error| failed(error.into()))?;
-        // A new temporary file is readable by the user alone.
+        // Only the user can read a new temporary file.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
         file.persist(path).map_err(|error| failed(error.error))?;

@@ -1,4 +1,4 @@
-//! Enforces the rules by Landlock.
+//! Enforcement of the rules with Landlock.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -10,9 +10,9 @@ use super::{Reach, Rule, Walls};
 /// The newest version of Landlock whose rights are used. An older kernel enforces fewer.
 const NEWEST: ABI = ABI::V6;
 
-/// Restricts this thread, and all that it starts, to the rules: other files cannot be opened,
-/// changed or executed. Unless the command `listens`, no TCP port can be bound. The egress guard
-/// restricts connections, because Landlock knows ports and no hosts.
+/// Restricts this thread, and everything that it starts, to the rules: other files cannot be
+/// opened, changed or executed. Unless the command `listens`, no TCP port can be bound. The egress
+/// guard restricts connections, because Landlock can restrict ports but not hosts.
 pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
@@ -26,7 +26,7 @@ pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetErr
         created = created.add_rules(path_beneath_rules([&rule.path], rights(rule.reach)))?;
     }
     Ok(match created.restrict_self()?.ruleset {
-        RulesetStatus::FullyEnforced => Walls::Whole,
+        RulesetStatus::FullyEnforced => Walls::Complete,
         RulesetStatus::PartiallyEnforced => Walls::Partial,
         RulesetStatus::NotEnforced => Walls::Missing,
     })

@@ -1,6 +1,6 @@
-//! The confinement of the process itself: it gives up what its command does not need, before it
-//! starts a thread and before it reads foreign data. Programs have a sandbox of their own; this is
-//! the second barrier, in case that one has a flaw.
+//! The confinement of the process itself. It gives up the access that its command does not need,
+//! before it starts a thread and before it reads untrusted data. Programs run in their own sandbox.
+//! The confinement is a second barrier, in case the sandbox has a flaw.
 //!
 //! The allowed files of a command are data ([`Rule`]), made from its settings. Landlock enforces
 //! them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 
 pub(crate) use rules::{Reach, Rule};
 
-/// The needs of a command besides its settings.
+/// The access that a command needs in addition to that for its settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// The files of the command line to read.
@@ -39,7 +39,7 @@ pub(crate) struct Needs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Walls {
     /// Complete.
-    Whole,
+    Complete,
     /// As far as an older kernel supports it.
     Partial,
     /// None: the kernel has no Landlock, or it is disabled.
@@ -62,26 +62,27 @@ pub(crate) fn raise(config: &Config, needs: &Needs) -> Result<Walls, Fault> {
     }
     let rules = rules::rules(config, needs, &Places::of_user());
     kernel::enforce(&rules, needs.listens).map_err(|why| {
-        Fault::failed(format!("failed to confine the process: {why}"))
-            .hint("`--sandbox off` goes on without, and `wattle doctor` shows which walls stand")
+        Fault::failed(format!("failed to confine the process: {why}")).hint(
+            "`--sandbox off` runs without confinement; `wattle doctor` shows the active walls",
+        )
     })
 }
 
 impl fmt::Display for Walls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Walls::Whole => {
+            Walls::Complete => {
                 "the process reaches only the files that it needs (Landlock), and listens on no \
-                 port of its own accord"
+                 port unless the command asks for it"
             }
             Walls::Partial => {
                 "the process reaches only the files that it needs (Landlock, as far as this kernel \
                  has it)"
             }
             Walls::Missing => {
-                "this kernel has no Landlock: only the sandbox of each program stands"
+                "this kernel has no Landlock: only the sandbox of each program is active"
             }
-            Walls::Off => "off by `sandbox`: only the sandbox of each program stands",
+            Walls::Off => "off by `sandbox`: only the sandbox of each program is active",
         })
     }
 }

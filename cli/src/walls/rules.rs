@@ -90,8 +90,8 @@ const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"]
 /// The variables that name the operator's certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// Returns the rules of a command with these settings. Missing folders of our own are created, so
-/// that a rule can name them.
+/// Returns the rules of a command with these settings. Creates Wattle's own folders if they are
+/// missing, so that a rule can name them.
 pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut add = |reach: Reach, paths: &[PathBuf]| {

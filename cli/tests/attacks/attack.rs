@@ -1,4 +1,4 @@
-//! One attack from beginning to end.
+//! Runs one attack.
 
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
@@ -9,7 +9,7 @@ use crate::server::{Served, TOKEN, status};
 use crate::text::Values;
 use crate::watch::Watch;
 
-/// Runs an attack, and returns what went otherwise than its row says.
+/// Runs an attack, and returns the differences from its row.
 pub(crate) fn run(attack: &Attack) -> Vec<String> {
     let row = &*attack.row;
     let place = Place::new();
@@ -51,7 +51,7 @@ fn calls(place: &Place, row: &Row, values: &Values, faults: &mut Vec<String>) {
         own.extend(words(&output, &call.says, &call.hides, values));
         if !own.is_empty() {
             let shown: String = String::from_utf8_lossy(&output).chars().take(2_000).collect();
-            faults.push(format!("call {}: {}; it said:\n{shown}", at + 1, own.join("; ")));
+            faults.push(format!("call {}: {}; its output:\n{shown}", at + 1, own.join("; ")));
         }
     }
 }
@@ -74,31 +74,31 @@ fn requests(served: Served, row: &Row, values: &Values, faults: &mut Vec<String>
     faults.extend(served.stop());
 }
 
-/// The faults in what was said.
+/// Returns the faults in an output.
 fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> Vec<String> {
     let mut faults = Vec::new();
-    let is_there = |text: &str| contains(output, &values.bytes(text));
+    let has = |text: &str| contains(output, &values.bytes(text));
     faults.extend(
-        says.iter().filter(|text| !is_there(text)).map(|text| format!("does not say {text:?}")),
+        says.iter().filter(|text| !has(text)).map(|text| format!("does not print {text:?}")),
     );
-    faults.extend(hides.iter().filter(|text| is_there(text)).map(|text| format!("says {text:?}")));
-    if is_there(CANARY) {
-        faults.push("says the secret from outside".to_owned());
+    faults.extend(hides.iter().filter(|text| has(text)).map(|text| format!("prints {text:?}")));
+    if has(CANARY) {
+        faults.push("prints the secret from outside".to_owned());
     }
-    if is_there("panicked at") {
+    if has("panicked at") {
         faults.push("panicked".to_owned());
     }
     faults
 }
 
-/// The faults in what reached the web server and the model.
+/// Adds the faults in the requests to the web server and the model.
 fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults: &mut Vec<String>) {
-    let came: Vec<String> =
+    let received: Vec<String> =
         web.requests().iter().map(|one| format!("{} {}", one.method, one.path)).collect();
     if let Some(wanted) = &row.after.requests {
         let wanted: Vec<String> = wanted.iter().map(|text| values.text(text)).collect();
-        if came != wanted {
-            faults.push(format!("the web server got {came:?}"));
+        if received != wanted {
+            faults.push(format!("the web server received {received:?}"));
         }
     }
     let all = web.requests().into_iter().chain(model.requests());
@@ -108,7 +108,7 @@ fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults:
     }
 }
 
-/// The web server. Its pages may refer to its own address.
+/// Starts the web server. Its pages may contain its own address.
 fn web(row: &Row, own: &std::collections::BTreeMap<String, String>) -> Provider {
     let (pages, own) = (row.page.clone(), own.clone());
     Provider::answering(move |request| {

@@ -1,4 +1,4 @@
-//! The folders of an attack, and what changed in them.
+//! The folders of an attack, and the changes in them.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::format::Row;
 use crate::text::Values;
 
-/// What no attack may get.
+/// The secret that no attack may read.
 pub(crate) const CANARY: &str = "CANARY-7f3a";
 
-/// The host's own files of a workdir.
+/// The host's own files in a workdir.
 const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
 
-/// A home, a workdir, and a folder outside of both, gone with the attack.
+/// A home, a workdir, and a folder outside of both, which are removed after the attack.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -30,7 +30,7 @@ impl Place {
         self.0.path().join(path)
     }
 
-    /// Writes the files and links of a row.
+    /// Creates the files and links of a row.
     pub(crate) fn fill(&self, row: &Row, values: &Values) {
         for (folder, files) in [("work", &row.files), ("home", &row.home)] {
             for (path, text) in files {
@@ -46,7 +46,8 @@ impl Place {
         }
     }
 
-    /// What must not change: workdir, configuration, and what is outside.
+    /// Returns the files that must not change: those of the workdir, the configuration and the
+    /// outside folder.
     pub(crate) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut state = BTreeMap::new();
         for folder in ["work", "home/.config", "outside"] {
@@ -55,7 +56,7 @@ impl Place {
         state
     }
 
-    /// The faults in a later state: files that differ and are not in the list.
+    /// Returns the faults in a later state: files that differ and are not in the list.
     pub(crate) fn faults(
         &self,
         before: &BTreeMap<PathBuf, Vec<u8>>,
@@ -85,7 +86,7 @@ fn may_change(path: &Path, changed: &[String]) -> bool {
     changed.iter().any(|glob| matches(glob.as_bytes(), path.as_os_str().as_bytes()))
 }
 
-/// If true, the glob matches: `*` is any text without `/`, `**` any text.
+/// Returns true if the glob matches: `*` is any text without `/`, `**` any text.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     match glob {
         [] => path.is_empty(),
@@ -102,7 +103,7 @@ pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Collects files with their bytes, links with their targets, and folders.
+/// Collects the files below a folder with their bytes, and the links with their targets.
 fn walk(top: &Path, folder: &Path, state: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let Ok(entries) = std::fs::read_dir(top.join(folder)) else { return };
     for entry in entries {

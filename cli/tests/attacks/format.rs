@@ -1,4 +1,4 @@
-//! The rows as they are written. Unknown keys are errors.
+//! The format of the rows. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,37 +12,38 @@ struct Class {
     attack: Vec<Row>,
 }
 
-/// A row: what is there at first, what is done, and what must hold.
+/// A row: the initial files, the actions, and the expected results.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
     name: String,
-    /// What the attacker hopes for.
+    /// The attacker's goal.
     about: String,
-    /// Lists of equal length; the attack runs once for each position.
+    /// Lists of values for the row's variables. All have the same length, and the attack runs once
+    /// for each index.
     #[serde(default)]
     each: BTreeMap<String, Vec<String>>,
-    /// Text files of the workdir.
+    /// Text files in the workdir.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Text files below the home.
+    /// Text files of the home.
     #[serde(default)]
     pub(crate) home: BTreeMap<String, String>,
-    /// Symbolic links of the workdir, with what they lead to.
+    /// Symbolic links of the workdir, with their targets.
     #[serde(default)]
     pub(crate) links: BTreeMap<String, String>,
-    /// Pages of a web server on loopback.
+    /// Pages of a web server on the loopback interface.
     #[serde(default)]
     pub(crate) page: Vec<Page>,
-    /// Answers of a model, in order.
+    /// Answers of the model, in order.
     #[serde(default)]
     pub(crate) model: Vec<Model>,
-    /// A server to attack.
+    /// The `wattle serve` process to attack, if any.
     pub(crate) serve: Option<Serve>,
-    /// Calls of the binary, in order.
+    /// Invocations of the binary, in order.
     #[serde(default)]
     pub(crate) call: Vec<Call>,
-    /// Requests to the server, after the calls.
+    /// Requests to the server, sent after the calls.
     #[serde(default)]
     pub(crate) request: Vec<Request>,
     #[serde(default)]
@@ -70,7 +71,7 @@ pub(crate) struct Page {
 pub(crate) struct Model {
     /// A message.
     pub(crate) text: Option<String>,
-    /// All bytes of the answer, status line and headers included.
+    /// All bytes of the answer, including status line and headers.
     pub(crate) raw: Option<String>,
     /// A status without a body.
     pub(crate) status: Option<u16>,
@@ -93,7 +94,7 @@ pub(crate) struct Call {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) stdin: String,
-    /// If true, the call's streams are a terminal.
+    /// If true, the call's standard streams are a terminal.
     #[serde(default)]
     pub(crate) terminal: bool,
     pub(crate) exit: Exit,
@@ -123,7 +124,7 @@ impl Exit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     pub(crate) raw: String,
-    /// The status of the answer; 0 for a connection that is closed without one.
+    /// The expected status of the answer. 0 means that the connection is closed without an answer.
     pub(crate) status: u16,
     #[serde(default)]
     pub(crate) says: Vec<String>,
@@ -134,21 +135,21 @@ pub(crate) struct Request {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// Files of the workdir that may differ, as globs.
+    /// Files in the workdir that may differ, as globs.
     #[serde(default)]
     pub(crate) changed: Vec<String>,
-    /// Exactly what reached the web server: `METHOD PATH`.
+    /// All requests that reach the web server, as `METHOD PATH`.
     pub(crate) requests: Option<Vec<String>>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Bounds {
-    /// The longest time of each call.
+    /// Maximum time of each call, in seconds.
     pub(crate) seconds: u64,
-    /// The most resident memory of the whole tree.
+    /// Maximum resident memory of the whole tree, in MB.
     pub(crate) memory_mb: u64,
-    /// Processes that may run besides the binary.
+    /// Processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,
 }
 
@@ -164,9 +165,9 @@ fn ok() -> u16 {
 
 /// One attack to run.
 pub(crate) struct Attack {
-    /// The row's name, with the position in its lists.
+    /// The row's name, with the position in the row's lists.
     pub(crate) label: String,
-    /// The values of the row's own variables.
+    /// The values of the row's variables for this attack.
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) row: Rc<Row>,
 }
@@ -183,11 +184,11 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
     class.attack.into_iter().flat_map(attacks).collect()
 }
 
-/// The attacks of a row, one for each position of its lists.
+/// Returns the attacks of a row, one for each position of its lists.
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;
-    assert!(!about.is_empty(), "{name} does not say what the attacker hopes for");
+    assert!(!about.is_empty(), "{name} does not name the attacker's goal");
     assert!(!call.is_empty() || !request.is_empty(), "{name} attacks nothing");
     let Some(count) = each.values().map(Vec::len).next() else {
         return vec![Attack { label: name.clone(), values: BTreeMap::new(), row }];

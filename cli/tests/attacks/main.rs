@@ -1,9 +1,10 @@
-//! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
+//! Attacks on the `wattle` binary, as data: `tests/attacks/CLASS.toml` contains the rows of a
+//! class.
 //!
-//! Each attack runs in a fresh place (a home, a workdir, a folder outside of both) under a watcher
-//! of the whole process tree. A row says what the attacker tries, which words and exit codes the
-//! binary answers with, what may change, and how much memory and time the tree may take. Every
-//! attack is refused the file `outside/secret.txt`: its text must appear nowhere.
+//! Each attack runs in new folders (a home, a workdir, a folder outside of both). A watcher
+//! observes the whole process tree. A row has the attacker's goal, the expected texts and exit
+//! codes, the files that may change, and the limits on memory and time. No attack may read the file
+//! `outside/secret.txt`: its text must appear nowhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,18 +25,19 @@ mod watch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// The watcher looks at all children of this process, so attacks run one after another.
+/// A lock that lets attacks run one at a time, because the watcher observes all children of this
+/// process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
 }
 
-/// Runs each attack of a class and reports all that fail.
+/// Runs every attack of a class, and reports all that fail.
 fn class(name: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::warm_up();
-    // `ATTACK=part-of-a-label` runs some of them.
+    // `ATTACK=TEXT` selects the attacks whose label contains the text.
     let only = std::env::var("ATTACK").ok();
     let attacks = format::read(&folder().join(format!("{name}.toml")));
     let chosen = attacks
@@ -64,7 +66,7 @@ macro_rules! classes {
         $(#[test] fn $class() { class(stringify!($class)); })*
 
         #[test]
-        fn every_class_is_run_and_there_are_hundreds_of_attacks() {
+        fn every_class_runs_and_no_rows_are_lost() {
             let mut there: Vec<String> = std::fs::read_dir(folder())
                 .unwrap()
                 .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
@@ -80,7 +82,7 @@ macro_rules! classes {
     };
 }
 
-/// The number of attacks below which rows have been lost.
+/// Minimum number of attacks. With fewer, rows were lost.
 const LEAST: usize = 1_100;
 
 classes! {

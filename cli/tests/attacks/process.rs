@@ -1,4 +1,4 @@
-//! Calls of the binary, with pipes or on a terminal.
+//! Calls of the binary, with pipes or in a terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,18 +12,18 @@ use crate::files::Place;
 use crate::format::Call;
 use crate::text::Values;
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) struct Done {
-    /// The exit code; -1 for a call that a signal ended.
+    /// The exit code, or -1 if a signal ended the call.
     pub(crate) code: i32,
-    /// Stdout and stderr.
+    /// The bytes of stdout and stderr.
     pub(crate) output: Vec<u8>,
 }
 
-/// Compiled code is cached here for all attacks: compiling the shell's commands takes long.
+/// The cache of compiled code for all attacks. Compiling the shell's commands takes long.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
 
-/// A command in the workdir, in an environment with nothing else.
+/// Prepares a command in the workdir, with an empty environment.
 pub(crate) fn wattle(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command
@@ -35,8 +35,8 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the guests where no attack has done so yet, the shell's commands and the readers of
-/// pages and filters: that can take longer than the bounds of an attack.
+/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless the
+/// cache has them, because this can take longer than an attack may.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
@@ -83,7 +83,7 @@ fn on_a_terminal(mut command: Command, stdin: &[u8]) -> Done {
     terminal.write_all(stdin).unwrap();
     let mut output = Vec::new();
     let mut piece = [0; 8192];
-    // A terminal without a process behind it fails to be read.
+    // Reading fails once no process uses the terminal.
     while let Ok(count @ 1..) = terminal.read(&mut piece) {
         output.extend_from_slice(&piece[..count]);
     }

@@ -10,10 +10,10 @@ use crate::format::Serve;
 use crate::process::wattle;
 use crate::text::Values;
 
-/// A request that is not answered in this time has failed.
+/// Maximum time of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that listens.
+/// A listening server.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: String,
@@ -30,25 +30,26 @@ impl Served {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut served = Served { child: command.spawn().unwrap(), address: String::new() };
         let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         loop {
-            let line = lines.next().unwrap_or_else(|| panic!("the server ended: {said}")).unwrap();
+            let line =
+                lines.next().unwrap_or_else(|| panic!("the server ended: {output}")).unwrap();
             if let Some(address) = line.strip_prefix("listening on http://") {
                 served.address = address.to_owned();
                 std::thread::spawn(move || lines.for_each(drop));
                 return served;
             }
-            said += &line;
+            output += &line;
         }
     }
 
-    /// Sends the bytes, and returns all that comes back.
+    /// Sends the bytes, and returns the whole answer.
     pub(crate) fn ask(&self, request: &[u8]) -> Vec<u8> {
         let mut answer = Vec::new();
         let mut exchange = || -> std::io::Result<()> {
             let mut stream = TcpStream::connect(&self.address)?;
             stream.set_read_timeout(Some(PATIENCE))?;
-            // A server may refuse a request before it has read it all.
+            // A server may reject a request before it has read all of it.
             let _ = stream.write_all(request);
             let _ = stream.read_to_end(&mut answer);
             Ok(())
@@ -57,7 +58,7 @@ impl Served {
         answer
     }
 
-    /// Tells the server to end; reports a server that does not end as one should.
+    /// Asks the server to end. Returns a fault if it ended before, or does not end with success.
     pub(crate) fn stop(mut self) -> Option<String> {
         if let Some(ended) = self.child.try_wait().unwrap() {
             return Some(format!("the server ended by itself: {ended}"));
@@ -78,7 +79,7 @@ impl Drop for Served {
 /// The server's token.
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The status of an answer; 0 where there is none.
+/// Returns the status of an answer; 0 if there is none.
 pub(crate) fn status(answer: &[u8]) -> u16 {
     let head = String::from_utf8_lossy(&answer[..answer.len().min(32)]).into_owned();
     head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)

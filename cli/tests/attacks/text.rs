@@ -1,8 +1,8 @@
-//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` a text N times, `⟦byte:HH⟧` a byte.
+//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` N copies of a text, `⟦byte:HH⟧` a byte.
 
 use std::collections::BTreeMap;
 
-/// The values that texts refer to.
+/// The values that templates refer to, by name.
 #[derive(Default)]
 pub(crate) struct Values(BTreeMap<String, String>);
 
@@ -11,12 +11,12 @@ impl Values {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Expands a text that is UTF-8.
+    /// Expands a text to UTF-8.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8(self.bytes(text)).expect("the text of a row is UTF-8 here")
     }
 
-    /// Expands a text.
+    /// Expands a text to bytes.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let (mut out, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find('⟦') {
@@ -40,12 +40,12 @@ impl Values {
             return self.bytes(text).repeat(count);
         }
         let value = self.0.get(inner).unwrap_or_else(|| panic!("no value is named {inner:?}"));
-        // Values of rows may refer to others; those of the runner refer to nothing.
+        // The value of a row may refer to other values.
         self.bytes(value)
     }
 }
 
-/// Finds the `⟧` that closes a text which began before.
+/// Returns the position of the `⟧` that closes a text whose `⟦` is before it.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! A watcher of the whole process tree: its memory, its processes, its time.
+//! A watcher of the whole process tree, which checks its memory, its processes and its time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::format::Bounds;
 
-/// How often the tree is looked at.
+/// Pause between two looks at the tree.
 const EVERY: Duration = Duration::from_millis(15);
 
-/// Watches all that this process starts, and kills it where it goes beyond its bounds.
+/// A watcher of all processes that this one starts. It kills those that exceed the bounds.
 pub(crate) struct Watch {
-    over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     watching: JoinHandle<Seen>,
 }
 
@@ -26,26 +26,26 @@ struct Seen {
 
 impl Watch {
     pub(crate) fn start(bounds: &Bounds) -> Watch {
-        let over = Arc::new(AtomicBool::new(false));
-        let (stop, bounds) = (Arc::clone(&over), bounds.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, bounds) = (Arc::clone(&stop), bounds.clone());
         let watching = std::thread::spawn(move || {
             let (begun, mut seen) = (Instant::now(), Seen::default());
-            while !stop.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 look(&bounds, begun, &mut seen);
                 std::thread::sleep(EVERY);
             }
             seen
         });
-        Watch { over, watching }
+        Watch { stop, watching }
     }
 
-    /// Ends the watch, and reports what went beyond the bounds.
+    /// Ends the watch, and returns the exceeded bounds.
     pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
-        self.over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap();
         let mut faults: Vec<String> = seen.killed.into_iter().collect();
         if faults.is_empty() && seen.peak_mb > bounds.memory_mb {
-            faults.push(format!("took {} MB, more than {}", seen.peak_mb, bounds.memory_mb));
+            faults.push(format!("used {} MB, more than {}", seen.peak_mb, bounds.memory_mb));
         }
         let strange = seen.names.iter().filter(|name| !bounds.processes.contains(name));
         faults.extend(strange.map(|name| format!("started the process `{name}`")));
@@ -56,20 +56,21 @@ impl Watch {
 fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
-    for process in &tree {
+    // A copy of this process shares its memory until it starts its program.
+    for process in tree.iter().filter(|process| process.is_started) {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
         now += kilobytes(&status, "VmRSS:");
         highest = highest.max(kilobytes(&status, "VmHWM:"));
-        if process.name != "wattle" && process.is_started {
+        if process.name != "wattle" {
             seen.names.insert(process.name.clone());
         }
     }
     seen.peak_mb = seen.peak_mb.max(now.max(highest) / 1024);
     let why = if seen.peak_mb > 2 * bounds.memory_mb {
-        format!("took {} MB, more than {}, and was killed", seen.peak_mb, bounds.memory_mb)
+        format!("used {} MB, more than {}, and was killed", seen.peak_mb, bounds.memory_mb)
     } else if begun.elapsed() > Duration::from_secs(bounds.seconds) {
-        format!("took more than {} s, and was killed", bounds.seconds)
+        format!("ran for more than {} s, and was killed", bounds.seconds)
     } else {
         return;
     };
@@ -84,18 +85,19 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// If false, the process is a copy of this one that has not started its program yet.
+    /// If false, the process is a fork of this one that has not started its program yet.
     is_started: bool,
 }
 
-/// All processes below one.
+/// Returns all descendants of a process.
 fn tree(top: u32) -> Vec<Process> {
     let own = std::fs::read_link("/proc/self/exe").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut all: Vec<Process> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // Read before the name: a copy of this process may start its program in between.
+            // This is read before the name, because a copy of this process may start its program
+            // in between.
             let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;

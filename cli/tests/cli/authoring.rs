@@ -1,15 +1,15 @@
-//! The tutorial for authors: its files are written, its commands run, and their output is held
-//! against the page.
+//! The tutorial for authors: its files are written, its commands run, and their output is compared
+//! with the page.
 //!
-//! A block behind a line that ends with a file's name and a colon is that file. A `console` block
-//! has commands behind `$ `, each followed by what it puts out: stdout, then stderr. `UPDATE=1`
-//! updates the outputs.
+//! A block after a line that ends with a file's name and a colon is that file. A `console` block
+//! has commands after `$ `, each followed by its output: stdout, then stderr. `UPDATE=1` updates
+//! the outputs.
 
 use std::fmt::Write;
 
 use crate::place::Place;
 
-/// Plays the page and gives it as it should be.
+/// Plays the page, and returns it with the actual outputs.
 fn play(page: &str) -> (String, usize) {
     let place = Place::new();
     let (mut played, mut commands) = (String::new(), 0);
@@ -18,7 +18,7 @@ fn play(page: &str) -> (String, usize) {
     while let Some(line) = lines.next() {
         let _ = writeln!(played, "{line}");
         let Some(kind) = line.strip_prefix("```") else {
-            // The file that the next block is.
+            // The name of the file in the next block.
             let name = line.strip_suffix("`:").and_then(|rest| rest.rsplit('`').next());
             named = name.or(named.filter(|_| line.is_empty()));
             continue;
@@ -44,7 +44,7 @@ fn play(page: &str) -> (String, usize) {
 }
 
 #[test]
-fn each_step_gives_what_the_page_says() {
+fn each_step_has_the_output_on_the_page() {
     let path = "../docs/authoring.md";
     let (played, commands) = play(&wattle_cases::read(path));
     assert!(commands >= 10, "only {commands} commands were found");

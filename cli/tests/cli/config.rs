@@ -1,4 +1,4 @@
-//! Where settings come from, and what a file may not set.
+//! The sources of settings, and the limits on files.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +15,7 @@ fn shown(call: Call) -> Json {
 }
 
 #[test]
-fn the_first_layer_that_has_a_value_gives_it() {
+fn the_first_layer_with_a_value_decides() {
     let place = Place::new();
     let show = ["config", "show", "--origin", "--json"];
     let model = |call: Call| {
@@ -82,7 +82,7 @@ fn every_kind_of_value_is_read_from_every_layer() {
 }
 
 #[test]
-fn a_table_of_a_file_is_the_first_part_of_a_key() {
+fn a_table_of_a_file_is_the_prefix_of_a_key() {
     let place = Place::new();
     user_file(&place, "tenant = \"acme\"\n[ai]\ncalls = 7\nembed_model = \"e\"\n");
     let settings = shown(place.wattle(["config", "show", "--json"]).env("WATTLE_AI_TOKENS", "9"));
@@ -94,7 +94,7 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
     let settings =
         shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
     assert_eq!((&settings["ai.calls"], &settings["tenant"]), (&json!(8), &json!("other")));
-    // What is shown can stand in a file.
+    // The output is a valid file.
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("\nai.calls = 7\n"), "{text}");
     let shown_keys: String = text
@@ -107,7 +107,7 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
 }
 
 #[test]
-fn the_search_engine_is_set_as_everything_is() {
+fn the_search_engine_is_set_like_other_settings() {
     let place = Place::new();
     user_file(&place, "search = { engine = \"brave\", key_env = \"MY_KEY\" }\n");
     let settings =
@@ -128,10 +128,14 @@ fn the_search_engine_is_set_as_everything_is() {
             .unwrap()
             .clone()
     };
-    assert!(found(doctor())["found"].as_str().unwrap().contains("`MY_KEY` has none"));
+    assert!(found(doctor())["found"].as_str().unwrap().contains("the variable `MY_KEY` is empty"));
     let with_key = found(doctor().env("MY_KEY", "brave-secret"));
     assert!(with_key["ok"] == true && !with_key.to_string().contains("brave-secret"), "{with_key}");
-    place.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`MY_KEY` has none"]);
+    place
+        .wattle(["exec", "web_search", "cats"])
+        .run()
+        .code(1)
+        .tells(&["the variable `MY_KEY` is empty"]);
     let bare = Place::new();
     bare.wattle(["exec", "web_search", "cats"])
         .run()
@@ -140,7 +144,7 @@ fn the_search_engine_is_set_as_everything_is() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_that_names_its_place() {
+fn an_invalid_setting_is_an_error_that_names_its_source() {
     for (file, words) in [
         ("modle = \"x\"", &["unknown key `modle`", "wattle.toml", "did you mean `model`?"][..]),
         ("base-url = \"x\"", &["`base-url`", "`base_url`"]),
@@ -185,7 +189,7 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
 }
 
 #[test]
-fn the_project_file_is_the_roots() {
+fn the_project_file_is_that_of_the_root() {
     let place = Place::new();
     place.write("sub/wattle.toml", "model = \"of-sub\"\ncatalog = [\"tools\"]\n");
     let show = ["config", "show", "--json"];
@@ -200,7 +204,7 @@ fn the_project_file_is_the_roots() {
 }
 
 #[test]
-fn a_secret_in_the_place_of_its_name_is_refused_and_not_repeated() {
+fn a_secret_instead_of_its_name_is_rejected_and_not_repeated() {
     let place = Place::new();
     for args in
         [["--api-key-env", "sk-0123-secret"], ["--base-url", "https://me:secret@host.example/v1"]]

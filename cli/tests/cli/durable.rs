@@ -1,4 +1,4 @@
-//! Runs that outlive their process: killed at any moment and taken up, parked, played back, forked.
+//! Runs that outlive their process: killed at any moment and resumed, parked, replayed, forked.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -10,8 +10,8 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
 
-/// An endpoint that answers by how often the model has spoken, and takes posts in at every other
-/// path.
+/// Starts an endpoint whose answer depends on the number of earlier answers in the request. Every
+/// other path accepts posts.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -36,7 +36,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// A command on the place's store that may reach the endpoint.
+/// Prepares a command on the place's store that may reach the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -50,7 +50,7 @@ fn value(place: &Place, key: &str) -> Option<String> {
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// The processes of one run are killed at random moments, until one of them comes to the end.
+/// Kills the processes of one run at random moments until one of them completes the run.
 fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
     let host = provider.host();
     let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
@@ -63,8 +63,7 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // One that had not begun when it was killed leaves no run behind; one that had ended is
-            // over.
+            // A process that was killed before its start leaves no run; an ended run cannot resume.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }
@@ -75,14 +74,14 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // Killed twice between two turns, it is parked: whoever kills it knows that it is not to
-        // blame.
+        // A run that was killed twice between two turns is parked. This test killed it, so it may
+        // be released.
         child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
-/// Moments at which processes are killed, the same in each run of the test; each later one of a run
-/// comes later, so that it gets on.
+/// The moments at which processes are killed, the same in each run of the test. The delays of one
+/// run increase, so that it makes progress.
 struct Moments(u64, u64);
 
 impl Moments {
@@ -96,7 +95,7 @@ impl Moments {
 
 #[test]
 #[allow(clippy::print_stdout, reason = "the figure is what the test is for")]
-fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
+fn a_run_that_is_killed_at_any_moment_resumes_and_does_nothing_twice() {
     const KILLS: usize = 50;
     let (mut kills, mut runs, mut unknown) = (0, 0, 0);
     let mut random = Moments(7, 0);
@@ -149,7 +148,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
             assert_eq!(
                 counted.as_deref(),
                 Some("1"),
-                "state is changed once, whenever the process is killed: {n}"
+                "state is changed once, even if the process is killed: {n}"
             );
             assert!(
                 log.lines().filter(|line| *line == format!("line {n}")).count() <= 1,
@@ -157,7 +156,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
             );
         }
         if lost.is_empty() {
-            assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is left out: {log}");
+            assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is missing: {log}");
         }
         let steps: Vec<u64> = place
             .read("_steps.jsonl")
@@ -166,9 +165,9 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
                 serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap()
             })
             .collect();
-        assert_eq!(steps, [1, 2, 3, 4], "each step stands in the trace once");
+        assert_eq!(steps, [1, 2, 3, 4], "each step is in the trace once");
         let played = place.wattle(["replay", "last", "--store", "runs.db"]).run().code(0);
-        assert!(played.stdout.contains("goes as it was recorded"), "{played:?}");
+        assert!(played.stdout.contains("matches its record"), "{played:?}");
         let verified = place.wattle(["ledger", "verify", "--store", "runs.db"]).run().code(0);
         assert!(verified.stdout.contains("sound 4 lines"), "{verified:?}");
     }
@@ -180,7 +179,7 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
 }
 
 #[test]
-fn a_run_waits_for_an_answer_and_goes_on_with_it() {
+fn a_parked_run_resumes_with_an_approval_or_a_denial() {
     let place = Place::new();
     let form = Provider::answering(|_| Answer::body("thanks"));
     let post = wat(&format!("(resv (http.post? \"{}\" \"a\" \"\"))", form.base_url()));
@@ -217,7 +216,7 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
 }
 
 #[test]
-fn a_run_is_played_back_and_forked() {
+fn a_run_is_replayed_and_forked() {
     let place = Place::new();
     place.write(
         "programs/greet.wat",
@@ -229,7 +228,7 @@ fn a_run_is_played_back_and_forked() {
     let replay = |args: &[&str]| {
         place.wattle(["replay", "last", "--store", "runs.db"].iter().chain(args)).run()
     };
-    assert!(replay(&[]).code(0).stdout.contains("goes as it was recorded (4 turns, 1 program)"));
+    assert!(replay(&[]).code(0).stdout.contains("matches its record (4 turns, 1 program)"));
 
     let forked =
         command(&place, &provider, &["--fork", "last", "--step", "1", "and now?"]).run().code(0);
@@ -256,7 +255,7 @@ fn a_run_is_played_back_and_forked() {
 }
 
 #[test]
-fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
+fn sessions_are_listed_copied_exported_and_removed() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv (str.from_int (kv.incr? \"n\" 1)))"), done()]);
     command(&place, &provider, &["go", "--session", "a"]).run().code(0);
@@ -265,7 +264,7 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     };
     assert!(
         session(&["list"]).code(0).stdout.starts_with("a "),
-        "the state of a run alone is no session"
+        "the state of a run without a session is not a session"
     );
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
     let shown = session(&["show", "a"]).code(0).stdout;
@@ -284,21 +283,21 @@ fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
     place.write("b.json", &exported);
     session(&["import", "b.json", "--as", "c"]).code(0);
     place.write("bad.json", "{\"wattle_session\":2}");
-    session(&["import", "bad.json"]).code(2).tells(&["no exported session"]);
+    session(&["import", "bad.json"]).code(2).tells(&["is not an exported session"]);
     session(&["rm", "b", "a"]).code(0);
     session(&["rm", "a"]).code(2).tells(&["no session `a`"]);
     session(&["show", "a"]).code(2);
     assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0].as_array().unwrap().len(), 1);
     command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
     let asked = provider.requests().last().unwrap().messages();
-    assert!(asked.iter().any(|said| said == "go"), "an imported session goes on: {asked:?}");
+    assert!(asked.iter().any(|said| said == "go"), "an imported session continues: {asked:?}");
     command(&place, &provider, &["go", "--session", "a b"])
         .run()
         .code(3)
         .tells(&["a session id is"]);
 }
 
-/// Four processes add to one key of one session: none of 10,000 additions is lost.
+/// Four processes increment one key of one session. None of the 10,000 increments is lost.
 #[test]
 fn processes_that_share_a_key_lose_nothing() {
     let place = Place::new();
@@ -314,16 +313,16 @@ fn processes_that_share_a_key_lose_nothing() {
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
 }
 
-/// An endpoint whose answers, as often as the test says, are the end of the process that asks.
+/// An endpoint that kills the asking process a given number of times.
 struct Killer {
     provider: Provider,
-    /// The process that asks next.
+    /// The next process to ask.
     child: std::sync::Arc<std::sync::Mutex<Option<u32>>>,
     kills: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Killer {
-    /// Kills whoever asks about a message that holds the word.
+    /// Kills the process that sends a message with the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
@@ -368,7 +367,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
     ];
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
     killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
-    assert_eq!(killer.provider.requests().len(), asked, "it is not driven");
+    assert_eq!(killer.provider.requests().len(), asked, "the parked run does not continue");
 
     let session = |args: &[&str]| {
         place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run()
@@ -388,13 +387,13 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
         shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")),
         "{shown}"
     );
-    assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs go on");
+    assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs continue");
 
     session(&["release", "none"]).code(2).tells(&["no run `none` is parked because"]);
     session(&["release", &run, "--tenant", "bob"]).code(2);
     session(&["release", &run]).code(0);
     session(&["release", &run]).code(2);
-    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1, "it is tried again");
+    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1, "the released run is tried again");
     assert_eq!(killer.run(&place, &["--resume", &run]).code, -1);
     killer.run(&place, &["--resume", &run]).code(7);
     killer.kills.store(0, std::sync::atomic::Ordering::SeqCst);
@@ -403,7 +402,7 @@ fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_release
 }
 
 #[test]
-fn a_run_that_is_removed_from_its_ledger_is_known_to_the_store() {
+fn the_store_detects_a_run_that_was_removed_from_its_ledger() {
     let place = Place::new();
     let provider = endpoint(vec![wat("(resv \"x\")"), done()]);
     command(&place, &provider, &["go"]).run().code(0);

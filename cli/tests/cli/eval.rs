@@ -1,5 +1,5 @@
-//! `wattle eval`: the set that comes along, from recordings and against an endpoint; the commands
-//! and files of its manual page.
+//! `wattle eval`: the built-in set, from recordings and against an endpoint, and the commands and
+//! files of its manual page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,10 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::place::{Done, Place};
 
 const MANUAL: &str = include_str!("../../../docs/eval.md");
-/// The endpoint that the manual speaks of.
+/// The endpoint in the manual.
 const ENDPOINT: &str = "http://127.0.0.1:11434/v1";
 
-/// The files below a folder of the tree, by their path from its top.
+/// Returns the files below a folder of the repository, by their paths.
 fn tree(folder: &str) -> Vec<(String, String)> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut folders, mut files) = (vec![top.join(folder)], Vec::new());
@@ -33,7 +33,7 @@ fn tree(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-/// A place where the set lies.
+/// Creates a place with the set in its workdir.
 fn place() -> Place {
     let place = Place::new();
     tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(
@@ -44,14 +44,14 @@ fn place() -> Place {
     place
 }
 
-/// An endpoint that says what the recordings say, task by task.
+/// Starts an endpoint that returns the recorded answers, task by task.
 fn provider(part: &str) -> Provider {
     let recordings = tree("eval/tasks/recordings").into_iter();
     let chosen =
         recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
     let mut replies = Vec::new();
-    // In the order of the tasks' names, which is not that of the files' names where one begins with
-    // another.
+    // In the order of the tasks' names, which differs from that of the files' names if one is a
+    // prefix of another.
     let mut chosen: Vec<_> =
         chosen.map(|(name, text)| (name.trim_end_matches(".jsonl").to_owned(), text)).collect();
     chosen.sort();
@@ -62,7 +62,7 @@ fn provider(part: &str) -> Provider {
     Provider::start(replies)
 }
 
-/// The table with what changes from run to run, or with every word of the prompt, masked.
+/// Masks the values of the table that differ between runs, or with the length of the prompt.
 fn masked(table: &str) -> String {
     let mask = |line: &str| {
         let mut columns: Vec<String> =
@@ -77,7 +77,7 @@ fn masked(table: &str) -> String {
 }
 
 #[test]
-fn the_set_passes_from_its_recordings_and_the_table_says_so() {
+fn the_set_passes_from_its_recordings() {
     let place = place();
     let done = place.wattle(["eval", "eval/tasks", "--baseline", "tools"]).run().code(0);
     wattle_cases::compare("tests/cli/eval-table.txt", &masked(&done.stdout));
@@ -93,12 +93,12 @@ fn the_set_passes_from_its_recordings_and_the_table_says_so() {
     );
     assert!(
         !place.work().join("eval/tasks/results.jsonl").exists(),
-        "recordings keep nothing unless told to"
+        "recordings write no results file by default"
     );
 }
 
 #[test]
-fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
+fn the_same_command_continues_a_live_evaluation() {
     let place = place();
     let provider = provider("/text/");
     let base = provider.base_url();
@@ -125,12 +125,12 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     assert_eq!(provider.requests().len(), asked, "nothing is asked twice");
     assert_eq!(again.stdout, done.stdout);
     assert!(
-        again.stderr.contains("11 attempts taken from `eval/tasks/results.jsonl`"),
+        again.stderr.contains("11 attempts reused from `eval/tasks/results.jsonl`"),
         "{}",
         again.stderr
     );
 
-    // The script is over: the provider fails, which fails no task and is told apart.
+    // The script has ended. The provider fails, which is reported and fails no task.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
     let all = document["rows"].as_array().unwrap().last().unwrap();
@@ -142,7 +142,7 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn several_models_stand_in_one_table_and_a_wrong_answer_fails() {
+fn several_models_share_one_table_and_a_wrong_answer_fails() {
     let place = Place::new();
     place.write("set/a.toml", "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
     for (model, says) in [("one", "Ada"), ("two", "Grace")] {
@@ -177,7 +177,7 @@ fn several_models_stand_in_one_table_and_a_wrong_answer_fails() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_is_done() {
+fn an_interrupt_keeps_the_finished_attempts() {
     let place = Place::new();
     for name in ["a", "b", "c"] {
         place.write(&format!("set/{name}.toml"), "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
@@ -195,7 +195,7 @@ fn an_interrupt_keeps_what_is_done() {
     let done = Done::of(child).code(130);
     assert!(
         done.stderr
-            .contains("interrupted: 2 attempts not made; the same command goes on from here"),
+            .contains("interrupted: 2 attempts not made; the same command continues from here"),
         "{}",
         done.stderr
     );
@@ -207,7 +207,7 @@ fn an_interrupt_keeps_what_is_done() {
 }
 
 #[test]
-fn answers_are_recorded_and_play_again() {
+fn recorded_answers_can_be_replayed() {
     let place = Place::new();
     place.write("set/a.toml", "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
     let provider = Provider::start([Answer::text("Ada")]);
@@ -222,7 +222,7 @@ fn answers_are_recorded_and_play_again() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn invalid_requests_are_errors() {
     let place = place();
     place.write("bad/x.toml", "promt = 'p'\n");
     place.write("none/x.toml", "prompt = 'p'\nexpect.answer.equals = 'x'\n");
@@ -266,14 +266,14 @@ fn what_cannot_be_done_is_told() {
     }
 }
 
-/// The fenced blocks of the manual: what stands behind the fence, and the content.
+/// Returns the fenced blocks of the manual: the fence's tag, and the content.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let blocks = MANUAL.split("\n```").skip(1).step_by(2);
     blocks.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
 #[test]
-fn the_commands_and_files_of_the_manual_are_right() {
+fn the_commands_and_files_of_the_manual_work() {
     let place = place();
     for (info, content) in blocks() {
         if let Some((_, path)) = info.split_once(' ') {
@@ -285,7 +285,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
     for line in
         blocks().iter().filter(|(info, _)| *info == "sh").flat_map(|(_, content)| content.lines())
     {
-        // An endpoint that answers in order is asked in order.
+        // The endpoint answers in order, so it is asked in order.
         let jobs = if line.contains(ENDPOINT) { " --jobs 1" } else { "" };
         let done = place.shell(&(line.replace(ENDPOINT, &whole.base_url()) + jobs)).run();
         assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);

@@ -56,7 +56,7 @@ fn exec_runs_files_stdin_and_names() {
 }
 
 #[test]
-fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
+fn only_runs_of_a_tenant_share_its_variables() {
     let place = Place::new();
     let set = "(kv.set? \"tenant:color\" (arg 0)) (kv.set? \"color\" \"of this run\") (ret)";
     let get = "(out (default (kv.get \"tenant:color\") \"none\")) (ret (default (kv.get \
@@ -87,7 +87,7 @@ fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
 }
 
 #[test]
-fn programs_start_others_within_the_runs_budget() {
+fn nested_calls_count_against_the_runs_budget() {
     let place = Place::new();
     place.write(
         "model.jsonl",
@@ -114,7 +114,7 @@ fn programs_start_others_within_the_runs_budget() {
 }
 
 #[test]
-fn exec_gives_the_whole_outcome_as_json() {
+fn exec_prints_the_whole_outcome_as_json() {
     let place = Place::new();
     let source = "(check (call $fs.write \"a.txt\" \"hello\"))\n(resv \"one\")\n(resv \
                   \"two\")\n(call $kv.get \"none\")\n(local $e i32)\n(local.set $e) \
@@ -157,12 +157,12 @@ fn exec_gives_the_whole_outcome_as_json() {
 }
 
 #[test]
-fn exec_tells_what_a_program_gave_even_where_its_changes_fail() {
+fn exec_prints_the_results_even_if_its_changes_fail() {
     let place = Place::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let theirs = place.work().join("a");
-    // Somebody else writes the same file while the program runs.
+    // Another process writes the same file while the program runs.
     let other = std::thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
         let _ = client.read(&mut [0; 4096]).unwrap();
@@ -175,7 +175,7 @@ fn exec_tells_what_a_program_gave_even_where_its_changes_fail() {
                   (local.get $url))\n(local $p i32) (local $e i32)\n(local.set $e) (local.set \
                   $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
     let args = ["exec", "-", &url, "--json", "--apply", "--allow-host", "127.0.0.1"];
-    let done = place.wattle(args).stdin(source).run().code(1).tells(&["not carried out", "a"]);
+    let done = place.wattle(args).stdin(source).run().code(1).tells(&["failed to apply", "a"]);
     other.join().unwrap();
     let outcome = json(&done.stdout);
     assert_eq!((&outcome["exit_code"], &outcome["results"]), (&json!(0), &json!(["ok"])));
@@ -209,7 +209,7 @@ fn programs_of_a_session_share_its_state() {
 }
 
 #[test]
-fn colour_is_for_terminals() {
+fn only_terminals_get_colours() {
     let place = Place::new();
     let call = || place.wattle(["exec", "-"]).stdin("(i32.const 1)");
     assert!(!call().run().stderr.contains('\u{1b}'));
@@ -220,7 +220,7 @@ fn colour_is_for_terminals() {
 }
 
 #[test]
-fn exec_tells_failures_on_stderr() {
+fn exec_prints_failures_on_stderr() {
     let place = Place::new();
     let exec = |source: &str, args: &[&str]| {
         place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run()
@@ -260,7 +260,7 @@ fn exec_tells_failures_on_stderr() {
 }
 
 #[test]
-fn exec_keeps_programs_inside_the_root() {
+fn exec_confines_programs_to_the_root() {
     let place = Place::new();
     std::fs::write(place.home().join("secret"), "s").unwrap();
     let read = "(argv 0 $p)\n(call $fs.read (local.get $p))\n(local $e i32) (local $v \
@@ -280,7 +280,7 @@ fn exec_keeps_programs_inside_the_root() {
 }
 
 #[test]
-fn check_tells_each_file() {
+fn check_reports_each_file() {
     let place = Place::new();
     place.write("good.wat", ECHO);
     place.write("bad.wat", "(call $str.lenght \"x\")\n");
@@ -309,7 +309,7 @@ fn check_tells_each_file() {
 }
 
 #[test]
-fn check_finds_all_and_fixes_what_is_certain() {
+fn check_reports_all_errors_and_applies_safe_fixes() {
     let place = Place::new();
     let broken = "(argv 0 $u)\r\n(call $dbg.lgo “x”) // note\r\n(call $telegram.send $u)\n(resv \
                   (i32.frob $u))\n";
@@ -322,7 +322,7 @@ fn check_finds_all_and_fixes_what_is_certain() {
         "`i32.frob`",
         "3 can be fixed with `wattle check --fix`",
     ]);
-    assert_eq!(place.read("broken.wat"), broken, "nothing is written unasked");
+    assert_eq!(place.read("broken.wat"), broken, "nothing is written without `--fix`");
     let done = place.wattle(["check", "--fix", "broken.wat"]).run().code(1);
     done.tells(&["broken.wat: fixed line 2, column 16: `“x”` → `\"x\"`", "`$telegram.send`"]);
     let fixed = "(argv 0 $u)\r\n(call $dbg.log \"x\") ;; note\r\n(call $telegram.send $u)\n(resv \
@@ -355,7 +355,7 @@ fn expand_prints_a_module_with_only_the_imports_that_are_used() {
 }
 
 #[test]
-fn parse_reads_any_answer() {
+fn parse_accepts_any_answer() {
     let place = Place::new();
     let parse = |answer: &[u8]| json(&place.wattle(["parse"]).stdin(answer).run().code(0).stdout);
     let wat = b"<reasoning>why</reasoning>\nToolCall::Wat(```wat\n(i32.const 0)\n```, \"a\", 2)";
@@ -403,7 +403,7 @@ fn catalog_lists_the_programs() {
 }
 
 #[test]
-fn doctor_says_what_is_missing() {
+fn doctor_reports_what_is_missing() {
     let place = Place::new();
     let found = json(&place.wattle(["doctor", "--json"]).run().code(1).stdout);
     let broken: Vec<&str> = found["checks"]

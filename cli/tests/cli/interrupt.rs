@@ -1,4 +1,4 @@
-//! What happens when the user stops the binary, or stops reading from it.
+//! Interrupts by the user, and a closed stdout.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
@@ -43,7 +43,7 @@ fn an_interrupt_ends_a_program() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_stdout_is_not_a_failure() {
     let place = Place::new();
     place.write(
         "much.wat",

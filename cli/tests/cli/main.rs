@@ -1,4 +1,4 @@
-//! The binary as a user meets it: its output, its exit codes, what it leaves behind.
+//! The binary from the outside: its output, its exit codes, and the files that it writes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! What settings about the model do: the dialect, budgets, prices, and the content guard.
+//! The settings of the model: the dialect, budgets, prices, and the content guard.
 
 use serde_json::{Value as Json, json};
 use wattle_tests::provider::{Answer, Provider};
@@ -81,7 +81,7 @@ fn budgets_end_a_run_with_their_own_exit_code() {
 }
 
 #[test]
-fn a_message_that_is_not_let_through_is_denied() {
+fn a_message_that_the_guard_blocks_is_denied() {
     let place = Place::new();
     let guard = "[guard]\nenabled = true\ndeny = [{ pattern = \"count\", category = \"sums\" \
                  }]\n[guard.messages]\nsums = \"No sums here.\"\n";
@@ -109,7 +109,7 @@ fn a_message_that_is_not_let_through_is_denied() {
 }
 
 #[test]
-fn the_manuals_settings_are_taken() {
+fn the_manuals_settings_are_accepted() {
     let place = Place::new();
     let manual = include_str!("../../../docs/models.md");
     let blocks = manual.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
@@ -121,7 +121,7 @@ fn the_manuals_settings_are_taken() {
 }
 
 #[test]
-fn a_session_tells_what_it_took() {
+fn a_session_reports_its_usage() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(ANSWER), Answer::text(ANSWER)]);
     let args = ["repl", "--base-url", &provider.base_url(), "--model", "test-model"];

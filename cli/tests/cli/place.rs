@@ -1,35 +1,35 @@
-//! A place of its own for each test: a home, a workdir, and the binary in an environment with
-//! nothing else in it.
+//! The folders of one test, a home and a workdir, and calls of the binary with an empty
+//! environment.
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The directories of one test, gone with it.
+/// The folders of one test, which are removed at its end.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
-/// A call of the binary that is not made yet.
+/// A call of the binary that has not started.
 pub(crate) struct Call {
     command: Command,
     stdin: Vec<u8>,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit code.
     pub(crate) code: i32,
-    /// What stood on stdout.
+    /// The text on stdout.
     pub(crate) stdout: String,
-    /// What stood on stderr.
+    /// The text on stderr.
     pub(crate) stderr: String,
 }
 
 impl Place {
-    /// Makes the directories.
+    /// Creates the folders.
     pub(crate) fn new() -> Place {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
@@ -38,17 +38,17 @@ impl Place {
         Place { dir }
     }
 
-    /// The home directory.
+    /// Returns the home folder.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// The directory that the binary is called in.
+    /// Returns the workdir, in which the binary is called.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
 
-    /// Writes a file of the workdir, with its folders.
+    /// Writes a file of the workdir and creates its folders.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,12 +56,12 @@ impl Place {
         path
     }
 
-    /// Reads a file of the workdir.
+    /// Reads a file in the workdir.
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
-    /// Every file below the test's directories, with its content.
+    /// Returns every file below the test's folders, with its content.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -76,14 +76,14 @@ impl Place {
         files
     }
 
-    /// A call of the binary in the workdir.
+    /// Prepares a call of the binary in the workdir.
     pub(crate) fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
         command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
         Call { command, stdin: Vec::new() }
     }
 
-    /// A line for the shell in the workdir, where `wattle` is the binary.
+    /// Prepares a shell line in the workdir, in which `wattle` is the binary.
     pub(crate) fn shell(&self, line: &str) -> Call {
         let folder = Path::new(env!("CARGO_BIN_EXE_wattle")).parent().unwrap();
         let mut command = Command::new("/bin/sh");
@@ -94,13 +94,13 @@ impl Place {
 }
 
 impl Call {
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
         self.command.env(name, value);
         self
     }
 
-    /// Gives the binary something to read.
+    /// Sets the bytes of stdin.
     pub(crate) fn stdin(self, bytes: impl Into<Vec<u8>>) -> Call {
         Call { stdin: bytes.into(), ..self }
     }
@@ -122,7 +122,7 @@ impl Call {
 }
 
 impl Done {
-    /// Waits for the end of a call.
+    /// Waits for a call to end.
     pub(crate) fn of(child: Child) -> Done {
         let output = child.wait_with_output().unwrap();
         Done {
@@ -132,19 +132,19 @@ impl Done {
         }
     }
 
-    /// The lines of stdout as JSON.
+    /// Returns the lines of stdout as JSON.
     pub(crate) fn json_lines(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Fails unless the call ended with that code.
+    /// Fails unless the call exited with this code.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Done {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Fails unless stderr has all of these.
+    /// Fails unless stderr contains all of these texts.
     #[track_caller]
     pub(crate) fn tells(self, words: &[&str]) -> Done {
         for word in words {

@@ -1,5 +1,5 @@
-//! Project files: what a folder may set that the user does not trust, and how trust begins and
-//! ends.
+//! Project files: the settings that an untrusted folder may change, and how trust is given and
+//! removed.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -8,8 +8,7 @@ use serde_json::Value as Json;
 
 use crate::place::Place;
 
-/// Every key, with a value that a hostile project file would give it, and what becomes of it in a
-/// folder that is not trusted.
+/// Every key, with a hostile value and its effect in a folder that is not trusted.
 const KEYS: &[(&str, &str, Fate)] = &[
     ("model", "\"m\"", Fate::Refused),
     ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
@@ -74,16 +73,16 @@ const KEYS: &[(&str, &str, Fate)] = &[
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
-    /// It takes effect.
+    /// The value takes effect.
     Applies,
-    /// The command ends, and names what would change that.
+    /// The command fails, and names the command that trusts the folder.
     Refused,
-    /// As that, and in a trusted folder, too.
+    /// The command fails, in a trusted folder too.
     Never,
 }
 
 #[test]
-fn every_setting_of_a_strangers_folder_narrows_or_is_refused() {
+fn every_setting_of_an_untrusted_folder_narrows_or_is_rejected() {
     let place = Place::new();
     let all: Json =
         serde_json::from_str(&place.wattle(["config", "show", "--json"]).run().code(0).stdout)
@@ -115,7 +114,7 @@ fn every_setting_of_a_strangers_folder_narrows_or_is_refused() {
 }
 
 #[test]
-fn every_command_that_takes_settings_refuses_a_strangers_file() {
+fn every_command_with_settings_rejects_an_untrusted_file() {
     let place = Place::new();
     place.write("wattle.toml", "session_ttl = \"1ms\"\n");
     for command in [
@@ -143,7 +142,7 @@ fn every_command_that_takes_settings_refuses_a_strangers_file() {
 }
 
 #[test]
-fn trust_is_of_the_content_and_of_that_folder_only() {
+fn trust_applies_to_one_folder_and_its_content() {
     let place = Place::new();
     let ok = |args: &[&str]| place.wattle(args.iter().copied()).run().code(0);
     let file = "model = \"m\"\ncatalog = [\"tools\"]\n";
@@ -168,13 +167,13 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     changed(&["tools/b.wat is new"]);
     std::fs::remove_file(place.work().join("tools/b.wat")).unwrap();
     ok(&["exec", "a"]);
-    // Neither a folder below, nor one that is moved into its place, nor a copy is trusted.
+    // A subfolder, a folder moved to the trusted path, and a copy are not trusted.
     place.write("sub/wattle.toml", file);
     place.wattle(["exec", "a", "--root", "sub"]).run().code(3).tells(&["not trusted"]);
     ok(&["untrust"]);
     place.wattle(["exec", "a"]).run().code(3).tells(&["not trusted"]);
 
-    // Where a link leads is what is trusted.
+    // The target of a link is trusted.
     symlink(place.work(), place.home().join("link")).unwrap();
     ok(&["trust", place.home().join("link").to_str().unwrap()]);
     ok(&["exec", "a"]);
@@ -188,11 +187,11 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
 }
 
-/// Makes what lies in the place of a project file.
+/// Creates something else instead of a project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]
-fn what_is_no_plain_file_of_bounded_size_is_refused_at_once() {
+fn only_a_plain_file_of_limited_size_is_a_project_file() {
     let cases: &[(Setup, &str)] = &[
         (&|place| symlink("/etc/passwd", place.work().join("wattle.toml")).unwrap(), "a link"),
         (&|place| symlink("/dev/zero", place.work().join("wattle.toml")).unwrap(), "a link"),

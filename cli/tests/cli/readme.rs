@@ -1,29 +1,29 @@
-//! The README's examples: each line of its `sh` blocks runs as it is printed.
+//! The README's examples: every line of its `sh` blocks runs unchanged.
 
 use crate::place::Place;
 
 const README: &str = include_str!("../../../README.md");
 
-/// Lines that are not run here, by their beginning: they build the binary, or put a key in place.
+/// Prefixes of lines that are not run here, because they build the binary or set a key.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Lines that need a model, by their beginning: without one they end with what is missing, and with
-/// no word against their flags.
+/// Prefixes of lines that need a model. Without one they report the missing settings, and no error
+/// in their flags.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
-/// The lines of the `sh` blocks.
+/// Returns the lines of the `sh` blocks.
 fn lines() -> Vec<&'static str> {
     let blocks =
         README.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).collect()
 }
 
-fn begins(line: &str, beginnings: &[&str]) -> bool {
-    beginnings.iter().any(|beginning| line.starts_with(beginning))
+fn starts_with_any(line: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| line.starts_with(prefix))
 }
 
 #[test]
-fn each_command_runs_as_it_is_printed() {
+fn each_command_runs_unchanged() {
     let place = Place::new();
     place.write("README.md", README);
     let lines = lines();
@@ -34,12 +34,13 @@ fn each_command_runs_as_it_is_printed() {
         );
     }
     let mut ran = 0;
-    for line in lines.into_iter().filter(|line| !begins(line, ELSEWHERE)) {
+    for line in lines.into_iter().filter(|line| !starts_with_any(line, ELSEWHERE)) {
         let done = place.shell(line).run();
-        let (expected, told) = if begins(line, NEED_A_MODEL) { (3, "key") } else { (0, "") };
+        let (expected, message) =
+            if starts_with_any(line, NEED_A_MODEL) { (3, "key") } else { (0, "") };
         assert_eq!(done.code, expected, "{line}\n{}{}", done.stdout, done.stderr);
         assert!(
-            done.stderr.contains(told) && !done.stderr.contains("warning"),
+            done.stderr.contains(message) && !done.stderr.contains("warning"),
             "{line}\n{}",
             done.stderr
         );
@@ -57,7 +58,7 @@ fn each_flag_that_is_named_exists() {
     let prose = README.split("\n```").step_by(2);
     let code = prose
         .flat_map(|text| text.split('`').skip(1).step_by(2))
-        .filter(|code| !begins(code, ELSEWHERE));
+        .filter(|code| !starts_with_any(code, ELSEWHERE));
     for flag in code.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
         assert!(known.contains(&flag), "{flag} is no flag");
     }

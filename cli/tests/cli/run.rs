@@ -25,7 +25,7 @@ fn response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
-/// A run with a catalog step, an inline step that is repaired, and the answer.
+/// Starts a run with a catalog step, an inline step that is repaired, and the answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
@@ -71,7 +71,7 @@ fn a_run_acts_repairs_and_answers() {
 }
 
 #[test]
-fn json_gives_the_events_in_order() {
+fn json_prints_the_events_in_order() {
     let (_, done) = spine(&Place::new(), &["--json"]);
     let events = done.code(0).json_lines();
     let kinds: Vec<&str> = events
@@ -92,7 +92,8 @@ fn json_gives_the_events_in_order() {
     assert!(retry["error"].as_str().unwrap().contains("`$str.measure`"), "{retry}");
 }
 
-/// What has one reading only is put right without asking the model, and everybody is told.
+/// A mistake with a single safe fix is fixed without asking the model. The user, the model and the
+/// trace learn of the fix.
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
@@ -104,7 +105,7 @@ fn a_mistake_is_fixed_without_a_turn() {
     let told = provider.requests()[1].messages();
     assert!(
         told.iter().any(|message| message.contains("lenght")),
-        "the model's own words stay: {told:#?}"
+        "the model's own answer is unchanged: {told:#?}"
     );
     let note = "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: \
                 `$str.lenght` → `$str.len`\n4";
@@ -133,7 +134,7 @@ fn the_key_goes_to_the_endpoint_and_nowhere_else() {
         assert!(!done.stdout.contains(KEY) && !done.stderr.contains(KEY));
         for (path, content) in place.files() {
             let found = content.windows(KEY.len()).any(|bytes| bytes == KEY.as_bytes());
-            assert!(!found, "the key stands in {}", path.display());
+            assert!(!found, "the key is in {}", path.display());
         }
     }
 }
@@ -148,9 +149,9 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's words run and reach the user as they are; what is recorded of them has no key.
+/// The model's text runs and reaches the user unchanged. Its records have no key.
 #[test]
-fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
+fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     let place = Place::new();
     let program = format!(
         "ToolCall::Wat(```wat\n(out (str.from_int (str.len (arg 0)))) (ret (arg 0))\n```, \
@@ -169,9 +170,9 @@ fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
     }
 }
 
-/// A key that is part of other words masks none of them, and the operator is told.
+/// A key that is too short is not masked in other text, and the operator is warned.
 #[test]
-fn a_short_key_masks_nothing_and_is_warned_of() {
+fn a_short_key_masks_nothing_and_causes_a_warning() {
     let place = Place::new();
     let program = "ToolCall::Wat(```wat\n(ret (fmt \"kiwi, {}\" (arg 0)))\n```, \"milk\")";
     let provider =
@@ -187,9 +188,9 @@ fn a_short_key_masks_nothing_and_is_warned_of() {
     assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
 }
 
-/// The beginning of an answer is not taken for all of it.
+/// A truncated answer is reported as truncated.
 #[test]
-fn an_answer_that_stays_cut_off_is_told_as_one() {
+fn an_answer_that_stays_truncated_causes_a_warning() {
     let place = Place::new();
     let message = serde_json::json!({"choices": [{"message": {"content": "The first"}, "finish_reason": "length"}]});
     let provider = Provider::start(vec![Answer::body(message.to_string()); 3]);
@@ -200,7 +201,7 @@ fn an_answer_that_stays_cut_off_is_told_as_one() {
 }
 
 #[test]
-fn a_recording_plays_without_the_endpoint() {
+fn a_recording_replays_without_the_endpoint() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(response("recorded"))]);
     wattle(&place, &provider, &["hello", "--record", "tape.jsonl"]).code(0);
@@ -236,7 +237,7 @@ fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
     assert_eq!(
         provider.requests().len(),
         1,
-        "no model is asked where the answer could not be kept"
+        "no model is asked if the answer could not be written"
     );
 }
 
@@ -244,10 +245,10 @@ const WRITES: &str =
     "ToolCall::Wat(```wat\n(check (call $fs.write \"out/a.txt\" \"hello\"))\n(i32.const 0)\n```)";
 
 #[test]
-fn files_change_only_where_that_was_asked_for() {
+fn files_change_only_on_request() {
     for (args, there, words) in [
         (&[][..], false, "--apply"),
-        (&["--apply"], true, "carried out"),
+        (&["--apply"], true, "applied"),
         (&["--write"], true, "written to the workdir"),
         (&["--exec"], true, "written to the workdir"),
     ] {
@@ -260,17 +261,17 @@ fn files_change_only_where_that_was_asked_for() {
 }
 
 #[test]
-fn changes_of_a_run_that_failed_are_not_carried_out() {
+fn changes_of_a_failed_run_are_not_applied() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(WRITES), Answer::status(401)]);
     wattle(&place, &provider, &["write it", "--apply"])
         .code(4)
-        .tells(&["created out/a.txt", "not carried out"]);
+        .tells(&["created out/a.txt", "not applied"]);
     assert!(!place.work().join("out").exists());
 }
 
 #[test]
-fn a_session_remembers_what_was_said_and_what_programs_kept() {
+fn a_session_keeps_its_messages_and_its_variables() {
     let place = Place::new();
     let keeps =
         "ToolCall::Wat(```wat\n(check (call $kv.set \"name\" \"Ada\"))\n(i32.const 0)\n```)";
@@ -289,7 +290,7 @@ fn a_session_remembers_what_was_said_and_what_programs_kept() {
     let other = Provider::start([reads, &response("unknown")].map(Answer::text));
     wattle(&place, &other, &["what is my name?", "--session", "two", "--store", "s.db"]).code(0);
     let requests = other.requests();
-    assert_eq!(requests[0].messages().len(), 2, "another session begins with nothing");
+    assert_eq!(requests[0].messages().len(), 2, "another session starts empty");
     assert!(
         requests[1].messages().pop().unwrap().contains("ENOENT"),
         "{:#?}",
@@ -322,7 +323,7 @@ fn a_program_may_ask_the_model() {
 }
 
 #[test]
-fn without_a_model_it_says_what_to_set() {
+fn without_a_model_the_error_names_the_settings() {
     let done = Place::new().wattle(["run", "hello"]).run().code(3);
     assert_eq!(done.stdout, "");
     let done = done.tells(&["OPENAI_API_KEY", "--base-url URL --model NAME", "wattle demo"]);
@@ -330,7 +331,7 @@ fn without_a_model_it_says_what_to_set() {
 }
 
 #[test]
-fn what_a_model_says_cannot_act_on_the_terminal() {
+fn a_models_text_cannot_control_the_terminal() {
     let place = Place::new();
     let provider = Provider::start([
         Answer::text(
@@ -343,7 +344,7 @@ fn what_a_model_says_cannot_act_on_the_terminal() {
 }
 
 #[test]
-fn what_the_libraries_warn_of_is_told_by_every_command() {
+fn every_command_prints_the_warnings_of_the_libraries() {
     let place = Place::new();
     std::fs::create_dir(place.work().join("_steps.jsonl")).unwrap();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
@@ -372,7 +373,7 @@ fn what_the_libraries_warn_of_is_told_by_every_command() {
 }
 
 #[test]
-fn a_session_remembers_a_run_that_was_cut_short() {
+fn a_session_keeps_a_run_that_was_aborted() {
     let place = Place::new();
     let slow = Provider::start([Answer::hang()]);
     wattle(&place, &slow, &["first", "--timeout", "200ms", "--session", "one", "--store", "s.db"])

@@ -1,4 +1,4 @@
-//! Every command as another tenant: nothing of what is alice's is shown, changed or gone on with.
+//! Every command as another tenant: it shows, changes and continues nothing that belongs to alice.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::place::Place;
 
-/// What is nowhere in what another tenant sees.
+/// A text that no other tenant may see.
 const CANARY: &str = "alices-canary";
 
-/// What a command does as bob, with the names of what is alice's.
+/// A command that bob runs with the names of alice's data.
 enum Row {
-    /// Its arguments (`RUN` is alice's run), what stdin has, and its exit code.
+    /// The arguments (`RUN` is alice's run), stdin, and the exit code.
     Call(&'static [&'static str], &'static str, i32),
-    /// It touches nothing that a store keeps, for that reason.
+    /// The reason why the command does not use the store.
     Without(&'static str),
 }
 use Row::{Call, Without};
@@ -93,7 +93,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("untrust", Without("as `status`")),
 ];
 
-/// The commands that have no commands below them, as the binary lists them.
+/// Returns the commands without subcommands, as the binary lists them.
 fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
     let help =
         place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
@@ -118,14 +118,14 @@ fn every_command_has_a_row() {
         COMMANDS.iter().map(|(name, _)| name.split(" --").next().unwrap()).collect();
     let missing: Vec<&String> =
         found.iter().filter(|command| !rows.contains(command.as_str())).collect();
-    assert!(missing.is_empty(), "say what these do for another tenant: {missing:?}");
+    assert!(missing.is_empty(), "add a row for each of these commands: {missing:?}");
     let gone: Vec<&&str> = rows.iter().filter(|row| !found.contains(**row)).collect();
-    assert!(gone.is_empty(), "these commands are gone: {gone:?}");
+    assert!(gone.is_empty(), "these commands do not exist: {gone:?}");
     assert!(COMMANDS.iter().all(|(_, row)| !matches!(row, Without(why) if why.is_empty())));
 }
 
 #[test]
-fn no_command_shows_or_changes_what_another_tenant_has() {
+fn no_command_shows_or_changes_another_tenants_data() {
     let place = Place::new();
     let provider =
         Provider::answering(|_| Answer::text("ToolCall::Response(\"\"\"an answer\"\"\")"));
@@ -165,7 +165,7 @@ fn no_command_shows_or_changes_what_another_tenant_has() {
         all.map(|done| done.stdout)
     };
     let before = state();
-    // What lies in the workdir is seen by whoever works there: it is not the store's.
+    // All users of the workdir see its files, which are not part of the store.
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
         let _ = std::fs::remove_file(place.work().join(file));
     }
@@ -190,12 +190,12 @@ fn no_command_shows_or_changes_what_another_tenant_has() {
     let asked = provider.requests().split_off(seen);
     assert!(
         !asked.is_empty() && asked.iter().all(|request| !request.body.contains(CANARY)),
-        "no model is told either"
+        "the data reaches no model"
     );
 }
 
 #[test]
-fn a_name_that_is_not_a_tenants_is_refused_everywhere() {
+fn every_command_rejects_an_invalid_tenant() {
     let place = Place::new();
     let long = "x".repeat(65);
     for name in

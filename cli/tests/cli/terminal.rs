@@ -1,8 +1,8 @@
-//! What is written to the terminal goes through one module.
+//! All output to the terminal passes through one module.
 
 use std::path::Path;
 
-/// The sources below a folder, with their texts.
+/// Collects the sources below a folder, with their texts.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -15,8 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Code that asks whether a stream is a terminal, or prints what clap made of our own words, writes
-/// nothing of anybody else's.
+/// Uses of the streams that are allowed everywhere, because they print no foreign text.
 const HARMLESS: &[&str] = &["stdout().is_terminal()", "stderr().is_terminal()"];
 
 #[test]

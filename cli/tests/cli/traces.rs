@@ -1,4 +1,4 @@
-//! `wattle trace`, `telemetry`, `ledger` and `vars`: what runs left, looked at and proved.
+//! `wattle trace`, `telemetry`, `ledger` and `vars`: reading and verifying the records of runs.
 
 use serde_json::{Value as Json, json};
 
@@ -14,7 +14,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// A place in which the recorded run was made.
+/// Creates a place and makes the recorded run in it.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
@@ -30,7 +30,7 @@ fn wattle(place: &Place, args: &[&str]) -> Done {
     place.wattle(args).run()
 }
 
-/// The output with the run's id replaced.
+/// Returns the output with the run's id replaced.
 fn scrubbed(place: &Place, done: &Done) -> String {
     let first = place.read("_steps.jsonl").lines().next().unwrap().to_owned();
     let run: Json = serde_json::from_str(&first).unwrap();
@@ -38,7 +38,7 @@ fn scrubbed(place: &Place, done: &Done) -> String {
 }
 
 #[test]
-fn a_run_leaves_lines_an_outline_and_seals() {
+fn a_run_writes_a_trace_an_outline_and_seals() {
     let place = ran();
     let lines: Vec<Json> =
         place.read("_steps.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -68,7 +68,7 @@ fn a_run_leaves_lines_an_outline_and_seals() {
 }
 
 #[test]
-fn what_programs_write_does_not_touch_the_hosts_files() {
+fn programs_cannot_change_the_hosts_files() {
     let place = ran();
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org", "_issues.jsonl"] {
         let before = std::fs::read(place.work().join(file)).unwrap_or_default();
@@ -80,7 +80,7 @@ fn what_programs_write_does_not_touch_the_hosts_files() {
 }
 
 #[test]
-fn a_trace_is_shown_asked_and_summed_up() {
+fn a_trace_is_shown_queried_and_summarized() {
     let place = ran();
     let show = wattle(&place, &["trace", "show"]).code(0);
     let shown = scrubbed(&place, &show);
@@ -94,7 +94,7 @@ fn a_trace_is_shown_asked_and_summed_up() {
     let failed =
         wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
     assert_eq!(failed.stdout, "[\"file_read\"]\n");
-    wattle(&place, &["trace", "query", "map("]).code(2).tells(&["is no jq"]);
+    wattle(&place, &["trace", "query", "map("]).code(2).tells(&["is not valid jq"]);
 
     let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
     assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");
@@ -118,11 +118,11 @@ fn a_trace_is_shown_asked_and_summed_up() {
 }
 
 #[test]
-fn lines_that_are_none_are_counted_and_passed_over() {
+fn invalid_lines_are_counted_and_skipped() {
     let place = ran();
     let text = place.read("_steps.jsonl");
     place.write("below/_steps.jsonl", format!("{{\nnoise\n\n[1]\n{text}"));
-    let done = wattle(&place, &["telemetry"]).code(0).tells(&["3 lines are no lines of a trace"]);
+    let done = wattle(&place, &["telemetry"]).code(0).tells(&["3 lines are not lines of a trace"]);
     assert!(done.stdout.starts_with("1 runs, 3 steps, 6 calls"), "{}", done.stdout);
     let empty = Place::new();
     wattle(&empty, &["telemetry"]).code(2).tells(&["there is no `_steps.jsonl`"]);
@@ -132,12 +132,12 @@ fn lines_that_are_none_are_counted_and_passed_over() {
 }
 
 #[test]
-fn a_long_line_is_passed_over_by_every_reader() {
+fn every_reader_skips_a_long_line() {
     let place = ran();
     let (text, long) = (place.read("_steps.jsonl"), "x".repeat(5 << 20));
     let step = format!("{{\"run_id\":\"big\",\"tool\":\"wat\",\"output\":\"{long}\"}}\n");
     place.write("_steps.jsonl", format!("{step}{text}"));
-    let words = ["1 lines are no lines of a trace (1 are longer than 4 MiB)"];
+    let words = ["1 lines are not lines of a trace (1 are longer than 4 MiB)"];
     for args in [
         &["trace", "show"][..],
         &["trace", "digest"],
@@ -157,11 +157,11 @@ fn a_long_line_is_passed_over_by_every_reader() {
     place.write("_steps.jsonl", text.repeat(23_000));
     wattle(&place, &["trace", "query", "length"])
         .code(2)
-        .tells(&["more than 16 MiB, too much for a query"]);
+        .tells(&["more than 16 MiB, the maximum of a query"]);
 }
 
 #[test]
-fn a_ledger_verifies_and_names_what_was_changed() {
+fn a_ledger_verifies_and_names_an_edited_line() {
     let place = ran();
     let sound = wattle(&place, &["ledger", "verify"]).code(0);
     assert_eq!(scrubbed(&place, &sound), "RUN: sound 3 lines\n");
@@ -190,7 +190,7 @@ fn a_ledger_verifies_and_names_what_was_changed() {
 }
 
 #[test]
-fn variables_are_the_tenants() {
+fn variables_belong_to_the_tenant() {
     let place = Place::new();
     wattle(&place, &["vars", "set", "city", "Ghent"]).code(0);
     place.wattle(["vars", "set", "note", "-"]).stdin("two\nlines").run().code(0);
@@ -209,7 +209,7 @@ fn variables_are_the_tenants() {
     wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
 }
 
-/// The recorded run, with its telemetry sent to that collector.
+/// Makes the recorded run, with its telemetry sent to that collector.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();
@@ -220,7 +220,7 @@ fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
 }
 
 #[test]
-fn a_run_is_told_to_a_collector_as_spans_and_metrics() {
+fn a_run_is_sent_to_a_collector_as_spans_and_metrics() {
     let collector = Provider::start([Answer::body("{}"), Answer::body("{}")]);
     ran_with(&collector, &[("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")]).code(0);
     let requests = collector.requests();
@@ -260,14 +260,14 @@ fn a_run_is_told_to_a_collector_as_spans_and_metrics() {
 }
 
 #[test]
-fn what_was_said_is_told_where_the_operator_wants_it() {
+fn content_is_exported_if_the_operator_enables_it() {
     let collector = Provider::start([Answer::body("{}"), Answer::body("{}")]);
     ran_with(&collector, &[("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")]).code(0);
     assert!(collector.requests()[0].body.contains("one two"), "{}", collector.requests()[0].body);
 }
 
 #[test]
-fn a_collector_that_is_gone_disturbs_no_run() {
+fn an_unreachable_collector_does_not_disturb_a_run() {
     for answer in [Answer::hang(), Answer::close(), Answer::status(500)] {
         let collector = Provider::start([answer]);
         let done = ran_with(&collector, &[]).code(0).tells(&["telemetry"]);

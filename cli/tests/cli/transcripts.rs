@@ -1,16 +1,15 @@
-//! Transcripts: what a user types and sees, word for word.
+//! Transcripts: commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it
-//! what the call gives: stdout as it is, stderr behind `! `, the exit code behind `? ` where it is
-//! not 0. `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the
-//! transcripts.
+//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, followed by
+//! the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless it is 0.
+//! `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
 
 use crate::place::Place;
 
 #[test]
-fn calls_give_what_their_transcripts_say() {
+fn calls_print_what_their_transcripts_have() {
     let mut comparison = wattle_cases::Comparison::new();
     for path in wattle_cases::files("tests/transcripts", "txt") {
         comparison.add(&path, &play(&wattle_cases::read(&path)));
@@ -18,7 +17,7 @@ fn calls_give_what_their_transcripts_say() {
     comparison.finish();
 }
 
-/// Makes the calls of a transcript and gives it as it should be.
+/// Makes the calls of a transcript, and returns the transcript with their output.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -31,8 +30,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of an output is not told apart from one between the calls, so outputs
-            // are written without them.
+            // An empty line of an output looks like one between calls, so outputs are written
+            // without them.
             let _ = writeln!(played, "{line}");
         }
     }

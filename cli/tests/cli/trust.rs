@@ -1,4 +1,4 @@
-//! Trusted runs and secrets as an operator sets them up.
+//! Trusted runs and secrets, as an operator configures them.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn without_exec_the_three_programs_are_not_permitted() {
 }
 
 #[test]
-fn with_exec_what_is_not_set_up_is_told() {
+fn with_exec_missing_settings_are_reported() {
     for (args, words) in [
         (&["git", "a message"][..], "`git.remote`"),
         (&["publish"], "`publish.root`"),
@@ -73,12 +73,12 @@ fn with_exec_the_workdir_is_committed_pushed_and_published() {
 }
 
 #[test]
-fn settings_of_trust_that_cannot_be_used_are_told() {
+fn unusable_settings_of_trust_are_errors() {
     let long = "s3cr3t-value";
     for (text, words) in [
         ("git.remote = \"ext::sh -c evil\"", "a remote must not contain whitespace"),
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
-        ("git.branch = \"-f\"", "is no branch"),
+        ("git.branch = \"-f\"", "is not a branch name"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
         (
             "image.base_url = \"https://me:s3cr3t-value@example.com/v1\"",
@@ -95,7 +95,7 @@ fn settings_of_trust_that_cannot_be_used_are_told() {
 }
 
 #[test]
-fn secrets_are_shown_by_reference_and_short_ones_refused() {
+fn secrets_are_shown_by_reference_and_short_ones_are_rejected() {
     let place = Place::new();
     user_file(&place, "[secrets.api]\nenv = \"API\"\nhosts = [\"api.example.com\"]\n");
     let shown = place.wattle(["config", "show"]).env("API", "s3cr3t-value").run().code(0);
@@ -154,7 +154,7 @@ fn a_proxy_of_the_environment_is_not_used() {
 const SECRET: &str = "s3cret-0123456789-value";
 
 #[test]
-fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
+fn a_stored_secret_is_sent_only_to_its_host_and_is_in_no_file() {
     let place = Place::new();
     let page = Provider::start([Answer::body(format!("you sent {SECRET}")), Answer::body("again")]);
     let host = page.host();
@@ -195,7 +195,7 @@ fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
     );
     for (path, content) in place.files() {
         let found = content.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
-        assert!(!found, "the secret stands in {}", path.display());
+        assert!(!found, "the secret is in {}", path.display());
     }
 
     place.write(

@@ -1,4 +1,4 @@
-//! `wattle repl` on a pseudo-terminal, as a person meets it.
+//! `wattle repl` on a pseudo-terminal.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use wattle_tests::provider::{Answer, Provider};
 
 use terminal::{Place, content};
 
-/// A program that puts a number out which no test types.
+/// A program that prints a number that no test types.
 const ANSWER: &str =
     "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
 
@@ -31,7 +31,7 @@ fn responds(text: &str) -> Answer {
 }
 
 #[test]
-fn messages_are_carried_out_and_remembered() {
+fn messages_run_and_are_remembered() {
     let (place, provider) = (
         Place::new(),
         Provider::start([
@@ -66,7 +66,7 @@ fn a_program_runs_at_once_without_a_model() {
     terminal.types(ANSWER);
     terminal.shows_line("42");
     terminal.prompts();
-    // What one program keeps, the next one finds.
+    // A later program finds the state of an earlier one.
     terminal.types("(call $kv.incr \"n\" (i32.const 40)) (drop) (drop) (i32.const 0)");
     terminal.prompts();
     terminal.types(
@@ -83,7 +83,7 @@ fn a_program_runs_at_once_without_a_model() {
 }
 
 #[test]
-fn an_input_goes_on_while_something_is_open() {
+fn an_input_continues_while_something_is_open() {
     let provider = Provider::start([responds("I see."), responds("Two lines.")]);
     let place = Place::new();
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
@@ -104,7 +104,7 @@ fn an_input_goes_on_while_something_is_open() {
     terminal.shows_line("Two lines.");
     terminal.prompts();
     assert_eq!(provider.requests().last().unwrap().messages().last().unwrap(), "```\n(open\n```");
-    // Two blank lines end what will not be whole.
+    // Two blank lines end an incomplete input.
     ["(resv \"never closed", "", ""].iter().for_each(|line| terminal.types(line));
     terminal.shows("error");
     terminal.prompts();
@@ -113,7 +113,7 @@ fn an_input_goes_on_while_something_is_open() {
 }
 
 #[test]
-fn what_is_wrong_is_shown_and_the_session_goes_on() {
+fn errors_are_shown_and_the_session_continues() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);
     terminal.types("(call $str.form_int (i32.const 1))");
@@ -145,14 +145,14 @@ fn what_is_wrong_is_shown_and_the_session_goes_on() {
 }
 
 #[test]
-fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
+fn an_interrupt_stops_the_work_and_keeps_its_results() {
     let provider =
         Provider::start([acts("First this.", ANSWER), Answer::hang(), responds("Went on.")]);
     let place = Place::new();
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m", "--write"]);
     terminal.types("begin");
     terminal.shows("42");
-    // The second request is under way before it is interrupted.
+    // Waits for the second request before the interrupt.
     for _ in 0..3_000 {
         if provider.requests().len() == 2 {
             break;
@@ -170,14 +170,14 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
         said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")),
         "{said:?}"
     );
-    // A program is stopped as well.
+    // An interrupt stops a program too.
     terminal
         .types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
-    // Its file tells that it runs: before that, the terminal may still belong to the line editor,
-    // which takes the key for itself.
+    // The program's file shows that it runs. Before that, the terminal may still belong to the line
+    // editor, which would receive the key.
     let begun = std::time::Instant::now();
     while !place.work("begun").exists() {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not begin");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not start");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     terminal.control('c');
@@ -194,20 +194,20 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
 }
 
 #[test]
-fn what_the_policy_asks_about_is_asked_here() {
+fn the_user_is_asked_what_the_policy_asks_about() {
     let place = Place::new();
     let mut terminal = place.repl(&["--ask", "kv"]);
     let program = "(check (call $kv.set \"seen\" \"yes\")) (resv \"done\") (i32.const 0)";
     let refused =
         "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
-    let question = "may it? y: this once, a: always in this session, anything else: no";
+    let question = "allow it? y: once, a: always in this session, anything else: no";
     terminal.types(program);
     terminal.shows("`kv.set` would use the key \"seen\"");
     terminal.shows_line(question);
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // A yes is good for one run, always for the rest of the session, and only for that key.
+    // `y` approves one run, `a` the rest of the session, and both only this key.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");
@@ -231,7 +231,7 @@ fn what_the_policy_asks_about_is_asked_here() {
 }
 
 #[test]
-fn changes_are_carried_out_when_the_user_says_so() {
+fn changes_are_applied_when_the_user_approves() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);
     terminal.types("(call $fs.write \"notes/a.txt\" \"one\")");
@@ -240,7 +240,7 @@ fn changes_are_carried_out_when_the_user_says_so() {
     terminal.types("");
     terminal.prompts();
     assert!(!place.work("notes/a.txt").exists());
-    // It is there for the next program, and is not asked about again.
+    // The next program sees the change, and the user is not asked about it again.
     terminal.types(
         "(call $fs.read \"notes/a.txt\") (drop) (call $str.len) (call $str.from_int) (call \
          $sys.resv) (i32.const 0)",
@@ -258,7 +258,7 @@ fn changes_are_carried_out_when_the_user_says_so() {
     terminal.types("n");
     terminal.prompts();
     terminal.types("/quit");
-    assert!(terminal.ends(0).contains("1 change was not carried out"));
+    assert!(terminal.ends(0).contains("1 change was not applied"));
     assert!(!place.work("b.txt").exists());
 
     let mut terminal = place.repl(&["--write"]);
@@ -271,7 +271,7 @@ fn changes_are_carried_out_when_the_user_says_so() {
 }
 
 #[test]
-fn inputs_are_remembered_from_session_to_session() {
+fn inputs_are_remembered_across_sessions() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);
     terminal.types(ANSWER);
@@ -281,7 +281,7 @@ fn inputs_are_remembered_from_session_to_session() {
     terminal.ends(0);
     assert!(content(&place.home(".local/state/wattle/history")).contains(ANSWER));
     let mut terminal = place.repl(&[]);
-    // Ctrl-P takes the previous input.
+    // Ctrl-P recalls the previous input.
     terminal.control('p');
     terminal.shows("(resv");
     terminal.types("");
@@ -292,7 +292,7 @@ fn inputs_are_remembered_from_session_to_session() {
 }
 
 #[test]
-fn the_bare_binary_on_a_terminal_is_a_session() {
+fn the_binary_without_a_command_is_a_session_on_a_terminal() {
     let place = Place::new();
     let mut terminal = terminal::Terminal::start(place.command(&[]));
     terminal.types(ANSWER);

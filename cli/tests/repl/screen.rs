@@ -1,4 +1,4 @@
-//! What commands show on a terminal: whatever anybody wrote, it only shows.
+//! The output of commands on a terminal, which foreign text cannot control.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;
@@ -6,12 +6,11 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
 
-/// Sequences that clear, rename, overwrite, reverse, or reach the clipboard: as C0, as C1 and as
-/// bytes.
+/// Sequences that clear, rename, overwrite or reverse text, or access the clipboard, as C0 and C1.
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
-/// Runs a command on a terminal and returns all that it showed there.
+/// Runs a command on a terminal, and returns its output.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
     command.env("TERM", "xterm").env("NO_COLOR", "1");
@@ -21,13 +20,13 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
         session.send(typed).unwrap();
         session.flush().unwrap();
     }
-    // Each byte comes as a character of its own.
+    // Each byte is one character.
     let bytes: Vec<u8> =
         session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
     String::from_utf8(bytes).unwrap()
 }
 
-/// Fails if a terminal would act on something in what was shown.
+/// Fails if the output would control a terminal, or lacks a text.
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");
@@ -44,7 +43,7 @@ fn wat_text(text: &str) -> String {
 }
 
 #[test]
-fn what_programs_files_and_names_hold_only_shows() {
+fn programs_files_and_names_cannot_control_the_terminal() {
     let place = Place::new();
     let program = format!("(ret \"{}\\9b1m\\ff\")", wat_text(HOSTILE));
     std::fs::write(place.work("evil.wat"), program).unwrap();
@@ -104,7 +103,7 @@ fn what_programs_files_and_names_hold_only_shows() {
 }
 
 #[test]
-fn what_a_model_or_its_provider_says_only_shows() {
+fn a_model_and_its_provider_cannot_control_the_terminal() {
     let place = Place::new();
     let answer = || {
         Answer::text(format!(
@@ -132,7 +131,7 @@ fn what_a_model_or_its_provider_says_only_shows() {
 }
 
 #[test]
-fn a_traces_lines_only_show() {
+fn the_lines_of_a_trace_cannot_control_the_terminal() {
     let place = Place::new();
     let line = serde_json::json!({
         "run_id": HOSTILE, "agent": HOSTILE, "step": 1, "tool": HOSTILE, "args": [HOSTILE], "output": HOSTILE, "error": HOSTILE,
@@ -151,7 +150,7 @@ fn a_traces_lines_only_show() {
 }
 
 #[test]
-fn a_person_is_asked_once_whether_a_folder_is_trusted() {
+fn the_user_is_asked_once_to_trust_a_folder() {
     let place = Place::new();
     let write = |text: &str| std::fs::write(place.work("wattle.toml"), text).unwrap();
     std::fs::write(place.work("a.wat"), "(ret \"the result\")").unwrap();
@@ -166,14 +165,14 @@ fn a_person_is_asked_once_whether_a_folder_is_trusted() {
     let again = exec("");
     assert!(
         !again.contains("trust it?")
-            && again.contains("takes no effect")
+            && again.contains("has no effect")
             && again.contains("the result"),
         "{again}"
     );
     write("session_ttl = \"2ms\"\n");
     assert!(exec("y\r").contains("trust it?"));
     let trusted = exec("");
-    assert!(!trusted.contains("trust it?") && !trusted.contains("takes no effect"), "{trusted}");
+    assert!(!trusted.contains("trust it?") && !trusted.contains("has no effect"), "{trusted}");
     write("session_ttl = \"3ms\"\n");
     let changed = exec("\r");
     assert!(

@@ -1,4 +1,4 @@
-//! A terminal with the binary in it, in an environment with nothing else.
+//! A terminal that runs the binary with an empty environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,13 +7,13 @@ use rexpect::process::WaitStatus;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 
-/// After this long something that was waited for is not going to come, in milliseconds.
+/// Maximum time to wait for an expected text, in milliseconds.
 const NEVER: u64 = 30_000;
 
-/// A home and a workdir for the sessions of one test, gone with it.
+/// A home and a workdir for the sessions of one test, which are removed at its end.
 pub(crate) struct Place(tempfile::TempDir);
 
-/// A session on a terminal.
+/// A session in a terminal.
 pub(crate) struct Terminal(PtySession);
 
 impl Place {
@@ -23,12 +23,12 @@ impl Place {
         Place(dir)
     }
 
-    /// A file of the workdir.
+    /// Returns the path of a file in the workdir.
     pub(crate) fn work(&self, path: &str) -> PathBuf {
         self.0.path().join("work").join(path)
     }
 
-    /// A file of the home directory.
+    /// Returns the path of a file in the home folder.
     pub(crate) fn home(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
@@ -60,15 +60,15 @@ impl Terminal {
         self.0.send_line(line).unwrap();
     }
 
-    /// Presses a key together with Ctrl.
+    /// Presses Ctrl and a key.
     pub(crate) fn control(&mut self, key: char) {
         self.0.send_control(key).unwrap();
     }
 
-    /// Waits for a text that was not typed.
+    /// Waits for a text in the output, and returns the output before it.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> String {
-        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not come: {error}"))
+        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not appear: {error}"))
     }
 
     /// Waits for a line of output.
@@ -77,13 +77,13 @@ impl Terminal {
         self.shows(&format!("\n{line}\r\n"));
     }
 
-    /// Waits for the prompt that comes after a whole line.
+    /// Waits for the next prompt.
     #[track_caller]
     pub(crate) fn prompts(&mut self) {
         self.shows("wattle> ");
     }
 
-    /// Waits for the end of the session.
+    /// Waits for the end of the session with this exit code. Returns the rest of the output.
     #[track_caller]
     pub(crate) fn ends(mut self, code: i32) -> String {
         let rest = self.0.exp_eof().unwrap();
@@ -95,7 +95,7 @@ impl Terminal {
     }
 }
 
-/// The text of a file; empty where there is none.
+/// Returns the text of a file; empty if there is no file.
 pub(crate) fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ pub(super) fn semicolon(source: &str, at: usize) -> Message {
     }
 }
 
-/// Builds the message for a character that begins no token.
+/// Builds the message for a character that cannot begin a token.
 pub(super) fn character(source: &str, at: usize, c: char) -> Message {
     let message = messages::bad_character(c);
     let written = match c {

@@ -31,8 +31,8 @@ pub(super) struct Node {
     pub(super) kind: NodeKind,
     /// If true, the node is the first of its line.
     pub(super) starts_line: bool,
-    /// If true, walks over a body skip the node, because it belongs to the module or to the head of
-    /// the function.
+    /// If true, walks over a body skip the node, because it belongs to the module or to the
+    /// function's header. [`Tree::lift`] sets it.
     pub(super) lifted: bool,
     pub(super) start: u32,
     pub(super) end: u32,
@@ -53,8 +53,8 @@ pub(super) struct Tree<'s> {
     pub(super) open: Vec<NodeId>,
 }
 
-/// Returns true if an unmatched `)` can be removed safely. It must follow the end of a form that is
-/// at the top level by its indentation too.
+/// Returns true if an unmatched `)` can be removed safely. It must directly follow a form at the
+/// top level, and that form must not be indented more than the first one.
 fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
     let indentation = |at: u32| {
         let before = source.get(..at as usize).unwrap_or("");
@@ -206,7 +206,7 @@ impl<'s> Tree<'s> {
         Nodes { at: 0, end: clamp(self.nodes.len()) }
     }
 
-    /// Lifts a node out of the body that contains it.
+    /// Marks a node as lifted: walks over the body that contains it skip it.
     pub(super) fn lift(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.lifted = true;
@@ -220,8 +220,8 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// Siblings in order, without the lifted ones. It borrows nothing, so the tree's user may change
-/// during a walk.
+/// An iterator over siblings in order. It skips lifted nodes. It does not borrow the tree, so the
+/// tree may change during a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nodes {
     at: u32,

@@ -1,4 +1,4 @@
-//! Every text ends in a module or a diagnostic, whatever it contains.
+//! Assembling any text returns a module or a diagnostic, whatever the text contains.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use proptest::prelude::*;
 use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
-/// Takes a text through all stages. The walk and the validator must agree on whether it is valid.
+/// Passes a text through all stages. The walk and the validator must agree on whether it is valid.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let diagnostic = explain(source, host);
     if source.len() <= 1 << 16 {
@@ -28,8 +28,8 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
     diagnostic.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
 }
 
-/// Checks that fixing a program ends, leaves valid programs unchanged, makes programs valid if it
-/// says so, and keeps the number of lines.
+/// Checks that fixing a program terminates, leaves a valid program unchanged, reports no remaining
+/// diagnostic only if the fixed program is valid, and keeps the number of lines.
 fn check_fixing(source: &str, host: &Signatures, good: bool) {
     let FixResult { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
@@ -80,7 +80,7 @@ fn giant_programs_end_in_a_diagnostic() {
     );
     assert_eq!(code("block ".repeat(100_000)), "too-deep");
     assert_eq!(code("block ".repeat(1_000)), "block-end");
-    // Two instructions each, of 60,000.
+    // Each repetition is two instructions. The maximum is 60,000.
     assert_eq!(code("block end ".repeat(29_990)), "");
     assert_eq!(code("block end ".repeat(100_000)), "too-large");
     assert_eq!(code("(drop \"\\ff\")".repeat(29_990)), "");
@@ -115,7 +115,7 @@ fn unusual_characters_end_in_a_diagnostic() {
     }
 }
 
-/// Pieces that form programs more often than random letters.
+/// Pieces that form valid programs more often than random letters do.
 const PIECES: &[&str] = &[
     "(",
     "(",
@@ -251,7 +251,7 @@ proptest! {
         let _ = take(&pieces.join(" "), &common::host());
     }
 
-    /// A program with one token left out, doubled, or swapped with the next one.
+    /// Covers a program with one token removed, duplicated, or swapped with the next one.
     #[test]
     fn damaged_programs_end_in_a_module_or_a_diagnostic(at in 0_usize..200, kind in 0_usize..3) {
         let source = include_str!("expand/helpers.wat");

@@ -59,7 +59,7 @@ pub struct Use {
 /// An argument of a call, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// One of these texts. It may also be an invalid text, with which the call fails.
+    /// Any one of these texts. It may also be an invalid text, with which the call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
@@ -84,7 +84,7 @@ impl Authority {
     /// Returns the authority of a module whose static data ends before `heap`. `imports` are the
     /// host functions that it may import.
     ///
-    /// If the walk is given up, the module may use everything that it imports with any arguments.
+    /// If the walk is aborted, the authority includes every import, with any arguments.
     pub(crate) fn of(binary: &[u8], imports: &[Signature], heap: u32) -> Authority {
         let uses =
             module::Module::read(binary, heap).and_then(|module| walk::uses(&module, imports));
@@ -168,8 +168,8 @@ impl Text {
         }
     }
 
-    /// Returns the text in a run with the given arguments. Returns `None` if an argument is
-    /// missing, since the text does not exist then.
+    /// Replaces each argument part with the value of that argument in `args`. Returns `None` if the
+    /// text contains an argument that `args` does not have.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self

@@ -1,5 +1,5 @@
-//! The parts of a module that the walk needs: types, functions, globals, and the memory before the
-//! first instruction.
+//! The parts of a module that the walk needs: types, functions, globals, and the initial content of
+//! the memory.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) struct Module<'b> {
     data: Data,
 }
 
-/// The memory below the heap, before the first instruction.
+/// The initial content of the memory below the heap.
 struct Data {
     bytes: Vec<u8>,
     heap: u32,
@@ -231,8 +231,7 @@ impl ModuleArity for Module<'_> {
 pub(super) enum StaticText<'a> {
     /// No text can be at the address, so a call with it fails.
     Invalid,
-    /// The bytes before the first instruction, and the range of addresses that they occupy together
-    /// with their length.
+    /// The initial bytes, and the range of addresses that they occupy together with their length.
     Bytes(&'a [u8], Range<u64>),
     /// Any text.
     Unknown,

@@ -15,7 +15,8 @@ const MAX_PIECES: usize = 64;
 pub(super) enum Value {
     /// Any value.
     Any,
-    /// One of these values, sorted. An empty list means that the value never exists.
+    /// Any one of the listed values, which are sorted. An empty list means that no execution
+    /// computes the value.
     OneOf(Rc<[Atom]>),
 }
 
@@ -42,7 +43,7 @@ pub(super) enum Piece {
 }
 
 impl Value {
-    /// Returns the value that never exists, which is the start of every join.
+    /// Returns the value that no execution computes. Every join starts with it.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -62,9 +63,9 @@ impl Value {
         if atoms.len() > MAX_ATOMS { Value::Any } else { Value::OneOf(atoms.into()) }
     }
 
-    /// Adds the values that another value represents, and returns true if there were new ones.
-    /// Charges the effort in proportion to what is compared and copied. Returns `None` if the
-    /// effort is used up.
+    /// Adds the values that `other` represents. Returns true if at least one of them is new, or
+    /// `None` if the effort is used up. The cost is proportional to the number of atoms and pieces
+    /// that are compared or copied.
     pub(super) fn join(&mut self, other: &Value, effort: &mut Effort) -> Option<bool> {
         let joined = match (&*self, other) {
             (Value::Any, _) => return effort.spend(1).map(|()| false),

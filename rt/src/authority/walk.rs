@@ -62,8 +62,8 @@ struct Walk<'m, 'b> {
     effort: Effort,
 }
 
-/// Returns the calls of host functions that a module can make. Returns `None` if the walk has to be
-/// given up.
+/// Returns the calls of host functions that a module can make. Returns `None` if the walk has to
+/// stop before it is complete.
 pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use>> {
     let signature = |at: usize| {
         let (namespace, name) = module.imports.get(at)?;
@@ -140,13 +140,13 @@ impl<'m, 'b> Walk<'m, 'b> {
         }
     }
 
-    /// Notes a call with unknown arguments.
+    /// Records a call with unknown arguments.
     fn call_unknown(&mut self, function: u32) -> Option<()> {
         let params = self.module.function(function)?.params().len();
         self.call(None, function, vec![Value::Any; params]).map(drop)
     }
 
-    /// Notes a call, and returns its results as far as they are known.
+    /// Records a call. Returns its results, as far as they are known.
     fn call(
         &mut self,
         offset: Option<u64>,
@@ -215,7 +215,7 @@ impl<'m, 'b> Walk<'m, 'b> {
         })
     }
 
-    /// Notes a write of `width` bytes.
+    /// Records a write of `width` bytes.
     fn write(&mut self, address: &Value, offset: u64, width: u64) {
         let Value::OneOf(atoms) = address else { return self.writes.add_everything() };
         for atom in atoms.iter() {

@@ -62,7 +62,7 @@ impl Runtime {
     /// limit.
     ///
     /// # Errors
-    /// As [`run`](Runtime::run).
+    /// The same as for [`run`](Runtime::run).
     pub async fn run_within(
         &self,
         program: &Program,
@@ -80,7 +80,7 @@ impl Runtime {
     /// ends by the other program's deadline at the latest.
     ///
     /// # Errors
-    /// As [`run`](Runtime::run).
+    /// The same as for [`run`](Runtime::run).
     pub async fn run_nested(
         &self,
         program: &Program,

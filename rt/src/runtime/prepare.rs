@@ -24,15 +24,15 @@ enum PrepareError {
 }
 
 impl Runtime {
-    /// Prepares a program from a text, or returns it from the cache. Its authority is then known,
-    /// and none of it has run.
+    /// Prepares a program from a text, or returns it from the cache. The program's authority is
+    /// known before any of it runs.
     ///
     /// A text that is long or costs much to compile is worked on by a pool of threads. Dropping
     /// the future ends the wait.
     ///
     /// # Errors
-    /// A diagnostic that points into the text, by which its author can fix it. The code
-    /// `host-busy` is not the text's fault: the same text can be submitted again.
+    /// A diagnostic with a position in the text, for its author. The code `host-busy` is not the
+    /// text's fault: the same text can be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         self.inner.programs.text(source, self.prepare_uncached(source)).await
     }
@@ -117,8 +117,8 @@ impl Runtime {
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
 
-    /// Repairs a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes
-    /// too long is left as it is.
+    /// Fixes a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes too
+    /// long is not changed.
     pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
@@ -137,10 +137,10 @@ impl Runtime {
         }
     }
 
-    /// Returns the position in the author's text of each of the program's
-    /// [uses](Authority::uses), in their order.
+    /// Returns, for each of the program's [uses](Authority::uses) in order, its position in the
+    /// author's text.
     ///
-    /// A long text is worked on by the pool. If the pool is busy, the positions are unknown.
+    /// A long text is processed by the pool. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect())
             .await
@@ -169,8 +169,8 @@ impl Runtime {
     }
 }
 
-/// Returns true if the calling thread may work on the text. A text that exceeds the maximum
-/// length counts as small, since it is refused for its length alone.
+/// Returns true if the text is small enough to be processed on the calling thread. A text that
+/// exceeds the maximum length counts as small, since it is rejected for its length alone.
 fn is_small(source: &str) -> bool {
     source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
 }
@@ -190,7 +190,7 @@ impl Inner {
         compiled().map_err(|error| self.explain(source, &error))
     }
 
-    /// Compiles a module if that takes a few milliseconds at most. Returns `None` if it may take
+    /// Compiles a module if that takes at most a few milliseconds. Returns `None` if it may take
     /// longer or fails.
     fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
@@ -232,8 +232,8 @@ impl Inner {
         self.functions.iter().any(|f| f.waits && f.signature == *import)
     }
 
-    /// Explains in the author's text why a module could not be compiled. A reason that only the
-    /// engine knows is placed at the start of the text.
+    /// Returns the diagnostic for a module that could not be compiled, with a position in the
+    /// author's text. If only the engine knows the reason, the position is the start of the text.
     fn explain(&self, source: &str, error: &wasmtime::Error) -> Box<Diagnostic> {
         wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
             let message = format!("the engine refuses the module: {}", error.root_cause());

@@ -24,9 +24,9 @@ pub(crate) struct TapeCursor {
 #[derive(Clone, Copy)]
 struct CurrentCall {
     number: u32,
-    /// How many times it has started programs.
+    /// Number of times that it has started programs.
     starts: u32,
-    /// How many keys it has received.
+    /// Number of keys that it has received.
     keys: u32,
 }
 

@@ -22,7 +22,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns the option of a name, if it has an effect here.
+    /// Returns the option with this name. Returns `None` for an option that has no effect in this
+    /// shell.
     pub(crate) fn by_name(&mut self, name: &str) -> Option<&mut bool> {
         Some(match name {
             "allexport" => &mut self.allexport,

@@ -1,4 +1,4 @@
-//! Capturing output: that of a substitution, or that of a whole script.
+//! Captures of the output of a substitution or of a whole script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,12 +21,12 @@ struct State {
     total: u64,
 }
 
-/// Bytes that a capture retains, with their maximum number.
+/// The bytes that a capture retains, with their maximum number.
 #[derive(Clone, Copy, Debug)]
 enum Retention {
     /// The first bytes. Writing more fails.
     Head(usize),
-    /// The first and the last bytes, half of the maximum each.
+    /// The first and the last bytes. Each of the two parts may use half of the maximum.
     Ends(usize),
 }
 

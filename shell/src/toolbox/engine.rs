@@ -19,10 +19,10 @@ const TICK: Duration = Duration::from_millis(5);
 const STAGES: u32 = 1000;
 /// Maximum memory of any stage, in bytes.
 pub(super) const MAX_MEMORY: usize = 1 << 30;
-/// Stack of a stage's WebAssembly calls, in bytes.
+/// Stack size of a stage's WebAssembly calls, in bytes.
 const STACK: usize = 1 << 20;
-/// Stack of a stage's thread, in bytes: the WebAssembly calls and the host functions that they
-/// call.
+/// Stack size of a stage's thread, in bytes. The stack holds the WebAssembly calls and the host
+/// functions that they call.
 pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
 
 /// The commands' module, compiled and linked.

@@ -335,7 +335,7 @@ async fn a_poll_ends_with_the_first_event() {
         writer.write(b"now").await.unwrap();
     });
     fails(&result, &[None, None, None, None, None, Some(Errno::INVAL), Some(Errno::INVAL)]);
-    assert_eq!((word(&result, 40), result.image[1024]), (1, 1), "the clock came first");
+    assert_eq!((word(&result, 40), result.image[1024]), (1, 1), "the clock event is first");
     assert_eq!(
         (word(&result, 44), result.image[2048], long(&result, 2064)),
         (1, 2, 3),

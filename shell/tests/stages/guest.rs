@@ -107,13 +107,13 @@ pub(crate) fn toolbox(wat: &str) -> Toolbox {
     Toolbox::with_module(wat::parse_str(wat).unwrap(), &["guest"], None)
 }
 
-/// The guest, compiled once for all tests of the process.
+/// Returns the guest, compiled once for all tests of the process.
 fn guest() -> &'static Toolbox {
     static GUEST: OnceLock<Toolbox> = OnceLock::new();
     GUEST.get_or_init(|| toolbox(&wat()))
 }
 
-/// Runs no command: prints the command that it is passed.
+/// A [`Spawn`] that runs no command and prints the command that it is passed.
 pub(crate) struct Echo;
 
 impl Spawn for Echo {

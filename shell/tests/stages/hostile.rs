@@ -80,7 +80,7 @@ async fn memory_is_limited() {
     assert_eq!(
         outcome,
         CommandOutcome::Exited(Status(0)),
-        "a guest that handles the failed growth goes on"
+        "a guest that handles the failed growth continues"
     );
     let large = r#"(module (memory (export "memory") 200) (func (export "_start")))"#;
     let (outcome, _) = run(large, &bounds, Stream::null()).await;

@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_calls_do_harm(calls in calls(), through: bool) {
+    fn no_calls_are_harmful(calls in calls(), through: bool) {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         std::fs::create_dir_all(work.join("a/b")).unwrap();
@@ -71,7 +71,7 @@ proptest! {
         let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&Arc::new(files))).await
         });
-        let result = result.expect("it ends");
+        let result = result.expect("the script ends");
         if let CommandOutcome::Killed(KillReason::Crash(why)) = &result.outcome {
             prop_assert!(!why.contains("host"), "{why}");
         }
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn no_subscription_does_harm(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
+    fn no_subscription_is_harmful(subscriptions in proptest::collection::vec(subscription(), 0..40), count in operand()) {
         let (reader, _writer) = Stream::pipe();
         let mut script = Script::new();
         script.fds = vec![(5, reader)];
@@ -97,7 +97,7 @@ proptest! {
         let result = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&files)).await
         });
-        prop_assert_eq!(result.expect("it ends").outcome, CommandOutcome::Exited(Status(0)));
+        prop_assert_eq!(result.expect("the script ends").outcome, CommandOutcome::Exited(Status(0)));
     }
 }
 

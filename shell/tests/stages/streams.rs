@@ -113,7 +113,7 @@ async fn clones_share_their_position_in_a_file() {
         let output = Stream::open(&files, "/out", OpenMode::WRITE).await.unwrap();
         output.write(b"one ").await.unwrap();
         output.clone().write(b"two").await.unwrap();
-        assert_eq!(files.read("out").unwrap(), "one two", "it is there at once");
+        assert_eq!(files.read("out").unwrap(), "one two", "writes are visible at once");
         let input = Stream::open(&files, "/out", OpenMode::READ).await.unwrap();
         assert_eq!(input.clone().read(4).await.unwrap(), "one ");
         assert_eq!(input.read(9).await.unwrap(), "two");

@@ -1,13 +1,13 @@
-//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing
-//! panics, memory stays in proportion, the pieces make no difference, and no answer is taken as
-//! whole that has no end.
+//! Reads arbitrary bytes, split into pieces, as the response of a model's endpoint, in both
+//! protocols. Nothing panics, memory is proportional to the input, the result does not depend on
+//! the pieces, and an answer without an end is not accepted as complete.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
 
-/// Reads a body in pieces of that many bytes.
+/// Reads a body in pieces of `piece` bytes.
 fn read(
     mut reader: ReplyReader,
     body: &[u8],
@@ -27,7 +27,7 @@ fn read(
     (reply, shown)
 }
 
-/// If true, the bytes hold what ends a stream, or are one JSON text.
+/// Returns true if the bytes contain a mark that ends a stream, or may be a JSON text.
 fn has_end(body: &[u8], marks: &[&str]) -> bool {
     let text = String::from_utf8_lossy(body);
     let bare = text.trim_start_matches(|c: char| {
@@ -50,15 +50,15 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(
             whole.is_ok(),
             pieces.is_ok(),
-            "the pieces make a difference: {whole:?} {pieces:?}"
+            "the result depends on the pieces: {whole:?} {pieces:?}"
         );
         let Ok(reply) = whole else { continue };
-        assert!(has_end(body, marks), "an answer without an end was taken as whole: {reply:?}");
-        assert_eq!(all_shown, reply.text, "what was shown is not what was said");
-        assert!(reply.calls.len() <= 256, "calls without end");
+        assert!(has_end(body, marks), "an answer without an end was accepted: {reply:?}");
+        assert_eq!(all_shown, reply.text, "the streamed text differs from the reply");
+        assert!(reply.calls.len() <= 256, "{} calls", reply.calls.len());
         let arguments: usize =
             reply.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
         let size = reply.text.len() + arguments + reply.reasoning.map_or(0, |text| text.len());
-        assert!(size <= 8 * body.len(), "the reply is larger than the answer allows");
+        assert!(size <= 8 * body.len(), "the reply is too large for its answer");
     }
 });

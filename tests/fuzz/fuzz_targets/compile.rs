@@ -1,5 +1,5 @@
-//! Makes programs of shapes that compilers are slow for, of any sizes and mixtures: what is
-//! accepted compiles within its bounds of time and memory, and what is not is refused with words.
+//! Generates programs of shapes that are slow to compile, of any size and mixture. An accepted
+//! program compiles within the limits of time and memory, and a rejected one gets a diagnostic.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Limits, Runtime};
 
-/// Bytes in use, and the most that were.
+/// Allocated bytes, and their maximum.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// Maximum number of bytes that were in use at once.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
@@ -32,9 +33,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What any accepted text may take. The time is that of a build with sanitizers, which is many
-/// times that of a release.
+/// Maximum memory and time to compile an accepted text. A build with sanitizers is many times
+/// slower than a release build.
 const MEMORY: usize = 256 << 20;
+/// Maximum time for compiling it in a build with sanitizers, which takes many times as long as a
+/// release build.
 const TIME: Duration = Duration::from_secs(20);
 
 static TOKIO: LazyLock<tokio::runtime::Runtime> =
@@ -49,10 +52,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Runtime::new(wattle_capability::ALL, limits).unwrap()
 });
 
-/// The longest text.
+/// Maximum size of a text, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Bytes as choices.
+/// Choices, one byte each.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
@@ -60,14 +63,14 @@ impl Choices<'_> {
         self.0.next().copied().map_or(0, usize::from)
     }
 
-    /// A number up to `most`, small ones more often.
+    /// Returns a number from 1 to `most`. Small numbers are more frequent.
     fn count(&mut self, most: usize) -> usize {
         let (scale, within) = (self.byte() % 4, self.byte() + 1);
         (within * most / 256 / [1, 8, 64, 512][scale]).max(1)
     }
 }
 
-/// Writes instructions that leave the stack as it was; `depth` bounds how they nest.
+/// Writes instructions that leave the stack unchanged, nested at most `depth` deep.
 fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize) {
     for _ in 0..choices.byte() % 6 + 1 {
         if out.len() > LONGEST || choices.0.len() == 0 {

@@ -1,5 +1,6 @@
-//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions
-//! agrees with the validator on what is a program. Mending ends, and changes no program.
+//! Assembles and fixes any text. Nothing panics, and the check of the author's instructions agrees
+//! with the validator on which texts are programs. Auto-fixing ends, and leaves a valid program
+//! unchanged.
 #![no_main]
 
 #[path = "../../../rt/lang/tests/common/mod.rs"]
@@ -12,16 +13,16 @@ use wattle_rt::{Signatures, assemble, check, explain, fix, locate};
 static HOST: LazyLock<Signatures> = LazyLock::new(common::host);
 
 libfuzzer_sys::fuzz_target!(|source: &str| {
-    let said = explain(source, &HOST);
-    let mended = fix(source, &HOST);
-    assert_eq!(said.is_none(), mended.applied.is_empty() && mended.rest.is_none());
-    assert_eq!(mended.source == source, mended.applied.is_empty());
-    assert_eq!(mended.rest.is_none(), explain(&mended.source, &HOST).is_none());
-    assert_eq!(check(source, &HOST, 4).is_empty(), said.is_none());
+    let fault = explain(source, &HOST);
+    let fixed = fix(source, &HOST);
+    assert_eq!(fault.is_none(), fixed.applied.is_empty() && fixed.rest.is_none());
+    assert_eq!(fixed.source == source, fixed.applied.is_empty());
+    assert_eq!(fixed.rest.is_none(), explain(&fixed.source, &HOST).is_none());
+    assert_eq!(check(source, &HOST, 4).is_empty(), fault.is_none());
     let program = match assemble(source, &HOST) {
         Ok(program) => program,
         Err(diagnostic) => {
-            assert_eq!(Some(diagnostic), said);
+            assert_eq!(Some(diagnostic), fault);
             return;
         }
     };
@@ -29,9 +30,9 @@ libfuzzer_sys::fuzz_target!(|source: &str| {
     let valid = binary
         .as_ref()
         .is_ok_and(|binary| wasmparser::Validator::new().validate_all(binary).is_ok());
-    // What is valid may cost too much to compile.
-    let costs_too_much = said.as_ref().is_some_and(|said| said.code == "too-large");
-    assert_eq!(valid, said.is_none() || costs_too_much, "{said:?}");
+    // A valid program may be too expensive to compile.
+    let costs_too_much = fault.as_ref().is_some_and(|fault| fault.code == "too-large");
+    assert_eq!(valid, fault.is_none() || costs_too_much, "{fault:?}");
     for part in 1..4 {
         let _ = locate(source, &HOST, binary.as_ref().map_or(0, Vec::len) * part / 4);
     }

@@ -1,5 +1,5 @@
-//! Reads any text as a catalog program, lays it out, and lists it in a prompt: nothing panics,
-//! nothing takes long, and each program is one line of the prompt whatever its author wrote.
+//! Reads any text as a catalog program, formats it, and lists it in a prompt. Nothing panics or
+//! takes long, and each program is one line of the prompt, whatever its author wrote.
 
 #![no_main]
 
@@ -9,24 +9,21 @@ use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
 use wattle_machine::{ArgLine, ProgramLine, PromptParts, system_prompt};
 
-/// Maximum time for one text, in seconds: far above what any takes, so that only a loop is found.
+/// Maximum time for one text, in seconds. Only an endless loop takes this long.
 const SECONDS: u64 = 5;
 
 fuzz_target!(|text: &str| {
-    let begun = Instant::now();
+    let started = Instant::now();
     let parsed = Entry::parse(text, Origin::BuiltIn("fuzz"));
     let laid_out = format(text, Origin::BuiltIn("fuzz"));
     assert!(
-        begun.elapsed().as_secs() < SECONDS,
+        started.elapsed().as_secs() < SECONDS,
         "a text of {} bytes took {:?}",
         text.len(),
-        begun.elapsed()
+        started.elapsed()
     );
     if let Ok(laid_out) = laid_out {
-        assert!(
-            laid_out.len() <= 16 * text.len() + 1024,
-            "the layout is larger than the text allows"
-        );
+        assert!(laid_out.len() <= 16 * text.len() + 1024, "the layout is too large for its text");
     }
     let Ok(entry) = parsed else { return };
     let arg = |arg: &wattle_catalog::Arg| ArgLine {
@@ -46,5 +43,5 @@ fuzz_target!(|text: &str| {
             .split('\n')
             .count()
     };
-    assert_eq!(lines(line), lines(bare), "a program takes more than its line of the prompt");
+    assert_eq!(lines(line), lines(bare), "a program takes more than one line of the prompt");
 });

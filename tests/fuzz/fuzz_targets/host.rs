@@ -1,6 +1,5 @@
-//! Calls every host function in any order with any operands, what earlier calls gave among them:
-//! nothing panics, nothing is read outside of the program's memory, and what the host holds for a
-//! program is bounded.
+//! Calls host functions in any order with any operands, including results of earlier calls. Nothing
+//! panics, no access leaves the program's memory, and the host's memory for a program is limited.
 #![no_main]
 
 #[path = "../../../capability/tests/calls/mod.rs"]
@@ -13,8 +12,8 @@ use std::sync::LazyLock;
 use calls::Calls;
 use tokio::runtime::{Builder, Runtime};
 
-/// Its clock stands still while something is done and jumps while nothing is: waiting takes no
-/// time.
+/// A runtime whose clock is paused during work and advances while the program waits, so that
+/// waiting takes no time.
 static TOKIO: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 });

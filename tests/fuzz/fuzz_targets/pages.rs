@@ -1,6 +1,6 @@
-//! Converts any bytes as pages, other texts and answers of search engines, with the functions of
-//! the guest: nothing panics, and what takes the tags out of a page, which is tried where its
-//! structure is too much, takes time linear in its length.
+//! Converts any bytes as pages, other texts and answers of search engines, with the guest's
+//! functions. Nothing panics. Stripping the tags, the fallback for pages whose structure is too
+//! complex, takes time linear in the page's length.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -18,9 +18,10 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// The length to which a body is repeated for the test of time, and the time that it may take: some
-/// fifty times what it does.
+/// The length to which a body is repeated to measure the time, and the maximum time, which is about
+/// fifty times the usual one.
 const LARGE: usize = 256 << 10;
+/// Maximum time to convert it, about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);
 
 fn text(content_type: &str, plain: bool) -> Vec<u8> {
@@ -35,8 +36,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let content_type = TYPES[usize::from(*choice) % TYPES.len()];
     for plain in [false, true] {
         let (status, output) = answer(&text(content_type, plain), body);
-        let said = String::from_utf8(output).unwrap();
-        assert!(matches!(status, status::DONE | status::NOT_TEXT), "{status}: {said}");
+        let text = String::from_utf8(output).unwrap();
+        assert!(matches!(status, status::DONE | status::NOT_TEXT), "{status}: {text}");
     }
     let engines: [&[u8]; 2] = [
         br#"{"entry":"results_page","url":"https://engine.example/","most":8}"#,

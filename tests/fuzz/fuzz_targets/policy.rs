@@ -1,4 +1,4 @@
-//! Any rules and any call: the policy decides as the reference does.
+//! The policy decides as the reference implementation does, for any rules and any call.
 
 #![no_main]
 
@@ -10,8 +10,7 @@ use wattle_rt::{Service, Target};
 #[path = "../../../capability/tests/reference/mod.rs"]
 mod reference;
 
-/// What names are made of; a rule and what is touched take them from the same few, so that they
-/// meet.
+/// Parts of names. Rules and targets use the same few parts, so that they often match.
 const HOSTS: &[&str] =
     &["a.example", "x.a.example", "example", "b.org", "a.example:8443", "b.org:8080"];
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
@@ -47,7 +46,7 @@ fn policy(rules: &[(String, Verdict)]) -> Policy {
         rules
             .iter()
             .filter(|(_, verdict)| *verdict == wanted)
-            .map(|(rule, _)| rule.parse().expect("it is a rule"))
+            .map(|(rule, _)| rule.parse().expect("the rule is valid"))
             .collect()
     };
     Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))

@@ -1,4 +1,4 @@
-//! Reads any text as a model's answer.
+//! Parses any text as a model's answer.
 
 #![no_main]
 
@@ -21,26 +21,26 @@ fn strings(reading: &Reading) -> Vec<&str> {
 fuzz_target!(|text: &str| {
     let reading = read(text);
     for found in strings(&reading) {
-        assert!(found.len() <= text.len(), "a string grew beyond the answer");
+        assert!(found.len() <= text.len(), "a string is longer than the answer");
     }
     assert!(
         reading.thought.as_deref().is_none_or(|thought| !thought.trim().is_empty()),
         "an empty thought"
     );
     let total: usize = strings(&reading).iter().map(|found| found.len()).sum();
-    assert!(total <= 4 * text.len(), "the reading is larger than the answer allows");
+    assert!(total <= 4 * text.len(), "the reading is too large for its answer");
 
-    // Line breaks of either kind read alike.
+    // The kind of line breaks makes no difference.
     let unix = text.replace("\r\n", "\n").replace('\r', "\n");
     assert_eq!(read(&unix), reading);
     assert_eq!(read(&unix.replace('\n', "\r\n")), reading);
 
-    // What later turns see of a whole call has the same call in it.
+    // The retained text of a complete call contains the same call.
     if reading.notes.is_empty() && !matches!(reading.action, Action::Response { .. }) {
         assert_eq!(
             read(&reading.retained).action,
             reading.action,
-            "what is kept of an answer reads differently"
+            "the retained text is read differently"
         );
     }
 });

@@ -1,5 +1,5 @@
-//! Takes secrets out of any text: what is left is what a plain and slow reading of the same rules
-//! leaves.
+//! Removes secrets from any text. The result equals that of a simple and slow implementation of the
+//! same rules.
 #![no_main]
 
 #[path = "../../../capability/egress/src/secrets/reference.rs"]
@@ -8,8 +8,8 @@ mod reference;
 
 use wattle_capability::secrets::Secret;
 
-/// Values that are hard to find: they repeat, look like escapes, or are of several bytes a
-/// character.
+/// Values that are hard to find: with repetitions, with text that looks like an escape, or with
+/// characters of several bytes.
 const VALUES: &[&str] = &[
     "s3cr3t-v",
     "aaaaaaaa",

@@ -1,5 +1,5 @@
-//! Runs any text as a script, without commands and within small bounds: it ends in time, and
-//! nothing panics.
+//! Runs any text as a script, without commands and with low limits. It ends in time, and nothing
+//! panics.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ static SHELL: LazyLock<Shell> = LazyLock::new(|| {
     let bounds = Bounds {
         script: 64 << 10,
         commands: 200,
-        at_once: 8,
+        parallel: 8,
         depth: 20,
         variables: 1 << 20,
         substitution: 64 << 10,
@@ -33,6 +33,6 @@ libfuzzer_sys::fuzz_target!(|script: &str| {
         "input\nlines\n",
         Some(Duration::from_millis(100)),
     ));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!told.contains("bug in the host"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains("bug in the host"), "{stderr}");
 });

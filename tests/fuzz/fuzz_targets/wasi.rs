@@ -1,5 +1,5 @@
-//! Makes calls of any function of WASI with any operands, as a command of the shell would: each
-//! script ends in time, nothing panics, and no call is a bug of the host.
+//! Calls any WASI functions with any operands, as a command of the shell could. Each script ends in
+//! time, nothing panics, and no call reveals a bug in the host.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use wattle_capability::files::Files;
-use wattle_shell::{Ended, Killed, Stream};
+use wattle_shell::{CommandOutcome, KillReason, Stream};
 
-/// The guest of the shell's own tests, which makes the calls of a script.
+/// The guest of the shell's tests, which makes the calls of a script.
 #[allow(dead_code, unreachable_pub, reason = "the shell's tests use all of it")]
 #[path = "../../../shell/tests/stages/guest.rs"]
 mod guest;
 
-/// Paths at known addresses of the guest's memory, 32 bytes apart.
+/// Paths at known addresses in the guest's memory, 32 bytes apart.
 const PATHS: [&str; 8] =
     ["a", "a/b", "../outside", "/dev/stdin", "dev/null", "//a//", "_steps.jsonl", "\u{e9}\u{fffd}"];
 
-/// Operands at the edges of their types.
+/// Operands at the limits of their types.
 const EDGES: [u64; 8] = [
     u32::MAX as u64,
     i32::MAX as u64,
@@ -30,19 +30,20 @@ const EDGES: [u64; 8] = [
     1 << 63,
 ];
 
-/// The number of operands that a call takes at most.
+/// Maximum number of operands of a call.
 const OPERANDS: usize = 9;
 
-/// The maximum number of calls of a script.
+/// Maximum number of calls of a script.
 const CALLS: usize = 64;
 
-/// The call that waits, whose time is not bounded by its operands alone.
+/// A call that may wait for an unlimited time, so it is left out.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Reads an operand: mostly small numbers and addresses of paths, which get further than others.
+/// Reads an operand. Most are small numbers and addresses of paths, which reach more code than
+/// others.
 fn operand(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let choice = bytes.next()?;
     Some(match choice {
@@ -62,7 +63,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     script.paths(&PATHS);
     for _ in 0..CALLS {
         let Some(choice) = bytes.next() else { break };
-        // The one after the last is `spawn`.
+        // The index after the last function is `spawn`.
         let function = usize::from(choice) % (functions.len() + 1);
         if functions.get(function).is_some_and(|(name, _)| *name == WAITS) {
             continue;
@@ -73,7 +74,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let files = Files::overlay(None, 1 << 20);
     files.write("a/b", b"content").unwrap();
     let result = RUNTIME.block_on(script.run(&Arc::new(files)));
-    if let Ended::Killed(Killed::Crash(reason)) = &result.ended {
+    if let CommandOutcome::Killed(KillReason::Crash(reason)) = &result.outcome {
         assert!(!reason.contains("host"), "{reason}");
     }
 });

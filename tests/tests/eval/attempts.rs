@@ -64,7 +64,7 @@ async fn programs_that_do_not_compile_are_counted_and_so_are_their_repairs() {
 }
 
 #[tokio::test]
-async fn budgets_hold() {
+async fn attempts_end_at_their_budget() {
     let place = Place::new(&[
         ("steps.toml", &format!("{ADA}[budget]\nsteps = 1\n")),
         ("time.toml", &format!("{ADA}[budget]\ntimeout_ms = 300\n")),
@@ -86,7 +86,7 @@ async fn budgets_hold() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run() {
+async fn a_provider_failure_fails_no_task_and_is_retried_by_the_next_run() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA)]);
     let refuses = || Answer::status(401);
     let provider = Provider::start([Answer::text(SAYS_ADA), refuses()]);
@@ -165,14 +165,14 @@ fn an_invalid_results_file_is_an_error() {
     assert_eq!(
         std::fs::read_to_string(place.path("r.jsonl")).unwrap(),
         "{\"task\":1}\n",
-        "it is left as it was"
+        "the file is unchanged"
     );
     let folder = Results::open(&place.path(""), false).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));
 }
 
 #[tokio::test]
-async fn a_conversation_that_grows_too_long_is_a_failure_of_its_own() {
+async fn a_conversation_that_grows_too_long_fails_its_attempt() {
     let place = Place::new(&[("a.toml", ADA)]);
     let body = r#"{"error":{"message":"maximum context length is 4096 tokens"}}"#;
     let provider = Provider::start([Answer::status(400).with_body(body)]);
@@ -186,7 +186,7 @@ async fn a_conversation_that_grows_too_long_is_a_failure_of_its_own() {
 }
 
 #[tokio::test]
-async fn cancelling_keeps_what_is_done() {
+async fn cancelling_keeps_finished_attempts() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA), ("c.toml", ADA)]);
     let plan = Plan { jobs: 1, ..Plan::default() };
     let cancel = plan.cancel.clone();

@@ -99,7 +99,7 @@ async fn the_model_reads_the_error_of_an_invalid_call() {
     assert_eq!((attempt.programs, attempt.valid), (10, 2), "{:?}", attempt.problems);
 }
 
-/// Returns a value for every parameter of a function.
+/// Returns the arguments of a call as a JSON object, with a value for every parameter.
 fn arguments(function: &Function) -> String {
     use wattle_agent::rt::Ty;
     let value = |ty: Ty| match ty {

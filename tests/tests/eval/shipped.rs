@@ -10,7 +10,7 @@ use crate::place::Place;
 
 /// The folder of the suite.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
-/// The recordings of plausible replies that are wrong.
+/// The folder of recordings of plausible but wrong replies.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 
 fn suite() -> Suite {
@@ -37,7 +37,7 @@ async fn every_task_passes_both_ways_as_recorded() {
         .filter(|attempt| !attempt.passed() || (attempt.failures > 0 && !busy(attempt)));
     assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Attempt>::new());
     assert_eq!(of(Approach::Programs).count(), suite.tasks.len(), "every task has its recording");
-    assert!(of(Approach::Tools).count() >= 10, "the baseline has enough to do");
+    assert!(of(Approach::Tools).count() >= 10, "too few tasks for the baseline");
 
     let card = Scorecard::of(&done.attempts);
     let kinds: Vec<_> = card.rows.iter().filter_map(|row| row.kind.as_deref()).take(5).collect();
@@ -55,30 +55,34 @@ async fn every_task_passes_both_ways_as_recorded() {
         "some programs are repaired: {:?}",
         all.score
     );
-    assert!(of(Approach::Programs).any(|attempt| attempt.steps == 0), "some tasks need no program");
+    assert!(
+        of(Approach::Programs).any(|attempt| attempt.steps == 0),
+        "no task passed without a program"
+    );
     assert!(
         of(Approach::Programs).any(|attempt| attempt.steps > attempt.programs),
         "some call the catalog"
     );
-    assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "some take several steps");
+    assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "no task took several steps");
 }
 
 /// Without any calls, every task fails with a wrong answer, an empty one, or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());
-    for said in
+    for answer in
         ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"]
     {
         for task in &suite.tasks {
             let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
-            let problems = task.expect.problems(&place.host, &scene, said).await.unwrap();
-            assert!(!problems.is_empty(), "{} passes with {said:?}", task.id);
+            let problems = task.expect.problems(&place.host, &scene, answer).await.unwrap();
+            assert!(!problems.is_empty(), "{} passes with {answer:?}", task.id);
         }
     }
 }
 
-/// Every kind of task has plausible replies that are wrong. Each fails, and for its own reason.
+/// Every kind of task has plausible replies that are wrong. Each fails, and for its own
+/// reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);

@@ -81,7 +81,7 @@ fn an_error_in_a_task_is_reported_with_its_location() {
         ("expect.answer.equals = 'a'\n", "failed to load `x.toml`, line 1: missing field `prompt`"),
         (
             "prompt = 'p'\nexpect.answer.within = 1\n",
-            "failed to load `x.toml`: the task expects nothing",
+            "failed to load `x.toml`: the task has no expectation",
         ),
         (
             "prompt = 'p'\n\nexpect.answer.matches = '('\n",

@@ -53,10 +53,10 @@ async fn a_fork_may_have_another_message() {
     let (ended, files) = place.resume(&script(&done()), "f", &[]).await;
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n", "what the first step wrote is there");
-    let said = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await)
+    let messages = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await)
         .await
         .unwrap();
-    let last = wattle_tests::plain(&said[said.len() - 2].content);
+    let last = wattle_tests::plain(&messages[messages.len() - 2].content);
     assert!(
         last.starts_with("[Observation (step 1)]") && last.ends_with("now read the log"),
         "{last}"

@@ -197,9 +197,10 @@ impl Place {
         let (_, job) = self.job();
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
-        let kept = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
-        let ended =
-            journal::run(&self.host, model, &Settings::default(), job, &sink, kept).await.unwrap();
+        let target = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
+        let ended = journal::run(&self.host, model, &Settings::default(), job, &sink, target)
+            .await
+            .unwrap();
         (ended, events.into_inner().unwrap())
     }
 
@@ -258,9 +259,9 @@ pub(crate) fn answer(ended: &RunOutcome) -> &str {
 
 /// Returns the observations of the steps.
 pub(crate) async fn observations(place: &Place, id: &str) -> Vec<String> {
-    let said = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
+    let messages = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
     let observed = |message: &&Message| message.content.starts_with("[Observation");
-    said.iter().filter(observed).map(|message| wattle_tests::plain(&message.content)).collect()
+    messages.iter().filter(observed).map(|message| wattle_tests::plain(&message.content)).collect()
 }
 
 pub(crate) async fn status(place: &Place, id: &str) -> Status {

@@ -1,4 +1,4 @@
-//! A run that ends its process is not resumed for ever, and a panic in a run ends only that run.
+//! A run that ends its process is not resumed forever, and a panic in a run ends only that run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,42 +11,42 @@ use crate::place::{ByTurn, Place, answer, done, status, wat};
 
 /// A model whose process ends at one of its answers, which is never returned. It signals that
 /// moment.
-struct Gone {
+struct Crashing {
     script: ByTurn,
     /// The number of the answer at which the process ends.
     at: usize,
-    gone: tokio::sync::Notify,
-    asked: AtomicUsize,
+    crashed: tokio::sync::Notify,
+    requests: AtomicUsize,
 }
 
-impl Gone {
-    fn at(at: usize) -> Gone {
+impl Crashing {
+    fn at(at: usize) -> Crashing {
         let script = ByTurn(vec![
             wat(r#"(resv (http.get? "https://a.example/page"))"#),
             wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
             done(),
         ]);
-        Gone { script, at, gone: tokio::sync::Notify::new(), asked: AtomicUsize::new(0) }
+        Crashing { script, at, crashed: tokio::sync::Notify::new(), requests: AtomicUsize::new(0) }
     }
 }
 
-impl Model for Gone {
+impl Model for Crashing {
     fn name(&self) -> &str {
-        "gone"
+        "crashing"
     }
 
     fn complete<'a>(
         &'a self,
         request: ModelRequest<'a>,
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requests.fetch_add(1, Ordering::SeqCst);
         let spoken = request
             .messages
             .iter()
-            .filter(|said| said.role == wattle_agent::machine::Role::Assistant)
+            .filter(|message| message.role == wattle_agent::machine::Role::Assistant)
             .count();
         if spoken == self.at {
-            self.gone.notify_one();
+            self.crashed.notify_one();
             return Box::pin(std::future::pending());
         }
         self.script.complete(request)
@@ -62,7 +62,7 @@ impl Model for Gone {
 }
 
 /// Drives the run until its process ends.
-async fn die(place: &Place, model: &Gone, is_first: bool) {
+async fn crash(place: &Place, model: &Crashing, is_first: bool) {
     let journal = place.journal();
     let drive = async {
         match is_first {
@@ -71,23 +71,23 @@ async fn die(place: &Place, model: &Gone, is_first: bool) {
         }
     };
     tokio::select! {
-        () = drive => panic!("the run came to an end"),
-        () = model.gone.notified() => {}
+        () = drive => panic!("the run ended"),
+        () = model.crashed.notified() => {}
     }
-    // The process's hold on the run is released when its task has ended.
+    // The process's lock on the run is released when its task has ended.
     tokio::task::yield_now().await;
 }
 
 #[tokio::test]
 async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
     let place = Place::new();
-    let model = Gone::at(1);
-    die(&place, &model, true).await;
+    let model = Crashing::at(1);
+    crash(&place, &model, true).await;
     assert_eq!(place.opened("r").await.attempts, 1);
-    die(&place, &model, false).await;
+    crash(&place, &model, false).await;
     assert_eq!(place.opened("r").await.attempts, 2);
 
-    let asked = model.asked.load(Ordering::SeqCst);
+    let requests = model.requests.load(Ordering::SeqCst);
     let Err(ResumeError::Parked { run, reason }) = place.resume(&model, "r", &[]).await.0 else {
         panic!()
     };
@@ -103,20 +103,20 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
         place.resume(&model, "r", &[("2.1", true)]).await.0,
         Err(ResumeError::Parked { .. })
     ));
-    assert_eq!(model.asked.load(Ordering::SeqCst), asked, "it was not driven");
+    assert_eq!(model.requests.load(Ordering::SeqCst), requests, "the parked run was not driven");
     assert_eq!(
         place.store.runs(Some(Status::Open)).await.unwrap(),
         [],
-        "nobody resumes it by itself"
+        "a parked run is not listed as open"
     );
 
     // After its release the run has two attempts again.
     assert!(place.store.release("r").await.unwrap());
-    die(&place, &model, false).await;
-    die(&place, &model, false).await;
+    crash(&place, &model, false).await;
+    crash(&place, &model, false).await;
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Parked { .. })));
     place.store.release("r").await.unwrap();
-    let ended = place.resume(&Gone::at(usize::MAX), "r", &[]).await.0.unwrap();
+    let ended = place.resume(&Crashing::at(usize::MAX), "r", &[]).await.0.unwrap();
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"));
     let RunOutcome::Done(report) = ended else { panic!() };
@@ -128,12 +128,12 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
 #[tokio::test]
 async fn a_run_that_makes_progress_is_never_parked() {
     let place = Place::new();
-    die(&place, &Gone::at(0), true).await;
+    crash(&place, &Crashing::at(0), true).await;
     for turn in 1..3 {
-        die(&place, &Gone::at(turn), false).await;
+        crash(&place, &Crashing::at(turn), false).await;
         assert_eq!(place.opened("r").await.attempts, 1, "a turn is progress");
     }
-    assert_eq!(answer(&place.resume(&Gone::at(usize::MAX), "r", &[]).await.0.unwrap()), "done");
+    assert_eq!(answer(&place.resume(&Crashing::at(usize::MAX), "r", &[]).await.0.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_parked_run_names_its_unfinished_call() {
     hangs.hang();
     // The process ends within the program's call.
     tokio::select! {
-        _ = place.run(&journal, &model, "r") => panic!("the run came to an end"),
+        _ = place.run(&journal, &model, "r") => panic!("the run ended"),
         () = hangs.hung() => {}
     }
     tokio::task::yield_now().await;
@@ -209,7 +209,7 @@ async fn a_panic_in_a_run_ends_only_that_run() {
     end(&journal, &report).await.unwrap();
     assert_eq!(status(&place, "r").await, Status::Ended);
     assert_eq!(answer(&went_on.0), "done");
-    assert_eq!(place.replay("r").await.difference, None, "the journal is kept");
+    assert_eq!(place.replay("r").await.difference, None, "the journal is intact");
 }
 
 #[tokio::test]
@@ -219,15 +219,16 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
     let model = ByTurn(vec![wat(r#"(fs.write? "a.txt" "kept")"#), done()]);
     let (files, job) = place.job();
     let sink = |envelope: &Envelope| assert!(envelope.seq < 3, "the sink has a bug");
-    let kept = (&journal, "r".to_owned(), serde_json::Value::Null);
+    let target = (&journal, "r".to_owned(), serde_json::Value::Null);
     let settings = wattle_agent::Settings::default();
-    let ended =
-        wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, kept).await.unwrap();
+    let ended = wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, target)
+        .await
+        .unwrap();
     let RunOutcome::Done(report) = ended else { panic!() };
     assert!(
         matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host"))
     );
-    assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay is kept");
+    assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay still has the file");
     end(&journal, &report).await.unwrap();
     assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
     let (_, job) = place.job();
@@ -241,15 +242,15 @@ async fn a_sink_that_panics_ends_its_run_and_no_other() {
 #[tokio::test]
 async fn two_processes_count_one_attempt_for_one_run() {
     let place = Place::new();
-    let model = Gone::at(0);
-    die(&place, &model, true).await;
-    let (one, other) = (Gone::at(usize::MAX), Gone::at(usize::MAX));
+    let model = Crashing::at(0);
+    crash(&place, &model, true).await;
+    let (one, other) = (Crashing::at(usize::MAX), Crashing::at(usize::MAX));
     let (first, second) =
         tokio::join!(place.resume(&one, "r", &[]), place.resume(&other, "r", &[]));
-    let held = [&first.0, &second.0]
+    let acquired = [&first.0, &second.0]
         .iter()
         .filter(|ended| matches!(ended, Err(ResumeError::Held(_))))
         .count();
-    assert_eq!(held, 1, "only one of them drives it");
+    assert_eq!(acquired, 1, "only one process drives the run");
     assert!(place.opened("r").await.attempts <= 2);
 }

@@ -67,12 +67,12 @@ async fn each_kind_of_difference_is_named() {
         }
     };
     changed(&place, "answer", keep, answers, as_is).await;
-    let came = |call: &mut RecordedCall| {
+    let result = |call: &mut RecordedCall| {
         if call.id.function == "http.get" {
             call.result = Some(Ok(RecordedValue::Bytes(b"another page".to_vec())));
         }
     };
-    changed(&place, "came", keep, same, came).await;
+    changed(&place, "result", keep, same, result).await;
     let argument = |call: &mut RecordedCall| {
         if call.id.function == "kv.incr" {
             (call.id.digest, call.id.args) = ([0; 16], "\"m\", 1".to_owned());
@@ -90,12 +90,12 @@ async fn each_kind_of_difference_is_named() {
         ("version", 0, "the capability `kv`", "version 3", "version 2"),
         ("prompt", 0, "the system prompt", "More.", ""),
         ("answer", 1, "event", "", ""),
-        ("came", 1, "the result of `wat`", "answer 0", "another page"),
+        ("result", 1, "the result of `wat`", "answer 0", "another page"),
         ("argument", 1, "call 2 of the program", "kv.incr(\"m\", 1)", "kv.incr(\"n\", 1)"),
         ("other", 1, "call 2 of the program", "no call", "kv.incr(\"n\", 1)"),
     ] {
         let (in_step, Difference { what: named, was: before, is: now }) =
-            place.replay(id).await.difference.unwrap_or_else(|| panic!("{id} goes as recorded"));
+            place.replay(id).await.difference.unwrap_or_else(|| panic!("{id} does not differ"));
         assert_eq!(in_step, step, "{id}");
         assert!(
             named.contains(what) && before.contains(was) && now.contains(is),

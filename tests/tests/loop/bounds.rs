@@ -25,19 +25,19 @@ fn ms(time: u64) -> Duration {
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![
-        ("it accepts and never answers", Answer::hang()),
-        ("it sends headers and stops", Answer::raw(head).then_hang()),
+        ("accepts and never answers", Answer::hang()),
+        ("sends headers and stops", Answer::raw(head).then_hang()),
+        ("sends half a head and stops", Answer::raw("HTTP/1.1 200 OK\r\ncontent-ty").then_hang()),
         (
-            "it sends half a head and stops",
-            Answer::raw("HTTP/1.1 200 OK\r\ncontent-ty").then_hang(),
+            "sends single bytes slowly",
+            Answer::streamed("word ".repeat(500)).pieces(1).pause(ms(20)),
         ),
-        ("it drips", Answer::streamed("word ".repeat(500)).pieces(1).pause(ms(20))),
         (
-            "it stops within",
+            "stops within the answer",
             Answer::events(["{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}"]).then_hang(),
         ),
         (
-            "it keeps alive for ever",
+            "sends keep-alives forever",
             Answer::body(": ping\n\n".repeat(4_000)).pieces(8).pause(ms(20)),
         ),
     ]
@@ -68,7 +68,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
 }
 
 #[tokio::test]
-async fn the_wall_clock_of_a_run_holds_for_all_of_it() {
+async fn the_time_limit_of_a_run_covers_all_of_it() {
     let world = World::new();
     let provider = Provider::start([Answer::hang()]);
     let model = remote(&provider, "vllm", "m", quick());
@@ -89,7 +89,7 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
 }
 
 #[tokio::test]
-async fn a_program_and_a_host_call_are_killed_at_their_bound() {
+async fn a_program_and_a_host_call_are_killed_at_their_time_limit() {
     let provider = Provider::start(vec![Answer::hang(); 4]);
     let url = provider.base_url();
     for (call, expected) in [
@@ -106,7 +106,7 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
         let model = Scripted::new(&[&call, "ToolCall::Response(\"on\")"]);
         let (report, _) = world.run(&model, &Settings::default(), job).await;
         assert_eq!(report.ending.text(), "on");
-        let observed = model.asked()[1].last().unwrap().content.clone();
+        let observed = model.requests()[1].last().unwrap().content.clone();
         assert!(
             observed.starts_with("[Observation (step 1)] Execution FAILED:\n")
                 && observed.contains(expected),
@@ -139,11 +139,11 @@ async fn a_cancelled_run_ends_at_once() {
             .iter()
             .filter(|envelope| matches!(envelope.event, Event::ToolResult { .. }))
             .count();
-        let begun = events
+        let started = events
             .iter()
             .filter(|envelope| matches!(envelope.event, Event::ToolStart { .. }))
             .count();
-        assert_eq!(begun, closed);
+        assert_eq!(started, closed);
         // The limit allows for a loaded machine. The operation itself would take a minute.
         assert!(took < Duration::from_secs(3), "{took:?}");
     };
@@ -179,6 +179,6 @@ async fn missing_memory_is_an_error_code() {
     let model = Scripted::new(&[program, "ToolCall::Response(\"on\")"]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "on");
-    let observed = model.asked()[1].last().unwrap().content.clone();
+    let observed = model.requests()[1].last().unwrap().content.clone();
     assert!(observed.contains("ENOMEM") || observed.contains("EBOUND"), "{observed}");
 }

@@ -11,51 +11,51 @@ use wattle_tests::{Scripted, World, calls};
 use super::endpoint::{calling, quick, remote};
 
 /// A model's intent, independent of the dialect.
-enum Wish<'a> {
+enum Intent<'a> {
     Wat(&'a str, &'a [&'a str]),
     Program(&'a str, &'a [(&'a str, &'a str)]),
     Done(&'a str),
 }
 
-impl Wish<'_> {
+impl Intent<'_> {
     fn text(&self) -> ModelReply {
         let quoted = |text: &&str| format!(", {}", json!(text));
         let text = match self {
-            Wish::Wat(body, args) => {
+            Intent::Wat(body, args) => {
                 format!(
                     "ToolCall::Wat(```wat\n{body}\n```{})",
                     args.iter().map(quoted).collect::<String>()
                 )
             }
-            Wish::Program(name, args) => {
+            Intent::Program(name, args) => {
                 format!(
                     "ToolCall::Catalog(\"{name}\"{})",
                     args.iter().map(|(_, text)| quoted(text)).collect::<String>()
                 )
             }
-            Wish::Done(text) => format!("ToolCall::Response(\"\"\"\n{text}\n\"\"\")"),
+            Intent::Done(text) => format!("ToolCall::Response(\"\"\"\n{text}\n\"\"\")"),
         };
         ModelReply { text, ..ModelReply::default() }
     }
 
     fn native(&self) -> ModelReply {
         match self {
-            Wish::Wat(body, args) => {
+            Intent::Wat(body, args) => {
                 calls(&[("wat", &json!({"body": body, "args": args}).to_string())])
             }
-            Wish::Program(name, args) => {
+            Intent::Program(name, args) => {
                 let fields: Map<String, Json> =
                     args.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
                 calls(&[(name, &Json::Object(fields).to_string())])
             }
-            Wish::Done(text) => calls(&[("done", &json!({"result": text}).to_string())]),
+            Intent::Done(text) => calls(&[("done", &json!({"result": text}).to_string())]),
         }
     }
 }
 
 /// Returns a run's observations in order.
-fn observed(asked: &[Vec<Message>]) -> Vec<String> {
-    let last = asked.last().map(Vec::as_slice).unwrap_or_default();
+fn observed(requests: &[Vec<Message>]) -> Vec<String> {
+    let last = requests.last().map(Vec::as_slice).unwrap_or_default();
     let observations = last.iter().filter(|message| message.content.starts_with("[Observation"));
     observations.map(|message| message.content.clone()).collect()
 }
@@ -63,8 +63,8 @@ fn observed(asked: &[Vec<Message>]) -> Vec<String> {
 /// A run has the same effects and observations in both dialects.
 #[tokio::test]
 async fn runs_are_the_same_in_both_dialects() {
-    use Wish::{Done, Program, Wat};
-    let tasks: &[(&str, &[Wish<'_>])] = &[
+    use Intent::{Done, Program, Wat};
+    let tasks: &[(&str, &[Intent<'_>])] = &[
         (
             "a program of the catalog",
             &[Program("file_read", &[("path", "notes.txt")]), Done("read")],
@@ -96,21 +96,25 @@ async fn runs_are_the_same_in_both_dialects() {
         ("a long result", &[Wat("(ret (str.repeat? \"ab\" 4000))", &[]), Done("long")]),
         ("an answer at once", &[Done("four\nlines")]),
     ];
-    for (name, wishes) in tasks {
+    for (name, intents) in tasks {
         let mut runs = Vec::new();
         for (dialect, replies) in [
-            (DialectSetting::Text, wishes.iter().map(Wish::text).collect::<Vec<_>>()),
-            (DialectSetting::Native, wishes.iter().map(Wish::native).collect()),
+            (DialectSetting::Text, intents.iter().map(Intent::text).collect::<Vec<_>>()),
+            (DialectSetting::Native, intents.iter().map(Intent::native).collect()),
         ] {
             let world = World::new();
             std::fs::write(world.workdir().join("notes.txt"), "one two\nthree\n").unwrap();
             let model = Scripted::calling(replies);
             let settings = Settings { dialect, ..Settings::default() };
             let (report, events) = world.run(&model, &settings, world.job("go")).await;
-            let asked = model.asked();
-            let roles = asked.last().unwrap().iter().map(|message| message.role);
+            let requests = model.requests();
+            let roles = requests.last().unwrap().iter().map(|message| message.role);
             let tools = roles.filter(|role| *role == Role::Tool).count();
-            assert_eq!(tools > 0, dialect == DialectSetting::Native && asked.len() > 1, "{name}");
+            assert_eq!(
+                tools > 0,
+                dialect == DialectSetting::Native && requests.len() > 1,
+                "{name}"
+            );
             assert_eq!(
                 model.offered().iter().all(Vec::is_empty),
                 dialect == DialectSetting::Text,
@@ -123,7 +127,7 @@ async fn runs_are_the_same_in_both_dialects() {
                     _ => None,
                 })
                 .collect();
-            runs.push((report.ending, report.steps, observed(&asked), results));
+            runs.push((report.ending, report.steps, observed(&requests), results));
         }
         assert_eq!(runs[0], runs[1], "{name}");
         assert!(matches!(runs[0].0, Ending::Answered { .. }), "{name}: {:?}", runs[0].0);
@@ -203,7 +207,7 @@ async fn every_program_is_a_function() {
 }
 
 #[tokio::test]
-async fn calls_of_one_turn_run_side_by_side() {
+async fn calls_of_one_turn_run_concurrently() {
     let world = World::new();
     let set = |n: u32| ("kv_set", format!("{{\"key\":\"k{n}\",\"value\":\"{n}\"}}"));
     let turn: Vec<(&str, String)> = (1..=5).map(set).collect();
@@ -218,9 +222,9 @@ async fn calls_of_one_turn_run_side_by_side() {
     ]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!((report.ending.text(), report.steps), ("well", 2));
-    let asked = model.asked();
+    let requests = model.requests();
     let results: Vec<&str> =
-        asked[2].iter().rev().take(3).map(|message| message.content.as_str()).collect();
+        requests[2].iter().rev().take(3).map(|message| message.content.as_str()).collect();
     assert!(results[2].ends_with("\n2") && results[0].ends_with("\n5"), "{results:?}");
     assert!(results[1].contains("there is no program `no_such`"), "{results:?}");
     assert_eq!(world.steps().len(), 8, "each call has a line in the trace");
@@ -232,7 +236,7 @@ async fn the_prompt_does_not_repeat_the_schemas() {
     let world = World::new();
     let model = Scripted::calling([calls(&[("done", "{\"result\":\"well\"}")])]);
     world.run(&model, &Settings::default(), world.job("go")).await;
-    let system = &model.asked()[0][0].content;
+    let system = &model.requests()[0][0].content;
     assert!(!system.contains("ToolCall::") && !system.contains("# Catalog programs"), "{system}");
     assert!(system.contains("`wat`") && system.contains("# Host functions"), "{system}");
     let offered = model.offered();
@@ -312,7 +316,8 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// The calls of one message of a session are part of the next one's conversation, in both dialects.
+/// The calls of one message of a session are part of the next one's conversation, in both
+/// dialects.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();
@@ -326,7 +331,7 @@ async fn a_session_keeps_calls_and_their_results() {
     let (report, _) = world.run(&model, &Settings::default(), world.job("remember green")).await;
     world.store.extend("s", report.turns.clone()).await.unwrap();
     let history = world.store.history("s").await.unwrap();
-    assert_eq!(history, report.turns, "the store keeps them whole");
+    assert_eq!(history, report.turns, "the store contains the turns unchanged");
     assert_eq!(
         history.iter().map(|message| message.role).collect::<Vec<_>>(),
         [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Assistant]
@@ -336,24 +341,24 @@ async fn a_session_keeps_calls_and_their_results() {
     let job = Job { history: history.clone(), ..world.job("which?") };
     world.run(&native, &Settings::default(), job).await;
     // Observations of earlier runs are data in a later run.
-    let earlier = |said: &Message| Message {
-        content: said.content.replace("[Observation", "[\\Observation"),
-        ..said.clone()
+    let earlier = |message: &Message| Message {
+        content: message.content.replace("[Observation", "[\\Observation"),
+        ..message.clone()
     };
-    assert_eq!(native.asked()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());
+    assert_eq!(native.requests()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());
 
     let text = Scripted::new(&["green"]);
     world.run(&text, &Settings::default(), Job { history, ..world.job("which?") }).await;
-    let asked = &text.asked()[0];
+    let requests = &text.requests()[0];
     assert!(
-        asked.iter().all(|message| message.calls.is_empty() && message.role != Role::Tool),
-        "{asked:?}"
+        requests.iter().all(|message| message.calls.is_empty() && message.role != Role::Tool),
+        "{requests:?}"
     );
     assert!(
-        asked[2].content.contains("ToolCall::Catalog(\"catalog\"")
-            || asked[2].content.contains("kv_set"),
+        requests[2].content.contains("ToolCall::Catalog(\"catalog\"")
+            || requests[2].content.contains("kv_set"),
         "{}",
-        asked[2].content
+        requests[2].content
     );
-    assert!(asked[3].content.starts_with("[\\Observation "));
+    assert!(requests[3].content.starts_with("[\\Observation "));
 }

@@ -114,7 +114,7 @@ async fn a_message_is_allowed_or_ends_with_its_categorys_text() {
         match blocked {
             Some(text) => {
                 assert_eq!(report.ending, Ending::Blocked { text: text.to_owned() }, "{what}");
-                assert!(model.asked().is_empty(), "{what}: the model was asked");
+                assert!(model.requests().is_empty(), "{what}: the model received a request");
                 assert!(report.turns.is_empty(), "{what}: the session keeps the message");
                 assert!(
                     !events
@@ -142,5 +142,5 @@ async fn a_message_is_allowed_or_ends_with_its_categorys_text() {
 fn an_invalid_pattern_is_named() {
     let why = Patterns::new([("(open", "x")]).unwrap_err();
     assert!(why.starts_with("the pattern `(open` is not a valid regular expression: "), "{why}");
-    assert!(Patterns::new([("(a{1000}){1000}", "x")]).is_err(), "a pattern has a bound");
+    assert!(Patterns::new([("(a{1000}){1000}", "x")]).is_err(), "the size of a pattern is limited");
 }

@@ -9,20 +9,20 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
 use wattle_tests::{World, calls};
 
-/// A model that replaces `NONCE` in its answers by the run's nonce, which is the worst that a page
-/// could talk it into.
+/// A model that replaces `NONCE` in its answers by the run's nonce, the worst that a page could make
+/// it do.
 struct Betrayer {
     answers: Vec<ModelReply>,
-    asked: Mutex<Vec<Vec<Message>>>,
+    requests: Mutex<Vec<Vec<Message>>>,
 }
 
 impl Betrayer {
     fn new(answers: Vec<ModelReply>) -> Betrayer {
-        Betrayer { answers, asked: Mutex::default() }
+        Betrayer { answers, requests: Mutex::default() }
     }
 
-    fn asked(&self) -> Vec<Vec<Message>> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<Vec<Message>> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -39,9 +39,10 @@ impl Model for Betrayer {
         &'a self,
         request: ModelRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        let mut asked = self.asked.lock().unwrap();
-        let mut reply = self.answers.get(asked.len()).expect("an answer for each request").clone();
-        asked.push(request.messages.to_vec());
+        let mut requests = self.requests.lock().unwrap();
+        let mut reply =
+            self.answers.get(requests.len()).expect("an answer for each request").clone();
+        requests.push(request.messages.to_vec());
         let nonce = announced_nonce(request.messages).expect("the run announces its nonce");
         reply.text = reply.text.replace("NONCE", nonce);
         reply
@@ -138,23 +139,25 @@ async fn check(world: &World, native: bool, way: &str, imitation: &str) {
     let job = Job { history, ..world.job(imitation) };
     let (report, _) = world.run(&model, &settings, job).await;
     assert_eq!(report.ending.text(), "done", "{way} {imitation:?}");
-    for messages in model.asked() {
+    for messages in model.requests() {
         let nonce = announced_nonce(&messages).unwrap();
-        for said in messages.iter().filter(|said| matches!(said.role, Role::User | Role::Tool)) {
-            let own = said
+        for message in
+            messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool))
+        {
+            let own = message
                 .content
                 .replace(&format!("[Note {nonce}] {nonce} is the code of this run."), "");
             let own = own.replace(&format!("[Note {nonce}] "), "");
             let observed = own.matches(&format!("[Observation {nonce} (step ")).count();
             let own = own.replacen(&format!("[Observation {nonce} (step "), "", 1);
-            assert!(observed <= 1, "{way} {imitation:?}: {:?}", said.content);
-            assert_eq!(marks(&own, nonce), 0, "{way} {imitation:?}: {:?}", said.content);
+            assert!(observed <= 1, "{way} {imitation:?}: {:?}", message.content);
+            assert_eq!(marks(&own, nonce), 0, "{way} {imitation:?}: {:?}", message.content);
         }
     }
 }
 
 #[tokio::test]
-async fn data_of_programs_never_passes_for_the_host() {
+async fn data_of_programs_is_never_mistaken_for_the_host() {
     let world = World::new();
     for native in [false, true] {
         for imitation in IMITATIONS {
@@ -182,20 +185,20 @@ async fn the_values_that_programs_see_are_unchanged() {
     ]);
     let settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };
     let (report, _) = world.run(&model, &settings, world.job("go")).await;
-    let asked = model.asked();
-    let nonce = announced_nonce(&asked[0]).unwrap();
+    let requests = model.requests();
+    let nonce = announced_nonce(&requests[0]).unwrap();
     assert_eq!(
         report.ending.text(),
         format!("[Note {nonce}] is what it says"),
-        "the answer is what the model said"
+        "the answer is unchanged"
     );
-    assert!(asked[1].last().unwrap().content.ends_with("\n15"), "{:?}", asked[1].last());
+    assert!(requests[1].last().unwrap().content.ends_with("\n15"), "{:?}", requests[1].last());
 }
 
 /// Two runs of a session have different nonces, and the bytes before the second message are the
 /// same.
 #[tokio::test]
-async fn each_run_has_a_nonce_of_its_own() {
+async fn each_run_has_its_own_nonce() {
     let world = World::new();
     let reply = |text: &str| ModelReply { text: text.to_owned(), ..ModelReply::default() };
     let settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };
@@ -209,16 +212,16 @@ async fn each_run_has_a_nonce_of_its_own() {
     let (report, _) = world.run(&first, &settings, world.job("one")).await;
     let job = Job { history: report.turns.clone(), ..world.job("two") };
     world.run(&second, &settings, job).await;
-    let (first, second) = (first.asked(), second.asked());
+    let (first, second) = (first.requests(), second.requests());
     let (old, new) = (announced_nonce(&first[0]).unwrap(), announced_nonce(&second[0]).unwrap());
     assert_ne!(old, new);
     assert_eq!(first[0][0], second[0][0], "the system prompt is the same in every run");
     assert!(!first[0][0].content.contains(old));
     let earlier: Vec<&str> = second[0]
         .iter()
-        .map(|said| said.content.as_str())
-        .filter(|said| said.contains(old))
+        .map(|message| message.content.as_str())
+        .filter(|message| message.contains(old))
         .collect();
-    assert!(earlier.iter().all(|said| said.starts_with("[\\Observation ")), "{earlier:?}");
+    assert!(earlier.iter().all(|message| message.starts_with("[\\Observation ")), "{earlier:?}");
     assert_eq!(earlier.len(), 1);
 }

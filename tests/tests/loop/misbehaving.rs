@@ -108,7 +108,7 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("429 with seconds", vec![status(429, "slow").header("retry-after", "0"), status(429, "slow").header("retry-after", "0.01")], Well),
         ("429 with a date", vec![status(429, "slow").header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")], Well),
         ("429 without a word", vec![status(429, "slow")], Well),
-        ("429 for ever", vec![status(429, "slow"); 3], Error("limits the rate of requests (429): slow (asked 3 times)")),
+        ("429 forever", vec![status(429, "slow"); 3], Error("limits the rate of requests (429): slow (asked 3 times)")),
         ("402", vec![status(402, "top up")], Error("no credit left: top up")),
         ("401", vec![status(401, "who?")], Error("rejected the key (401): check `WATTLE_API_KEY`")),
         ("529", vec![status(529, "Overloaded")], Well),
@@ -135,7 +135,7 @@ fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
         ("no HTTP at all", vec![Answer::raw("220 mail.example ESMTP\r\n")], Well),
         ("a drip", vec![Answer::streamed("word ".repeat(300)).pieces(2).pause(Duration::from_millis(10))], Well),
         ("headers, then nothing", vec![Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").then_hang()], Well),
-        ("400 of length", vec![status(400, "maximum context length is 4096 tokens")], Error("longer than model")),
+        ("400 of length", vec![status(400, "maximum context length is 4096 tokens")], Error("exceeds the context window")),
     ]
 }
 

@@ -92,7 +92,7 @@ async fn budgets_end_a_run_before_the_next_call() {
         let job = job(&world, &model, &settings);
         let (report, events) = world.run(model.as_ref(), &settings, job).await;
         assert_eq!(report.ending, Ending::Exhausted { text: text.to_owned(), bound });
-        assert_eq!((report.steps, model.asked().len()), (1, 2));
+        assert_eq!((report.steps, model.requests().len()), (1, 2));
         assert!(
             matches!(&events.last().unwrap().event, Event::Response { stop: found, .. } if *found == stop)
         );
@@ -106,9 +106,9 @@ async fn a_run_that_repeats_itself_ends() {
     let model = Scripted::new(&[call; 6]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: the same call was repeated 5 times");
-    let asked = model.asked();
+    let requests = model.requests();
     let is_warned =
-        |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
+        |at: usize| requests[at].last().unwrap().content.contains("[Note] you made this call");
     assert_eq!(
         [is_warned(1), is_warned(2), is_warned(3), is_warned(4)],
         [false, false, true, true]

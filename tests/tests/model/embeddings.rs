@@ -44,7 +44,7 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
         (
             vec![Answer::status(404)],
             ModelErrorKind::NotFound,
-            "/embeddings for model `test-model` (404)",
+            "/embeddings has no model `test-model` (404)",
         ),
         (
             vec![Answer::body(json!({"error": {"message": "no such input"}}).to_string())],

@@ -220,7 +220,7 @@ async fn permanent_failures_are_reported_at_once() {
             "404",
             json(404, r#"{"detail":"Not Found"}"#),
             Kind::NotFound,
-            "/v1/chat/completions for model `test-model` (404): check the base URL and the model: \
+            "/v1/chat/completions has no model `test-model` (404): check the base URL and the model: \
              Not Found",
         ),
         ("400", json(400, r#"{"message":"bad role"}"#), Kind::Request, "(400): bad role"),
@@ -358,26 +358,26 @@ async fn no_message_contains_the_key() {
 #[tokio::test]
 async fn the_models_own_words_are_never_masked() {
     for key in [KEY, "k", "ToolCall", "Response"] {
-        let said = format!("I took the key {key}.\nToolCall::Response(\"k, ok: {key}\")");
+        let answer = format!("I took the key {key}.\nToolCall::Response(\"k, ok: {key}\")");
         let provider = Provider::start([
-            Answer::text(said.clone()),
-            Answer::streamed(said.clone()).pieces(3),
+            Answer::text(answer.clone()),
+            Answer::streamed(answer.clone()).pieces(3),
             Answer::events(
-                said.chars().map(|c| delta(&c.to_string())).chain(["[DONE]".to_owned()]),
+                answer.chars().map(|c| delta(&c.to_string())).chain(["[DONE]".to_owned()]),
             ),
         ]);
         let model = client_with(&provider, quick(), Some(key));
-        assert_eq!(complete(&model).await.unwrap().text, said);
+        assert_eq!(complete(&model).await.unwrap().text, answer);
         for _ in 0..2 {
             let (reply, shown) = stream(&model).await;
-            assert_eq!((reply.unwrap().text, shown), (said.clone(), said.clone()));
+            assert_eq!((reply.unwrap().text, shown), (answer.clone(), answer.clone()));
         }
     }
 }
 
 /// A very short key occurs in other words, so it is not masked.
 #[tokio::test]
-async fn a_short_key_is_masked_nowhere() {
+async fn a_short_key_is_never_masked() {
     let provider =
         Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);
     let why = complete(&client_with(&provider, quick(), Some("k"))).await.unwrap_err();

@@ -52,7 +52,8 @@ async fn a_request_without_functions_does_not_mention_them() {
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// Returns the replies with a complete message and with a stream.
+/// Sends a complete message (if any) and a stream of pieces, and returns the reply that is read
+/// from each.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message = |message: &&str| {
         format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)
@@ -103,10 +104,10 @@ async fn calls_are_distinguished_even_without_proper_ids() {
 /// Function calls are not masked, even if they contain the API key.
 #[tokio::test]
 async fn a_call_is_not_masked() {
-    let said = format!(
+    let piece = format!(
         r#"{{"index":0,"id":"a","function":{{"name":"f","arguments":"{{\"k\":\"{KEY}\"}}"}}}}"#
     );
-    let reply = both(None, &[&said]).await.remove(0);
+    let reply = both(None, &[&piece]).await.remove(0);
     assert_eq!(reply.calls, [call("a", "f", &format!("{{\"k\":\"{KEY}\"}}"))]);
 }
 

@@ -225,7 +225,7 @@ async fn errors_are_reported_and_temporary_ones_are_retried() {
         (
             failed(404, "not_found_error", "model: claude-test"),
             Kind::NotFound,
-            "/v1/messages for model `claude-test` (404)",
+            "/v1/messages has no model `claude-test` (404)",
         ),
         (
             failed(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),

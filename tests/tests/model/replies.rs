@@ -83,7 +83,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
         assert_eq!(stream(&model).await.0.unwrap().text, "hello");
     }
     let requests = provider.requests();
-    assert_eq!(requests.len(), 5, "what was learnt is kept");
+    assert_eq!(requests.len(), 5, "later requests omit the rejected fields");
     for request in &requests[3..] {
         let body = request.json();
         assert_eq!(body["max_completion_tokens"], 4096);
@@ -111,8 +111,8 @@ async fn sloppy_answers_are_understood() {
     let plain = |content: &str| Answer::body(message(content));
     let stream = |text: String| Answer::body(text);
     let cases: Vec<(&str, Answer)> = vec![
-        ("JSON although a stream was asked", Answer::plain("hellö")),
-        ("a stream although JSON was asked", Answer::streamed("hellö")),
+        ("JSON although a stream was requested", Answer::plain("hellö")),
+        ("a stream although JSON was requested", Answer::streamed("hellö")),
         ("a byte at a time", Answer::streamed("hellö").pieces(1)),
         ("JSON a byte at a time", Answer::plain("hellö").pieces(1)),
         (

@@ -16,7 +16,7 @@ use wattle_tests::World;
 const MAX_TOKENS: usize = 3_500;
 
 #[tokio::test]
-async fn the_prompt_with_every_capability() {
+async fn the_prompt_with_every_capability_is_as_committed() {
     let world = World::new();
     let everything = world
         .host
@@ -55,7 +55,7 @@ async fn the_prompt_with_every_capability() {
 
 /// The functions' schemas are sent in addition to this prompt.
 #[tokio::test]
-async fn the_prompt_of_the_native_dialect() {
+async fn the_prompt_of_the_native_dialect_is_as_committed() {
     let world = World::new();
     let everything = world
         .host

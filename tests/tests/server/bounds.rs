@@ -163,6 +163,6 @@ async fn a_client_that_does_not_read_is_disconnected() {
     world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
     let health = bare("GET /healthz", &["Host: localhost"]);
     let freed = async { while world.ask(&health).await.head.status != 200 {} };
-    tokio::time::timeout(NEVER, freed).await.expect("the connection is kept");
+    tokio::time::timeout(NEVER, freed).await.expect("the connection stays open");
     assert!(!client.rest().await.ends_with(b"0\r\n\r\n"));
 }

@@ -71,9 +71,9 @@ async fn a_run_ends_when_its_client_disconnects() {
     // The session is free for the next message and contains the run's steps so far.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
-    let said: Vec<&str> =
+    let messages: Vec<&str> =
         question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
-    assert_eq!(said, ["hello", "stopped: cancelled", "again"]);
+    assert_eq!(messages, ["hello", "stopped: cancelled", "again"]);
     question.respond("yes");
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
 }
@@ -131,10 +131,13 @@ async fn messages_of_a_session_run_one_after_the_other() {
     let question = world.question().await;
     assert_eq!(question.last(), "second");
     // The session contains its earlier messages, and none of other sessions.
-    let said = question.messages.iter().skip(1); // the system prompt
-    let said: Vec<&str> = said.map(|message| message.content.as_str()).collect();
-    assert!(said.contains(&"first") && said.iter().any(|text| text.contains("one")), "{said:?}");
-    assert!(!said.iter().any(|text| text.contains("other")), "{said:?}");
+    let messages = question.messages.iter().skip(1); // the system prompt
+    let messages: Vec<&str> = messages.map(|message| message.content.as_str()).collect();
+    assert!(
+        messages.contains(&"first") && messages.iter().any(|text| text.contains("one")),
+        "{messages:?}"
+    );
+    assert!(!messages.iter().any(|text| text.contains("other")), "{messages:?}");
     question.respond("two");
     assert_eq!(second.events().await.last().unwrap()["text"], "two");
     let question = world.question().await;

@@ -82,7 +82,7 @@ impl Client {
         let mut piece = [0; 4096];
         let read = timeout(NEVER, self.stream.read(&mut piece))
             .await
-            .expect("the server says nothing")
+            .expect("the server sends nothing")
             .unwrap_or(0);
         self.buffer.extend_from_slice(&piece[..read]);
         read > 0

@@ -6,10 +6,10 @@ use crate::world::{TOKEN, World, bare, message, post};
 async fn only_the_token_opens_the_server() {
     let mut world = World::new().await;
     for (authorization, words) in [
-        (None, "shows no bearer token"),
-        (Some("Basic dDBrZW4="), "shows no bearer token"),
-        (Some(TOKEN), "shows no bearer token"),
-        (Some("Bearer "), "shows no bearer token"),
+        (None, "has no bearer token"),
+        (Some("Basic dDBrZW4="), "has no bearer token"),
+        (Some(TOKEN), "has no bearer token"),
+        (Some("Bearer "), "has no bearer token"),
         (Some("Bearer t0ken-of-the-test"), "is wrong"),
         (Some("Bearer t0ken-of-the-testsX"), "is wrong"),
         (Some("Bearer T0ken-of-the-tests"), "is wrong"),
@@ -205,8 +205,8 @@ async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
         ("Host: localhost", "no valid `Host` header"),
     ] {
         let request = post(&message("hello", "s")).replace(&auth, &format!("{auth}\r\n{more}"));
-        let said = world.ask(request).await.refused(400, "bad_request");
-        assert!(said.contains(words), "{more}: {said}");
+        let message = world.ask(request).await.refused(400, "bad_request");
+        assert!(message.contains(words), "{more}: {message}");
     }
     let body = message("hello", "s");
     let framed = |framing: &str| {

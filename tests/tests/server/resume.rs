@@ -68,7 +68,7 @@ async fn open_runs_are_resumed_once() {
     {
         left_open(&store, id, session, by).await;
     }
-    let held = store.lock("run:r3").await.unwrap().unwrap();
+    let lock = store.lock("run:r3").await.unwrap().unwrap();
     let mut world = World::on(store.clone(), |_| {}).await;
     world.question().await.respond("one");
     world.question().await.respond("two");
@@ -80,13 +80,13 @@ async fn open_runs_are_resumed_once() {
     })
     .await
     .unwrap();
-    let said: Vec<String> =
+    let contents: Vec<String> =
         store.history("a").await.unwrap().into_iter().map(|message| message.content).collect();
-    assert_eq!(said.len(), 4, "{said:?}");
+    assert_eq!(contents.len(), 4, "{contents:?}");
     world.no_question();
-    assert!(!done("r3").await, "another process works on it");
-    assert!(!done("r4").await, "it is not a server's");
-    drop(held);
+    assert!(!done("r3").await, "another process is driving it");
+    assert!(!done("r4").await, "it was not started by a server");
+    drop(lock);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     tokio::time::timeout(Duration::from_secs(4), async {
         loop {
             for world in [&mut one, &mut other] {
-                if let Some(question) = world.asked() {
+                if let Some(question) = world.try_question() {
                     question.respond("fine");
                 }
             }
@@ -136,8 +136,8 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
     let file = Store::in_memory(Duration::from_secs(3600)).unwrap();
     let (alice, bob) =
         (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
-    let said = vec![Message::user("alice's question"), Message::assistant("alice's answer")];
-    alice.extend("main", said).await.unwrap();
+    let turns = vec![Message::user("alice's question"), Message::assistant("alice's answer")];
+    alice.extend("main", turns).await.unwrap();
     left_open(&alice, "r", "main", "serve").await;
     // Every route that names a session.
     let routes = include_str!("../../../server/src/routes.rs");
@@ -147,8 +147,8 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
     let mut world = World::on(bob.clone(), |_| {}).await;
     let _chat = world.chat(&crate::world::message("hello", "main")).await;
     let question = world.question().await;
-    let asked = format!("{:?}", question.messages);
-    assert!(!asked.contains("alice"), "{asked}");
+    let text = format!("{:?}", question.messages);
+    assert!(!text.contains("alice"), "{text}");
     question.respond("for bob");
     world.no_question();
     let health = world.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;

@@ -22,7 +22,7 @@ async fn a_server_without_work_stops_at_once() {
 }
 
 #[tokio::test]
-async fn runs_have_their_grace_time() {
+async fn runs_get_a_grace_period() {
     let mut world =
         World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
     let mut busy = world.client().await;
@@ -46,7 +46,7 @@ async fn runs_have_their_grace_time() {
 }
 
 #[tokio::test]
-async fn after_the_grace_time_runs_are_cancelled_and_every_stream_ends_properly() {
+async fn after_the_grace_period_runs_are_cancelled_and_every_stream_ends_properly() {
     let mut world = World::new().await;
     let mut running = world.chat(&message("one", "s")).await;
     let question = world.question().await;

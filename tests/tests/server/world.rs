@@ -67,9 +67,9 @@ impl Question {
 impl Puppet {
     async fn ask(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (reply, answer) = oneshot::channel();
-        let plain = |said: &Message| Message {
-            content: wattle_tests::plain(&said.content),
-            ..said.clone()
+        let plain = |message: &Message| Message {
+            content: wattle_tests::plain(&message.content),
+            ..message.clone()
         };
         self.0
             .send(Question { messages: request.messages.iter().map(plain).collect(), reply })
@@ -156,9 +156,9 @@ impl World {
             ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
-        let (asked, questions) = mpsc::unbounded_channel();
+        let (sender, questions) = mpsc::unbounded_channel();
         let server =
-            Server::bind(settings, parts(app(Arc::new(Puppet(asked)), store))).await.unwrap();
+            Server::bind(settings, parts(app(Arc::new(Puppet(sender)), store))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }
@@ -186,17 +186,17 @@ impl World {
 
     /// Returns the next request to the model.
     pub(crate) async fn question(&mut self) -> Question {
-        timeout(NEVER, self.questions.recv()).await.expect("the model is not asked").unwrap()
+        timeout(NEVER, self.questions.recv()).await.expect("the model receives no request").unwrap()
     }
 
     /// Returns a waiting request, if there is one.
-    pub(crate) fn asked(&mut self) -> Option<Question> {
+    pub(crate) fn try_question(&mut self) -> Option<Question> {
         self.questions.try_recv().ok()
     }
 
     /// Asserts that no request is waiting.
     pub(crate) fn no_question(&mut self) {
-        assert!(self.questions.try_recv().is_err(), "the model is asked");
+        assert!(self.questions.try_recv().is_err(), "the model received a request");
     }
 
     /// Waits for the server to end.

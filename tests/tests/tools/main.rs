@@ -56,7 +56,7 @@ async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;
     let read = model
-        .asked()
+        .requests()
         .into_iter()
         .skip(1)
         .map(|messages| messages.last().unwrap().content.clone())
@@ -130,7 +130,7 @@ async fn done_ends_the_run_as_an_answer_does() {
         let model = Scripted::new(&[call]);
         let (report, events) = world.run(&model, &Settings::default(), job(&world)).await;
         assert_eq!(report.ending, Ending::Answered { text: "It is four.".to_owned() }, "{call}");
-        assert_eq!((report.steps, model.asked().len()), (1, 1));
+        assert_eq!((report.steps, model.requests().len()), (1, 1));
         let last = report.turns.last().unwrap();
         assert_eq!((last.role, last.content.as_str()), (Role::Assistant, "It is four."));
         let kinds: Vec<String> = events
@@ -186,8 +186,8 @@ async fn a_ticket_without_a_workdir_is_kept_for_the_tenant() {
         END,
     ]);
     let (_, _) = world.run(&model, &Settings::default(), world.job("go")).await;
-    let asked = model.asked();
-    let read = |at: usize| asked[at].last().unwrap().content.clone();
+    let requests = model.requests();
+    let read = |at: usize| requests[at].last().unwrap().content.clone();
     assert!(read(1).contains("filed: no printer"), "{}", read(1));
     assert!(read(2).contains("\"need\":\"print files\",\"tried\":\"lpr\""), "{}", read(2));
     assert!(!world.workdir().join("_issues.jsonl").exists());

@@ -1,4 +1,4 @@
-//! The page on workbooks: each one runs, and its output follows it on the page.
+//! Runs every workbook in `docs/workbooks.md` and compares its output with the one on the page.
 
 use std::path::Path;
 use std::sync::Arc;

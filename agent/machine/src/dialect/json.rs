@@ -1,17 +1,17 @@
-//! Parses JSON as models write it. Mistakes with only one possible meaning are accepted, and
-//! anything else is an error.
+//! A parser of JSON as models write it. Mistakes with only one possible meaning are accepted. All
+//! others are errors.
 //!
-//! Accepted beyond JSON: strings in single or typographic quotes or over several lines, keys
-//! without quotes, trailing commas, missing or surplus closing brackets at the end, Python's
-//! `True`, `False` and `None`, a fence around the value, and JSON within a JSON string. The time is
-//! linear in the length of the text.
+//! In addition to JSON, the parser accepts strings in single or typographic quotes or over several
+//! lines, keys without quotes, trailing commas, missing or surplus closing brackets at the end,
+//! Python's `True`, `False` and `None`, a fence around the value, and JSON within a JSON string.
+//! The time is linear in the length of the text.
 
 use serde_json::{Map, Number, Value};
 
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
 
-/// A parsed value.
+/// The result of parsing JSON leniently.
 pub(super) struct Lenient {
     pub(super) value: Value,
     /// Offset of the end of the value.

@@ -25,16 +25,16 @@ use crate::{
 /// The error that is reported for a truncated answer.
 const TRUNCATED: &str = "the answer was cut off before its end";
 
-/// Number of repetitions of the same call from which on the model is warned.
+/// Number of consecutive repetitions of the same call at which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
-/// Number of repetitions of the same call that ends the run.
+/// Number of consecutive repetitions of the same call at which the run ends.
 const MAX_REPETITIONS: u32 = 5;
 
 /// Applies an input to a run, and returns the new state with the effects to perform.
 ///
-/// An input that the run does not wait for has no effect: a late result, or any input after the
-/// end.
+/// An input that the run does not wait for has no effect. Examples are a late result, and any input
+/// after the end.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
@@ -294,7 +294,7 @@ impl State {
         effects
     }
 
-    /// Counts how often in a row the same calls had the same outputs.
+    /// Returns the number of consecutive times that the same calls had the same outputs.
     fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();

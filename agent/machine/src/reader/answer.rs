@@ -77,7 +77,7 @@ fn trimmed(text: &str) -> String {
     trim_blank_lines(text).to_owned()
 }
 
-/// Returns true if a call or a new turn begins at `at`, so that the answer must end before.
+/// Returns true if a call or a new turn begins at `at`, so that the answer must end before it.
 fn is_next_turn(text: &str, at: usize) -> bool {
     match byte(text, at) {
         b'\n' => header::is_boundary(text, at + 1),
@@ -167,8 +167,7 @@ fn quoted(text: &str, quote: Quote) -> Answer {
     }
 }
 
-/// Reads an unclosed string up to the end of the text, without the quotes and parenthesis at its
-/// end.
+/// Reads an unclosed string up to the end of the text. Removes quotes and a parenthesis at its end.
 fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
     let raw = without_tail(slice(text, quote.inside, text.len()));
     let raw = raw.trim_end_matches(quote.mark);
@@ -216,7 +215,7 @@ fn json(text: &str, start: usize) -> Option<Answer> {
     found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })
 }
 
-/// Reads an answer without quotes, up to the parenthesis that it has not opened.
+/// Reads an answer without quotes, up to the closing parenthesis of the call.
 fn unquoted(text: &str, start: usize) -> Answer {
     let (mut depth, mut last) = (0_i64, None::<Candidate>);
     for (offset, found) in slice(text, start, text.len()).char_indices() {

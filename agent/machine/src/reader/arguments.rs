@@ -32,8 +32,9 @@ enum Form {
     Bare,
 }
 
-/// Keys of a program's name, and keys of the list of arguments.
+/// Keys that models use for a program's name.
 const NAME_KEYS: [&str; 3] = ["name", "program", "program_name"];
+/// Keys that models use for the list of arguments.
 const LIST_KEYS: [&str; 4] = ["args", "arguments", "argv", "params"];
 
 /// Reads the arguments that begin at `at`, up to the closing parenthesis.

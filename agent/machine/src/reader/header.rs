@@ -23,7 +23,7 @@ pub(super) enum Kind<'a> {
     Wat,
     Catalog,
     Response,
-    /// A program's name in place of the kind.
+    /// A program's name, written where the kind belongs.
     Program(&'a str),
 }
 
@@ -164,8 +164,8 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
         || at_offset(text, at).is_some()
 }
 
-/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. Then
-/// everything before `at` has ended, closed or not.
+/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. In
+/// that case everything before `at` has ended, even if it is not closed.
 pub(super) fn is_over(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     slice(text, at, next).contains('\n') && is_boundary(text, next)

@@ -1,4 +1,5 @@
-//! Total functions on text and byte offsets: beyond the end there are zeros and empty strings.
+//! Functions on text and byte offsets that never panic. Beyond the end of the text, they return
+//! zeros and empty strings.
 
 /// Returns the byte at `at`, or 0 beyond the end.
 pub(super) fn byte(text: &str, at: usize) -> u8 {
@@ -15,13 +16,13 @@ pub(super) fn slice(text: &str, from: usize, to: usize) -> &str {
     text.get(from..to).unwrap_or_default()
 }
 
-/// Returns true if the text at `at` begins with `prefix`, which is ASCII, in any case.
+/// Returns true if the text at `at` begins with `prefix`, ignoring ASCII case. `prefix` is ASCII.
 pub(super) fn starts(text: &str, at: usize, prefix: &str) -> bool {
     let end = at.saturating_add(prefix.len());
     text.as_bytes().get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
-/// Returns the length of the run of `mark` at `at`.
+/// Returns the number of consecutive `mark` bytes at `at`.
 pub(super) fn run(text: &str, at: usize, mark: u8) -> usize {
     text.as_bytes().iter().skip(at).take_while(|&&found| found == mark).count()
 }
@@ -31,7 +32,7 @@ pub(super) fn after_blanks(text: &str, at: usize) -> usize {
     after(text, at, |found| found != '\n' && is_space(found))
 }
 
-/// Returns the first offset from `at` on that is neither blank nor line break.
+/// Skips the whitespace at `at`, including line breaks.
 pub(super) fn after_space(text: &str, at: usize) -> usize {
     after(text, at, is_space)
 }
@@ -51,14 +52,14 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
     slice(text, at, text.len()).find('\n').map_or(text.len(), |length| at + length)
 }
 
-/// Returns the mark and the length of a fence at `at`.
+/// Returns the mark and the length of the fence at `at`, if there is one.
 pub(super) fn fence(text: &str, at: usize) -> Option<(u8, usize)> {
     let mark = byte(text, at);
     let length = if mark == b'`' || mark == b'~' { run(text, at, mark) } else { 0 };
     (length >= 3).then_some((mark, length))
 }
 
-/// Returns true if only whitespace follows on the line of `at`.
+/// Returns true if only whitespace follows `at` on its line.
 pub(super) fn ends_line(text: &str, at: usize) -> bool {
     let at = after_blanks(text, at);
     at >= text.len() || byte(text, at) == b'\n'
@@ -73,7 +74,7 @@ pub(super) fn after_parenthesis(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Removes the blank lines at both ends and the last line break, but no spaces within other lines.
+/// Removes the blank lines at both ends and the final line break. Spaces in other lines are kept.
 pub(super) fn trim_blank_lines(text: &str) -> &str {
     let mut text = text;
     while let Some((line, rest)) = text.split_once('\n')

@@ -1,4 +1,4 @@
-//! Reads an answer without a call.
+//! Reads an answer that contains no call.
 
 use super::{
     Action, Note, Reading, answer, body, call,
@@ -82,7 +82,7 @@ fn is_program(text: &str, info: usize, body: &str) -> bool {
     !body.is_empty() && (tagged || untagged && begins_program(body))
 }
 
-/// Names of forms at the start of a program.
+/// Names of the forms that a program may begin with.
 const HEADS: [&str; 16] = [
     "argv", "resv", "check", "call", "local", "module", "func", "block", "loop", "if", "let",
     "ret", "out", "when", "drop", "return",

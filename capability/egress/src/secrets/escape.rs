@@ -104,11 +104,11 @@ pub(super) enum Escape {
 /// The effect of the next byte on an escape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
-    /// The escape ended before the byte.
+    /// The meaning of the escape, if it ended before the byte.
     pub(super) before: Option<Unescaped>,
-    /// The escape may end with the byte.
+    /// The meaning of the escape, if it may end with the byte.
     pub(super) with: Option<Unescaped>,
-    /// The escape may continue after the byte.
+    /// The state of the escape, if it may continue after the byte.
     pub(super) next: Option<Escape>,
 }
 

@@ -164,12 +164,12 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     all
 }
 
-/// Returns the matches of a pattern from left to right. Each ends as early as possible, then starts
-/// as early as possible, and starts after the end of the previous one.
+/// Returns the matches of a pattern from left to right. They do not overlap. Each match is the one
+/// that ends first. If several end at the same position, it is the one that starts first.
 fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> Vec<(usize, usize)> {
     let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {
-        // For each position of the text and each number of matched letters: the earliest start.
+        // The earliest start, for each position of the text and each number of matched letters.
         let mut first: Vec<Vec<Option<usize>>> =
             vec![vec![None; pattern.accepts.len() + 1]; end + 1];
         for from in min_start..end {
@@ -201,7 +201,7 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
     found
 }
 
-/// Replaces secrets, which are pairs of name and value, in a text.
+/// Replaces secrets in a text by references. Each secret is a pair of a name and a value.
 pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
     let patterns = secrets

@@ -45,7 +45,7 @@ pub(super) struct Search {
     automaton: Arc<Automaton>,
     /// For each secret, true if it is replaced.
     wanted: Arc<[bool]>,
-    /// The text from the position `base`.
+    /// The text that is held back. It starts at the position `base`.
     held: Vec<u8>,
     base: usize,
     set: Set,

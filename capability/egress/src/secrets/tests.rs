@@ -22,7 +22,8 @@ const SETS: &[&[(&str, &str)]] = &[
     &[("a", "12345678"), ("b", "34567890")],
 ];
 
-/// Returns one spelling of a byte.
+/// Returns a byte, escaped in one of several ways (`%2f`, `&#47;`, `\u002f`, …) or unchanged. `way`
+/// selects the escape.
 fn spell(byte: u8, way: u8) -> Vec<u8> {
     match way {
         0 => format!("%{byte:02x}").into_bytes(),
@@ -52,8 +53,8 @@ fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
     letters.into_bytes()
 }
 
-/// Returns a strategy for a part of a text: a complete or truncated secret in some encoding with
-/// each byte in some spelling, or noise.
+/// Returns a strategy that generates a part of a text: noise, or a complete or truncated secret. A
+/// secret may be encoded as a whole, and each of its bytes may be escaped.
 fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = Vec<u8>> {
     let ways = || prop::collection::vec(0_u8..16, 1..24);
     let secret = (0..set.len(), 0_u8..5, 0_usize..9, any::<bool>(), 0_usize..40, ways()).prop_map(

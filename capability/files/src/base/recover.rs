@@ -1,5 +1,5 @@
-//! Completing a change that takes an entry out of its path: the entry that came out is compared
-//! with what the run saw, and put back if it differs.
+//! Completes a change that moves an entry away from its path. The entry that was moved is compared
+//! with the one that the run saw, and is restored if it differs.
 //!
 //! A *record* of each such change is on the disk before the change starts. A process that finds the
 //! records of a killed process completes the changes with the same function.
@@ -18,10 +18,11 @@ use crate::path::RunPath;
 use crate::printable::printable;
 use crate::stamp::{CurrentEntry, FileStamp};
 
-/// Name of the file of records in a staging folder, and its name until it is complete.
+/// Name of the file of records in a staging folder.
 const PLAN: &str = "plan";
+/// Name of that file until it is complete.
 const UNFINISHED: &str = "plan-";
-/// Maximum number of names that are tried for an entry that cannot be put back.
+/// Maximum number of names that are tried for an entry whose path is occupied.
 const MAX_SAVED_NAMES: u32 = 1_000;
 
 /// A change that moves the entry at `path` to `staged`.
@@ -43,7 +44,7 @@ pub(crate) enum NewEntry {
     Link(String),
 }
 
-/// An entry that the run saw.
+/// The entry at a record's path, as the run last saw it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum OldEntry {
     /// A file, with the hash of its content unless it was too large.
@@ -58,9 +59,10 @@ pub(crate) enum OldEntry {
 pub(crate) enum Outcome {
     /// The change is complete.
     Done,
-    /// The path has the entry that somebody else put there.
+    /// The entry that somebody else put at the path is there again.
     Restored,
-    /// The entry that somebody else put there has this path, because the original path is occupied.
+    /// The entry that somebody else put at the original path was saved at this path, because the
+    /// original path is occupied.
     Saved(RunPath),
 }
 
@@ -152,7 +154,7 @@ impl Record {
         put_back(disk, &set_aside, &self.path)
     }
 
-    /// Puts the entry of somebody else back at its path.
+    /// Restores somebody else's entry at its path.
     fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
         if !self.is_new(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
@@ -176,7 +178,7 @@ fn put_back(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outc
     }
 }
 
-/// Moves an entry that cannot be put back to a name beside its path.
+/// Moves an entry whose path is occupied to a name beside that path.
 fn save(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outcome> {
     for number in 1..=MAX_SAVED_NAMES {
         let number = if number == 1 { String::new() } else { format!("-{number}") };

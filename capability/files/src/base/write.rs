@@ -17,8 +17,9 @@ use crate::path::RunPath;
 /// Permission bits that a new file inherits from the one it replaces. The set-user-ID and
 /// set-group-ID bits are not among them.
 pub(crate) const INHERITED_MODE: u32 = 0o777;
-/// Permissions of a new file and of a new folder, before the process's umask.
+/// Permissions of a new file, before the process's umask.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
+/// Permissions of a new folder, before the process's umask.
 const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
 
 impl Base {

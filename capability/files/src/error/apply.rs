@@ -80,8 +80,8 @@ impl FilesError {
     }
 }
 
-/// The error if some changes could not be applied. The changes that failed are still in the
-/// overlay, so that they can be applied again.
+/// The error that some changes could not be applied. They are still in the overlay, so they can be
+/// applied again.
 #[derive(Debug)]
 pub struct ApplyError {
     /// The changes that were applied, sorted by path.

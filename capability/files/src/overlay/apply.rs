@@ -106,7 +106,7 @@ struct Job {
     step: Step,
     /// The state that the base's entry must have just before the step; `None` for a new entry.
     expected: Option<Stamp>,
-    /// The record of the entry that the step moves out.
+    /// The record of the change, if the step moves an existing entry out of its path.
     record: Option<Record>,
     /// The reason why the step is not applied.
     refused: Option<FilesError>,

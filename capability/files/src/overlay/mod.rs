@@ -298,7 +298,7 @@ impl Tree for Overlay {
     }
 }
 
-/// Performs an edit in memory. `size` is the size of the content after it.
+/// Performs an edit in memory. `size` is the size of the content after the edit.
 fn perform(edit: Edit<'_>, content: &mut Vec<u8>, size: usize) {
     match edit {
         Edit::Append(data) => content.extend_from_slice(data),

@@ -23,7 +23,7 @@ pub use resolve::PathGuard;
 
 /// A tree of files.
 pub(crate) trait Tree {
-    /// Returns the base that the tree is over.
+    /// Returns the base, or `None` if the tree has none.
     fn base(&self) -> Option<&Base>;
 
     /// Updates the list of the host's own files. Called at the start of each operation.
@@ -70,8 +70,8 @@ pub(crate) trait Tree {
     /// Creates a link and its missing parent folders.
     fn create_link(&mut self, path: &RunPath, target: &str) -> Result<(), FilesError>;
 
-    /// Sets the time when a file's content last changed. The tree must own the file: an edit has
-    /// copied it into an overlay.
+    /// Sets a file's modification time. The tree must own the file: an edit has copied it into an
+    /// overlay.
     fn set_modified(&mut self, path: &RunPath, time: SystemTime) -> Result<(), FilesError>;
 
     /// Removes a file, a link or an empty folder.
@@ -108,7 +108,7 @@ pub(crate) enum Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// Returns the size after the edit of a file of `old` bytes.
+    /// Returns the size of a file of `old` bytes after the edit.
     pub(crate) fn new_size(self, old: u64) -> u64 {
         match self {
             Edit::Append(data) => old.saturating_add(data.len() as u64),

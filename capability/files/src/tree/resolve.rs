@@ -29,7 +29,7 @@ pub(crate) enum FinalLink {
 /// Resolves a path. The result contains no link, except for the last name if `final_link` is
 /// [`FinalLink::Keep`]. Names that do not exist are kept.
 ///
-/// The guard decides about the entry itself and, if that is a link, about the link's target.
+/// Asks the guard about the entry itself and, if the entry is a link, about the link's target.
 pub(crate) fn resolve(
     tree: &dyn Tree,
     text: &str,
@@ -93,7 +93,7 @@ struct Walk<'a> {
     text: &'a str,
     intent: Intent,
     path: RunPath,
-    /// The names that remain, the next one last.
+    /// The remaining names, in reverse order.
     names: Vec<String>,
     at: RunPath,
     links: usize,

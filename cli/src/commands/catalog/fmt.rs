@@ -24,7 +24,7 @@ pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
         if args.json {
             documents.push(to_json(path, &done));
         } else if path != Path::new("-") || done.is_err() {
-            tell(path, &done, args.check)?;
+            report(path, &done, args.check)?;
         }
     }
     if args.json {
@@ -71,7 +71,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn tell(path: &Path, done: &Result<bool, String>, check: bool) -> Result<(), Fault> {
+fn report(path: &Path, done: &Result<bool, String>, check: bool) -> Result<(), Fault> {
     let shown = visible(&path.display().to_string());
     match done {
         Ok(false) => Ok(()),

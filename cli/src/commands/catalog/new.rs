@@ -31,10 +31,10 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         file.write_all(skeleton(&name).as_bytes())
     });
     made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` exists already"))
-            .hint("give another name, or another `--dir DIR`"),
+        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
+            .hint("choose another name, or another `--dir DIR`"),
         _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
-            .hint("give another `--dir DIR`"),
+            .hint("choose another `--dir DIR`"),
     })?;
     if let Some(known) = setup::folders(&config)
         .catalog()
@@ -42,7 +42,7 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         .filter(|known| known.origin().path().is_none())
     {
         output::warn(&format!(
-            "from a catalog folder, it takes the place of the program `{}` ({})",
+            "from a catalog folder, it replaces the program `{}` ({})",
             known.name(),
             known.origin()
         ));

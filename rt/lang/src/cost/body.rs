@@ -163,7 +163,8 @@ impl<'c> Body<'c> {
         });
     }
 
-    /// Closes a block, and counts the values that may differ where the paths through it meet.
+    /// Closes the innermost block and counts its part of [`Measure::Joined`] and
+    /// [`Measure::Crossed`].
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
         self.branches += 1;

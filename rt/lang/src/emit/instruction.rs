@@ -24,7 +24,7 @@ const LOOK_AHEAD: usize = 16;
 pub(crate) enum Tail {
     /// The value is not used.
     Discarded,
-    /// The value is the value of the sequence, of this type if it is known.
+    /// The value becomes the value of the sequence. It has this type if the type is known.
     Value(Option<Val>),
 }
 
@@ -164,8 +164,8 @@ impl<'s> Emitter<'_, 's> {
         Ok(EmittedCode { flow: given.then(out.flow), ..out })
     }
 
-    /// Emits an instruction's name and immediates. Returns `None` for an unknown instruction, of
-    /// which nothing is emitted.
+    /// Emits an instruction's name and immediates. For an unknown instruction, emits nothing and
+    /// returns `None`.
     fn instruction(
         &mut self,
         first: NodeId,
@@ -338,8 +338,9 @@ impl<'s> Emitter<'_, 's> {
         false
     }
 
-    /// Returns how many values an instruction pops from the stack before it, and how many it
-    /// pushes. Returns `None` if that is not known, or if control does not continue after it.
+    /// Returns the number of values that an instruction pops and the number that it pushes. Operands
+    /// that are written inside the instruction do not count. Returns `None` if the numbers are not
+    /// known, or if control does not continue after the instruction.
     fn pops_and_pushes(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {

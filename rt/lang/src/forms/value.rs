@@ -45,7 +45,7 @@ impl Emitter<'_, '_> {
         Ok(EmittedCode { ty, ..out })
     }
 
-    /// Emits a condition: an i32 that is 0 or not.
+    /// Emits a condition: an i32 that is 0 for false.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> EmitResult<EmittedCode> {
         let out = self.value(form, node, None)?;
         if out.ty.fits(Val::I32) {
@@ -242,7 +242,7 @@ fn is_integer(text: &str, bits: u32) -> bool {
 pub(crate) struct Join {
     wanted: bool,
     want: Option<Val>,
-    /// The type of the branches so far that leave a value.
+    /// The type of the first branches that leave a value, if there are any so far.
     found: Option<Val>,
     is_bool: bool,
     /// If true, control leaves every branch so far before its end.
@@ -250,17 +250,17 @@ pub(crate) struct Join {
 }
 
 impl Join {
-    /// Creates the join of branches without a value.
+    /// Creates the join of branches that leave no value.
     pub(crate) fn none() -> Join {
         Join { wanted: false, want: None, found: None, is_bool: false, never: true }
     }
 
-    /// Creates the join of branches with a value, of this type if it is known.
+    /// Creates the join of branches that leave a value. `want` is its type if that is known.
     pub(crate) fn wanted(want: Option<Val>) -> Join {
         Join { wanted: true, want, found: None, is_bool: true, never: true }
     }
 
-    /// Creates the join of branches with a value of this type.
+    /// Creates the join of branches that leave a value of this type.
     pub(crate) fn of(ty: Val) -> Join {
         Join { found: Some(ty), ..Join::wanted(Some(ty)) }
     }

@@ -85,7 +85,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
             .or_insert(known);
     }
 
-    /// Records what sets locals in a sequence and in everything nested in it.
+    /// Records the forms that set locals, in a sequence and in everything nested in it.
     fn collect(&mut self, mut nodes: Nodes) {
         let tree = self.tree;
         // The call whose value and err are on the stack, and the name that err was popped into.
@@ -135,7 +135,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
         }
     }
 
-    /// Records what a form sets.
+    /// Records the locals that a form sets.
     fn record_assignment(&mut self, list: NodeId, all: &[NodeId]) {
         let tree = self.tree;
         match (tree.head(list), all) {

@@ -75,7 +75,7 @@ pub(super) enum Continuation {
     Next,
     /// Control does not continue.
     Never,
-    /// Control continues. The types are those of the values on the stack.
+    /// Control continues after a `select` without a type. Its type is that of its operands.
     Select,
 }
 

@@ -36,7 +36,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// A line: its characters, each with true if a backslash escaped it.
+/// The characters of a line, each with a flag that is true if a backslash escaped it.
 type Line = Vec<(char, bool)>;
 
 /// The end of a line: the delimiter, or the end of the input.
@@ -340,7 +340,7 @@ fn text(line: &[(char, bool)]) -> String {
     line.iter().map(|(c, _)| *c).collect()
 }
 
-/// Reads single bytes of a stream. Buffers a file, and returns unused bytes by seeking.
+/// A reader of single bytes of a stream. It buffers a file, and returns unused bytes by seeking.
 struct ByteReader {
     stream: Stream,
     buffer: Vec<u8>,

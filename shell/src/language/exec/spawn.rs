@@ -10,7 +10,7 @@ use crate::command::{Command, Spawn, Status};
 use crate::language::interpreter::Interpreter;
 use crate::language::run::Run;
 
-/// Runs each command in a shell of its own.
+/// A [`Spawn`] that runs each command in its own shell.
 pub(crate) struct Spawner {
     pub(crate) run: Arc<Run>,
     pub(crate) depth: u32,

@@ -1,11 +1,11 @@
-//! Parsing a pattern.
+//! The parser of patterns.
 
 use super::glob::{Glob, Member, is_class};
 
 /// Maximum nesting depth of extended patterns. Deeper ones are plain text.
 const MAX_DEPTH: u32 = 20;
 
-/// Parses a pattern.
+/// A parser of a pattern.
 pub(super) struct Reader {
     /// Characters of the pattern, each with true if it is quoted.
     chars: Vec<(char, bool)>,

@@ -16,8 +16,9 @@ const FOLDER: u32 = 2;
 const EXCLUSIVE: u32 = 4;
 const TRUNCATE: u32 = 8;
 
-/// Rights of a descriptor: to read, and to write.
+/// The right to read from a descriptor.
 const READ: u64 = 1 << 1;
+/// The right to write to a descriptor.
 const WRITE: u64 = 1 << 6;
 
 /// Descriptor flag: writes go to the end of the file.

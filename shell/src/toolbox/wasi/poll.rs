@@ -15,8 +15,12 @@ use crate::toolbox::wait::WaitResult;
 
 /// Maximum number of subscriptions of one call.
 const MAX_SUBSCRIPTIONS: u32 = 1024;
+
+/// Tag of a subscription to a clock.
 const CLOCK: u8 = 0;
+/// Tag of a subscription to a readable descriptor.
 const READ: u8 = 1;
+/// Tag of a subscription to a writable descriptor.
 const WRITE: u8 = 2;
 
 struct Subscription {

@@ -1,4 +1,4 @@
-//! Host functions on the process: arguments, environment, exit, clocks, and starting commands.
+//! Host functions for the process: arguments, environment, exit, clocks, and starting commands.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -70,10 +70,13 @@ fn sizes(
     Ok(())
 }
 
-/// The clocks of preview 1, by number.
+/// Number of the clock for wall-clock time in preview 1.
 const REAL: u32 = 0;
+/// Number of the monotonic clock.
 const MONOTONIC: u32 = 1;
+/// Number of the clock for processor time of the process.
 const PROCESS: u32 = 2;
+/// Number of the clock for processor time of the thread.
 const THREAD: u32 = 3;
 
 pub(super) fn clock_resolution(
@@ -131,8 +134,9 @@ pub(super) fn exit(_: Caller<'_, Guest>, code: u32) -> wasmtime::Result<()> {
     Err(Exit::Status(Status(code.to_le_bytes()[0])).into())
 }
 
-/// Flags of `wattle.spawn`: use the passed environment; start with an empty standard input.
+/// Flag of `wattle.spawn`: use the passed environment.
 const OWN_ENVIRONMENT: u32 = 1;
+/// Flag of `wattle.spawn`: start with an empty standard input.
 const NO_INPUT: u32 = 2;
 /// Maximum size of a command's arguments, and of its environment, in bytes.
 const MAX_ARGUMENTS: u32 = 2 << 20;

@@ -175,8 +175,9 @@ fn put(memory: &mut Memory<'_>, out: u32, stat: &FileStat) -> CallResult {
     Ok(())
 }
 
-/// Time flags: set the modification time to the passed time, or to the current time.
+/// Time flag: set the modification time to the passed time.
 const MODIFIED: u32 = 4;
+/// Time flag: set the modification time to the current time.
 const MODIFIED_NOW: u32 = 8;
 
 pub(super) fn set_times(

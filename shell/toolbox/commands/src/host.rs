@@ -1,4 +1,4 @@
-//! The one host function beyond WASI: to run another command.
+//! The only host function beyond WASI, which runs another command.
 
 use std::io::Write as _;
 
@@ -20,11 +20,11 @@ const OWN_ENVIRONMENT: u32 = 1;
 /// The command's standard input is empty.
 const EMPTY_INPUT: u32 = 2;
 
-/// A command to run: its words, and its differences from the caller.
+/// A command to run: its words, its environment, its input and its time limit.
 #[derive(Default)]
 pub(crate) struct Command {
     pub argv: Vec<Vec<u8>>,
-    /// The environment, `NAME=value` each; `None` inherits the caller's.
+    /// The environment, as `NAME=value` entries. `None` inherits the caller's.
     pub env: Option<Vec<Vec<u8>>>,
     pub empty_input: bool,
     /// The time limit in milliseconds; 0 for none.
@@ -36,7 +36,7 @@ impl Command {
         Command { argv, ..Command::default() }
     }
 
-    /// Makes a command that runs a shell line.
+    /// Creates a command that runs a line of shell.
     pub(crate) fn line(text: &[u8]) -> Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// Joins the words, each ended by a NUL. A NUL inside a word would end it early and is left out.
+/// Joins the words, with a NUL after each. A NUL inside a word would end it early and is left out.
 fn ended(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in words {

@@ -214,7 +214,7 @@ fn title_of(document: &Document) -> Option<String> {
     Some(title.chars().take(300).collect())
 }
 
-/// Returns true if the text starts with that title as a heading.
+/// Returns true if the first line is a heading with this title. Ignores case and punctuation.
 fn begins_with(text: &str, title: &str) -> bool {
     let plain = |text: &str| {
         text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
@@ -246,8 +246,7 @@ fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the whole visible text, without the elements around the main text unless nothing else is
-/// left.
+/// Returns all visible text. Omits the elements around the main text unless nothing else is left.
 fn whole(document: &Document, base: Option<&Url>) -> String {
     tidy(document, base);
     let shown =
@@ -287,7 +286,7 @@ fn tidy(document: &Document, base: Option<&Url>) {
     }
 }
 
-/// Adds a line, with link targets in the form that a request takes.
+/// Appends a line. Replaces `&amp;` in link targets by `&`, so that a request can use them.
 fn push_line(text: &mut String, line: &str) {
     let mut parts = line.split("](");
     text.push_str(parts.next().unwrap_or_default());
@@ -300,7 +299,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Reduces blank lines to one in a row, and removes those at the ends.
+/// Replaces consecutive blank lines by a single one, and removes leading and trailing blank lines.
 fn squeezed(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len());
     let mut blank = 0;

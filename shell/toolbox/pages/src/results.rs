@@ -7,8 +7,9 @@ use url::Url;
 
 use crate::{charset, strip};
 
-/// Maximum length of a title and of a snippet, in characters.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 200;
+/// Maximum length of a snippet, in characters.
 const SNIPPET: usize = 400;
 
 /// Maximum length of a returned URL, in characters.

@@ -1,4 +1,4 @@
-//! A disk in memory, on which a user acts between the primitive operations.
+//! A disk in memory. A simulated user changes it between the primitive operations.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,9 @@ pub(super) enum Node {
 pub(super) enum Event {
     /// The user overwrites a file with the same number of bytes.
     Edit(String),
-    /// The user does the same and restores the time of the last change.
+    /// The user overwrites a file as in [`Event::Edit`] and then restores its modification time.
     EditKeepingTime(String),
-    /// The user saves a file as editors do: a new file replaces the entry.
+    /// The user saves a file like an editor: a new file replaces the entry.
     Save(String),
     /// The user removes the entry, and no longer wants its content.
     Delete(String),

@@ -1,6 +1,7 @@
-//! A model test of applying changes. Before each primitive operation, and before each two of them,
-//! the user changes an entry, the disk fails or the process ends. After every schedule, nobody's
-//! bytes are lost, each file is completely old or completely new, and no staged file remains.
+//! A model test of applying changes. Before every primitive operation, and before every pair of
+//! them, the user changes an entry, the disk fails or the process ends. After every schedule, no
+//! bytes of the user are lost, each file is completely old or completely new, and no staged file
+//! remains.
 
 mod fake_disk;
 
@@ -61,7 +62,7 @@ fn content(text: &str) -> Action {
     Action::File { content: Content::new(text.as_bytes().to_vec()), mode: None }
 }
 
-/// Returns one plan for each type of change, with its path.
+/// Returns one plan for each type of change, together with the path that it changes.
 fn plans(world: &World) -> Vec<(&'static str, Vec<Step>)> {
     use ChangeKind::{Created, Deleted, Modified};
     use EntryKind::{File, Folder, Link};
@@ -110,7 +111,7 @@ fn events(target: &str) -> Vec<Event> {
 
 type Results = Vec<(Step, Result<(), FilesError>)>;
 
-/// Applies a plan while the events happen, then recovers as the next process does. Returns the
+/// Applies a plan while the events happen, and then recovers as the next process would. Returns the
 /// final state, the results and the number of operations.
 fn run(world: &World, steps: Vec<Step>, events: Vec<(usize, Event)>) -> (World, Results, usize) {
     let fake = FakeDisk(RefCell::new(World { events, ..world.clone() }));

@@ -1,4 +1,4 @@
-//! The parser: expressions.
+//! Parses expressions.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">=", Comparison::MoreOrSame),
 ];
 
-/// Compiles a regular expression of awk.
+/// Compiles an awk regular expression.
 pub(crate) fn regex(text: &str) -> Result<regex::Regex, String> {
     let made = translate(text, Notation::Awk)
         .map_err(|why| format!("regular expression /{text}/: {why}"))?;

@@ -9,7 +9,7 @@ use super::value::Value;
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// At blanks, without those at the ends.
+    /// At blanks. Leading and trailing blanks are ignored.
     Blanks,
     Letter(char),
     /// After each character.
@@ -18,7 +18,8 @@ pub(crate) enum Splitter {
 }
 
 impl Splitter {
-    /// Splits a text into fields. In paragraph mode, a line end separates too.
+    /// Splits a text into fields. If `lines` is true (paragraph mode), a newline also separates
+    /// fields.
     pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
         if text.is_empty() {
             return;

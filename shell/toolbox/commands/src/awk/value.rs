@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// If true, it compares as a number.
+    /// Returns true if it compares as a number.
     pub(crate) fn numeric(&self) -> bool {
         !matches!(self, Value::Text(_))
     }

@@ -7,7 +7,7 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 
 type Lines = [Vec<u8>];
 
-/// Removes the differences that consist of empty lines only.
+/// Removes the differences that consist only of empty lines.
 pub(crate) fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
     let blank = |lines: &Lines, range: Range<usize>| {
         lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
@@ -35,7 +35,7 @@ fn put(out: &mut impl Write, sign: &str, lines: &Lines, range: Range<usize>) -> 
     Ok(())
 }
 
-/// Prints the normal format: `2c2`, `<`, `>`.
+/// Prints the differences in the normal format: `2c2`, `<`, `>`.
 pub(crate) fn normal(
     out: &mut impl Write,
     ops: &[DiffOp],
@@ -71,7 +71,7 @@ fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
     (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end)
 }
 
-/// Prints the unified format: `@@ -1,3 +1,4 @@`.
+/// Prints the differences in the unified format: `@@ -1,3 +1,4 @@`.
 pub(crate) fn unified(
     out: &mut impl Write,
     ops: &[DiffOp],
@@ -100,7 +100,7 @@ pub(crate) fn unified(
     Ok(())
 }
 
-/// Prints the context format: `*** 1,3 ****`, `--- 1,4 ----`.
+/// Prints the differences in the context format: `*** 1,3 ****`, `--- 1,4 ----`.
 pub(crate) fn context(
     out: &mut impl Write,
     ops: &[DiffOp],
