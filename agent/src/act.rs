@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
-use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
-use wattle_rt::{Diagnostic, Exit, Fixed, Grants, Outcome, Program, RunError, Runtime, TrapKind};
+use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
+use wattle_rt::{
+    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind,
+};
 
 use crate::error::HostError;
 use crate::refusal::{denied, unknown_program};
@@ -40,7 +42,7 @@ pub(crate) async fn perform(
             }
         }
     };
-    let Prepared { program, fixes } = match prepare(runtime, call, source).await {
+    let PreparedProgram { program, fixes } = match prepare(runtime, call, source).await {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
@@ -65,7 +67,7 @@ fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
 }
 
 /// A program that is ready to run.
-struct Prepared {
+struct PreparedProgram {
     program: Program,
     /// The fixes that were applied to its text, each with its line.
     fixes: Vec<String>,
@@ -83,17 +85,17 @@ const MAX_LISTED_FIXES: usize = 8;
 /// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied: they
 /// change only text that had no meaning and has exactly one reading. The error lists the findings
 /// in the text as written.
-async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepared, String> {
+async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
     let first = match runtime.prepare(source).await {
-        Ok(program) => return Ok(Prepared { program, fixes: Vec::new() }),
+        Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
     if matches!(call, Call::Wat { .. }) && source.len() <= MAX_FIXED_BYTES {
-        let Fixed { source, applied, rest } = runtime.fix(source).await;
+        let FixResult { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
         {
-            return Ok(Prepared { program, fixes: describe_fixes(&applied) });
+            return Ok(PreparedProgram { program, fixes: describe_fixes(&applied) });
         }
     }
     let findings = if source.len() <= MAX_FIXED_BYTES { MAX_FINDINGS } else { 0 };
@@ -163,7 +165,14 @@ fn report(
                 .iter()
                 .map(|w| format!("{} ({})", w.message, w.position))
                 .collect();
-            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, fixes })
+            Execution::Ran(Completion {
+                results,
+                failure,
+                answer: outcome.answer,
+                cost,
+                warnings,
+                fixes,
+            })
         }
     }
 }

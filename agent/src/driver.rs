@@ -390,8 +390,8 @@ impl<'a> Performer<'a> {
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
-                        Ok(Called::Done(execution)) => executions.push(*execution),
-                        Ok(Called::Pending(questions)) => waiting.extend(questions),
+                        Ok(CallState::Done(execution)) => executions.push(*execution),
+                        Ok(CallState::Pending(questions)) => waiting.extend(questions),
                         Err(broken) => return Ok(Input::Failed(broken)),
                     }
                 }
@@ -456,7 +456,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<Called, String> {
+    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<CallState, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.recorder.map(|recorder| recorder.tape(at));
         let grants = match &tape {
@@ -478,7 +478,7 @@ impl<'a> Performer<'a> {
             if !asked.is_empty() {
                 let call = format!("{step}.{}", at + 1);
                 let waiting = |question| PendingApproval { call: call.clone(), question };
-                return Ok(Called::Pending(asked.into_iter().map(waiting).collect()));
+                return Ok(CallState::Pending(asked.into_iter().map(waiting).collect()));
             }
         }
         let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -488,12 +488,12 @@ impl<'a> Performer<'a> {
             spans.tool(from, (step, at + 1), call, &outcome);
         }
         self.history.add(step, call, &outcome, elapsed);
-        Ok(Called::Done(Box::new(execution)))
+        Ok(CallState::Done(Box::new(execution)))
     }
 }
 
 /// The outcome of a call.
-enum Called {
+enum CallState {
     Done(Box<Execution>),
     /// The call waits for these approvals.
     Pending(Vec<PendingApproval>),

@@ -36,7 +36,7 @@ const BASE: &[&str] = &[
 /// The programs that a prompt lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    programs: Vec<Listed>,
+    programs: Vec<ListedProgram>,
     /// Number of programs that the prompt does not list.
     more: usize,
     /// If true, all programs are offered as functions; otherwise only the listed ones.
@@ -45,7 +45,7 @@ pub struct Listing {
 
 /// A program's line, and the trusted capabilities that a run needs for the program to be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Listed {
+struct ListedProgram {
     line: ProgramLine,
     trusted: Vec<&'static str>,
 }
@@ -95,14 +95,15 @@ impl Listing {
 
     /// Returns the listed programs that a run with these grants may see.
     pub(crate) fn visible(&self, grants: &Grants) -> impl Iterator<Item = &ProgramLine> {
-        let may_see = |listed: &&Listed| listed.trusted.iter().all(|name| grants.allows(name));
+        let may_see =
+            |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
         self.programs.iter().filter(may_see).map(|listed| &listed.line)
     }
 }
 
-fn program(entry: &Entry) -> Listed {
+fn program(entry: &Entry) -> ListedProgram {
     let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
-    Listed {
+    ListedProgram {
         line: line(entry),
         trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect(),
     }

@@ -7,7 +7,7 @@ use wattle_capability::PortFuture;
 use wattle_capability::par::{self, Work};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary};
 use wattle_catalog::{Catalog, Entry};
-use wattle_rt::{Code, Failure, Grants, Nested, Outcome, Program, RunError, Runtime};
+use wattle_rt::{Code, Failure, Grants, NestedContext, Outcome, Program, RunError, Runtime};
 
 use crate::refusal::{denied, unknown_program};
 
@@ -56,7 +56,7 @@ impl par::Programs for Programs {
         work: Work,
         args: Vec<String>,
         grants: Arc<Grants>,
-        position: Nested,
+        position: NestedContext,
     ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let max_time = self.runtime.limits().time;

@@ -2,7 +2,7 @@
 
 use wattle_capability::TRUSTED;
 use wattle_machine::{
-    CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, Withheld,
+    CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
 };
 use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
@@ -52,7 +52,7 @@ pub(crate) fn parts(
         dialect,
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
-            .map(|c| Withheld {
+            .map(|c| WithheldCapability {
                 capability: c.name.to_owned(),
                 why: how_to_grant(c.name).to_owned(),
             })

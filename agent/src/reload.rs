@@ -62,10 +62,10 @@ impl CatalogDiff {
 /// keeps that version.
 pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,
-    reported: tokio::sync::Mutex<Reported>,
+    reported: tokio::sync::Mutex<LastReport>,
 }
 
-struct Reported {
+struct LastReport {
     checked: Instant,
     /// The catalog whose changes were reported last.
     catalog: Catalog,
@@ -76,7 +76,7 @@ impl CatalogReloader {
         let catalog = folders.catalog().clone();
         CatalogReloader {
             folders: RwLock::new(folders),
-            reported: Reported { checked: Instant::now(), catalog }.into(),
+            reported: LastReport { checked: Instant::now(), catalog }.into(),
         }
     }
 

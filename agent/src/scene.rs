@@ -14,8 +14,8 @@ use wattle_capability::git::Repository;
 use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
-use wattle_capability::shell::{Captured, Shell};
-use wattle_capability::sys::Fixed;
+use wattle_capability::shell::{Shell, ShellOutput};
+use wattle_capability::sys::FixedSources;
 use wattle_capability::web::{Engine, EngineKind};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Account, Code, Failure, Grants};
@@ -53,7 +53,7 @@ pub struct Scene {
     network: Arc<RecordedNetwork>,
     model: Arc<ScriptedModel>,
     shell: Arc<ScriptedShell>,
-    fixed: Fixed,
+    fixed: FixedSources,
 }
 
 impl Scene {
@@ -71,7 +71,7 @@ impl Scene {
             network: Arc::new(RecordedNetwork::new(&fixtures.http)?),
             model: Arc::new(ScriptedModel::new(&fixtures.ai)),
             shell: Arc::new(ScriptedShell(fixtures.shell.clone())),
-            fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
+            fixed: FixedSources::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
             scene.files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
@@ -120,7 +120,7 @@ impl Scene {
         Trusted {
             repository: Arc::new(AcceptingRepository),
             public: Some(Arc::new(Files::overlay(None, FILE_BYTES))),
-            image_generator: Some(Arc::new(OnePicture)),
+            image_generator: Some(Arc::new(FixedImage)),
         }
     }
 
@@ -164,9 +164,9 @@ impl Repository for AcceptingRepository {
 }
 
 /// An image generator that returns the same picture for every prompt.
-struct OnePicture;
+struct FixedImage;
 
-impl ImageGenerator for OnePicture {
+impl ImageGenerator for FixedImage {
     fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
@@ -262,8 +262,8 @@ impl Shell for ScriptedShell {
         script: String,
         _: Vec<u8>,
         _: Instant,
-    ) -> PortFuture<'_, Captured> {
-        let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
+    ) -> PortFuture<'_, ShellOutput> {
+        let known = self.0.iter().find(|answer| answer.line == script).map(|answer| ShellOutput {
             stdout: answer.stdout.clone().into_bytes(),
             stderr: answer.stderr.clone().into_bytes(),
             status: answer.status,

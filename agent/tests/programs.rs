@@ -11,7 +11,7 @@ use wattle_agent::capability::files::Files;
 use wattle_agent::capability::kv::InMemory;
 use wattle_agent::catalog::Catalog;
 use wattle_agent::model::{
-    Cassette, Delta, Embedded, Model, ModelError, ModelReply, ModelRequest, Recorder,
+    Cassette, Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest, Recorder,
 };
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
 use wattle_agent::{Access, Host, ModelInference, Settings};
@@ -47,9 +47,9 @@ impl Model for Echo {
         self.complete(request)
     }
 
-    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         let vector = vec![text.len() as f64, 0.5];
-        async move { Ok(Embedded { vector, ..Embedded::default() }) }.boxed()
+        async move { Ok(EmbeddingReply { vector, ..EmbeddingReply::default() }) }.boxed()
     }
 }
 

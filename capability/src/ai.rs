@@ -65,12 +65,12 @@ pub struct Question {
     /// The settings of the answer.
     pub options: Options,
     /// A previous answer to the same question, if it was rejected.
-    pub rejected: Option<Rejected>,
+    pub rejected: Option<RejectedAnswer>,
 }
 
 /// A rejected answer, with the reason that the model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedAnswer {
     /// The model's answer.
     pub answer: String,
     /// The reason, and what the model should do.
@@ -189,8 +189,9 @@ impl Ai {
             Ok(value) => return Ok(value),
             Err(why) => why,
         };
-        let again =
-            self.ask(Question { rejected: Some(Rejected { answer, why }), ..question }).await?;
+        let again = self
+            .ask(Question { rejected: Some(RejectedAnswer { answer, why }), ..question })
+            .await?;
         read(&again).map_err(|why| {
             Failure::new(Code::ETRFM, format!("the model's answer was invalid twice: {why}"))
         })

@@ -189,11 +189,11 @@ impl<'a> Order<'a> {
             return Ok(order);
         }
         let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-        let words = format!(
+        let message = format!(
             "{text:?} is not an order; use one of {}, with a `-` before it for descending",
             names.join(", ")
         );
-        Err(Failure::new(Code::EPARSE, words))
+        Err(Failure::new(Code::EPARSE, message))
     }
 
     /// Sorts stably.
@@ -265,11 +265,11 @@ fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure>
         .map(|(from, to)| from..to.min(items.len()));
     let part = range.and_then(|range| items.get(range)).map(<[_]>::to_vec).ok_or_else(|| {
         let length = items.len();
-        let words = format!(
+        let message = format!(
             "cannot slice {start} to {end} of an array of {length} items: 0 <= start <= end, \
              start <= length"
         );
-        Failure::new(Code::EBOUND, words)
+        Failure::new(Code::EBOUND, message)
     })?;
     Arrays::make(run, part)
 }

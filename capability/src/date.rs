@@ -53,8 +53,8 @@ capability! {
 const MAX_LENGTH: usize = 1_024;
 
 fn invalid(s: &str, why: impl std::fmt::Display) -> Failure {
-    let words = "not a date; write 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
-    Failure::new(Code::EPARSE, format!("{} is {words}: {why}", quote(s, QUOTED)))
+    let reason = "not a date; write 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
+    Failure::new(Code::EPARSE, format!("{} is {reason}: {why}", quote(s, QUOTED)))
 }
 
 /// Returns the zone of a name.
@@ -62,9 +62,9 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     match name {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
         Some(name) => TimeZone::get(name).map_err(|_| {
-            let words =
+            let reason =
                 "not a time zone; use a name of the IANA database, such as Europe/Berlin or UTC";
-            Failure::new(Code::ENOENT, format!("{} is {words}", quote(name, QUOTED)))
+            Failure::new(Code::ENOENT, format!("{} is {reason}", quote(name, QUOTED)))
         }),
     }
 }
@@ -187,8 +187,8 @@ fn unit(name: &str) -> Result<Unit, Failure> {
         "month" => Unit::Month,
         "year" => Unit::Year,
         _ => {
-            let words = "not a unit; use seconds, minutes, hours, days, weeks, months or years";
-            return Err(Failure::new(Code::EPARSE, format!("{} is {words}", quote(name, QUOTED))));
+            let reason = "not a unit; use seconds, minutes, hours, days, weeks, months or years";
+            return Err(Failure::new(Code::EPARSE, format!("{} is {reason}", quote(name, QUOTED))));
         }
     })
 }
@@ -217,12 +217,12 @@ fn add(_: &mut Run, date: &str, n: i32, name: &str) -> Result<String, Failure> {
 fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
     let (from, to, unit) = (read(from, TimeZone::UTC)?, read(to, TimeZone::UTC)?, unit(name)?);
     let far = || {
-        let words = format!(
+        let message = format!(
             "the number of {name} from {} to {} is out of the integer range",
             render(&from),
             render(&to)
         );
-        Failure::new(Code::EBOUND, words)
+        Failure::new(Code::EBOUND, message)
     };
     // Days and larger units are those of the first date's zone.
     let there = to.with_time_zone(from.time_zone().clone());

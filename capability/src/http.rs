@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
+use wattle_rt::{
+    Account, Code, Config, Failure, MemoryCharge, Run, Unadmitted, capability, truncate,
+};
 
 use crate::arr::{Arrays, Handle};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
@@ -63,12 +65,12 @@ impl Config for Http {
 }
 
 /// A response whose body is held on the run's account.
-pub(crate) struct Received {
+pub(crate) struct ChargedResponse {
     response: Response,
-    _held: Held,
+    _held: MemoryCharge,
 }
 
-impl Deref for Received {
+impl Deref for ChargedResponse {
     type Target = Response;
 
     fn deref(&self) -> &Response {
@@ -89,20 +91,20 @@ pub(crate) async fn receive(
     account: &Account,
     until: Instant,
     sending: impl Future<Output = Result<Response, Failure>>,
-) -> Result<Received, Failure> {
+) -> Result<ChargedResponse, Failure> {
     let largest = egress::Limits::default().body;
     let mut held = account.wait_to_hold(largest, crate::web::CONVERSION, until).await?;
     let response = sending.await?;
     account.take_bytes(response.body.len())?;
     held.shrink_to(response.body.len());
-    Ok(Received { response, _held: held })
+    Ok(ChargedResponse { response, _held: held })
 }
 
 async fn send(
     run: &mut Run,
     function: &'static str,
     request: Request,
-) -> Result<Received, Failure> {
+) -> Result<ChargedResponse, Failure> {
     let http = run.config::<Http>()?;
     Sender::of(run).send(&*http.backend, function, request).await
 }
@@ -129,7 +131,7 @@ impl Sender {
         backend: &dyn Backend,
         function: &'static str,
         request: Request,
-    ) -> Result<Received, Failure> {
+    ) -> Result<ChargedResponse, Failure> {
         receive(&self.account, self.until, self.passage.send(backend, function, request)).await
     }
 }
@@ -161,7 +163,7 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
 }
 
 /// Returns the body of a response below 400. The failure of any other quotes its body.
-fn successful_body(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
+fn successful_body(url: &str, answer: ChargedResponse) -> Result<Vec<u8>, Failure> {
     if answer.status.as_u16() < 400 {
         return Ok(answer.response.body.into());
     }
@@ -199,9 +201,9 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
         futures_util::stream::iter(answers).buffer_unordered(http.max_concurrent.get());
     while let Some((at, answer)) = answers.next().await {
         room = room.checked_sub(answer.len()).ok_or_else(|| {
-            let words =
+            let message =
                 format!("the responses of {count} URLs exceed the run's memory limit; fetch fewer");
-            Failure::new(Code::ENOMEM, words)
+            Failure::new(Code::ENOMEM, message)
         })?;
         held.grow(answer.len())?;
         if let Some(item) = items.get_mut(at) {

@@ -62,10 +62,10 @@ impl Image {
         let next = |used: u32| (used < PER_RUN).then_some(used + 1);
         let counted = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         counted.map(|_| ()).map_err(|_| {
-            let words = format!(
+            let message = format!(
                 "image budget exhausted ({PER_RUN} per run); plan images before you generate them"
             );
-            Failure::new(Code::EBUDGET, words)
+            Failure::new(Code::EBUDGET, message)
         })
     }
 }
@@ -117,7 +117,7 @@ impl fmt::Display for Kind {
 }
 
 async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Failure> {
-    let bound = |words: String| Err(Failure::new(Code::EBOUND, words));
+    let bound = |message: String| Err(Failure::new(Code::EBOUND, message));
     match prompt.trim().len() {
         0 => return bound("the prompt is empty; describe the image".to_owned()),
         n if n > MAX_PROMPT => {
@@ -138,14 +138,14 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
     let image = run.config::<Image>()?;
     image.count()?;
     let Some(generator) = &image.generator else {
-        let words = "no images endpoint is configured; the operator sets `image.base_url` in the \
-                     user file, or `WATTLE_IMAGE_BASE_URL`";
-        return Err(Failure::new(Code::EACCESS, words));
+        let message = "no images endpoint is configured; the operator sets `image.base_url` in the \
+                       user file, or `WATTLE_IMAGE_BASE_URL`";
+        return Err(Failure::new(Code::EACCESS, message));
     };
     let passage = Passage::of(run, IMAGE.name);
     passage.check_text("the prompt", prompt.as_bytes()).await?;
     let picture = generator.generate(prompt.trim().to_owned(), passage).await?;
-    let remote = |words: String| Err(Failure::new(Code::EREMOTE, words));
+    let remote = |message: String| Err(Failure::new(Code::EREMOTE, message));
     let Some(kind) = Kind::of(&picture) else {
         return remote(
             "the images endpoint returned something other than PNG, JPEG, WebP or GIF".to_owned(),

@@ -88,9 +88,9 @@ async fn file(
     let issues = run.config::<Issues>()?;
     let count = |filed: u32| (filed < MAX_TICKETS).then_some(filed + 1);
     if issues.filed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_err() {
-        let words =
+        let message =
             format!("the run has filed {MAX_TICKETS} tickets, the maximum; continue without");
-        return Err(Failure::new(Code::EBUDGET, words));
+        return Err(Failure::new(Code::EBUDGET, message));
     }
     let id = run.config::<RunHistoryGrant>().ok().map(|history| history.0.run_id().to_owned());
     let reply = format!(

@@ -7,7 +7,7 @@ mod path;
 mod table;
 
 pub use jq::jq;
-use wattle_rt::{Code, Failure, Held, Run, capability};
+use wattle_rt::{Code, Failure, MemoryCharge, Run, capability};
 
 use crate::arr::{Arrays, Handle};
 use crate::map;
@@ -81,13 +81,13 @@ const MAX_DOCUMENT: usize = 16 << 20;
 
 /// The last parsed document: programs ask one document for many values.
 #[derive(Default)]
-struct LastDocument(Option<Parsed>);
+struct LastDocument(Option<ParsedDocument>);
 
 /// A parsed document, with its memory held on the run's account.
-struct Parsed {
+struct ParsedDocument {
     text: String,
     document: Document,
-    _held: Held,
+    _held: MemoryCharge,
 }
 
 /// Maximum memory of a parsed document per byte of text: a value of about 60 bytes takes two bytes
@@ -102,17 +102,17 @@ fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let parsed = match same {
         Some(parsed) => parsed,
         None if doc.len() > MAX_DOCUMENT => {
-            let words = format!(
+            let message = format!(
                 "the document has {} bytes, more than 16 MiB; split it with `str.lines` first",
                 doc.len()
             );
-            return Err(Failure::new(Code::ENOMEM, words));
+            return Err(Failure::new(Code::ENOMEM, message));
         }
         None => {
             let values = doc.len().saturating_mul(MEMORY_PER_BYTE);
             let values = values.min(document::MAX_VALUES * 2 * MEMORY_PER_BYTE);
             let held = account.hold(values + doc.len())?;
-            Parsed { text: doc.to_owned(), document: Document::read(doc)?, _held: held }
+            ParsedDocument { text: doc.to_owned(), document: Document::read(doc)?, _held: held }
         }
     };
     Ok(&last.insert(parsed).document)

@@ -200,9 +200,9 @@ fn validate(name: &str) -> Result<String, Failure> {
 fn check_size(value: &[u8]) -> Result<(), Failure> {
     match value.len() {
         n if n > MAX_VALUE => {
-            let words =
+            let message =
                 format!("the value has {n} bytes, more than {MAX_VALUE}; write it to a file");
-            Err(Failure::new(Code::EBUDGET, words))
+            Err(Failure::new(Code::EBUDGET, message))
         }
         _ => Ok(()),
     }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_rt::{
-    Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability,
-    quote,
+    Code, Config, Exit, Failure, Grants, NestedContext, Outcome, Run, Target, Unadmitted,
+    capability, quote,
 };
 
 use crate::PortFuture;
@@ -59,7 +59,7 @@ pub trait Programs: Send + Sync {
         work: Work,
         args: Vec<String>,
         grants: Arc<Grants>,
-        place: Nested,
+        context: NestedContext,
     ) -> PortFuture<'_, Outcome>;
 
     /// Checks that a program exists and compiles, without running it.

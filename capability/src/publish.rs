@@ -41,9 +41,9 @@ impl Config for Publish {
 
 async fn publish(run: &mut Run) -> Result<String, Failure> {
     let Some(public) = run.config::<Publish>()?.0.clone() else {
-        let words = "no public folder is configured; the operator sets `publish.root` in the user \
-                     file, or `WATTLE_PUBLISH_ROOT`";
-        return Err(Failure::new(Code::EACCESS, words));
+        let message = "no public folder is configured; the operator sets `publish.root` in the \
+                       user file, or `WATTLE_PUBLISH_ROOT`";
+        return Err(Failure::new(Code::EACCESS, message));
     };
     let files = fs::files(run, "publish.run")?;
     match tokio::task::spawn_blocking(move || copy(&files, &public)).await {
@@ -54,7 +54,7 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
 
 /// The files to publish.
 #[derive(Default)]
-struct Found {
+struct FoundFiles {
     files: Vec<String>,
     bytes: u64,
     /// The number of links and devices.
@@ -67,7 +67,7 @@ fn failure(error: FilesError) -> Failure {
 
 /// Copies all files, after checking that all of them may be written.
 fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
-    let mut found = Found::default();
+    let mut found = FoundFiles::default();
     for folder in FOLDERS {
         match files.stat_link(folder) {
             Ok(stat) if stat.kind == EntryKind::Folder => gather(files, folder, &mut found)?,
@@ -99,7 +99,7 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     Ok(report(&names, bytes, same, found.others))
 }
 
-fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure> {
+fn gather(files: &Files, folder: &str, found: &mut FoundFiles) -> Result<(), Failure> {
     for entry in files.list(folder).map_err(failure)? {
         let path = format!("{folder}/{}", entry.name);
         match entry.kind {
@@ -111,11 +111,11 @@ fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure>
             }
         }
         if found.files.len() > MAX_FILES || found.bytes > MAX_BYTES {
-            let words = format!(
+            let message = format!(
                 "there are more than {MAX_FILES} files or {} MiB to publish; remove some first",
                 MAX_BYTES >> 20
             );
-            return Err(Failure::new(Code::EBOUND, words));
+            return Err(Failure::new(Code::EBOUND, message));
         }
     }
     Ok(())

@@ -44,12 +44,12 @@ pub trait Shell: Send + Sync {
         script: String,
         stdin: Vec<u8>,
         deadline: Instant,
-    ) -> PortFuture<'_, Captured>;
+    ) -> PortFuture<'_, ShellOutput>;
 }
 
 /// The outputs and the status of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct ShellOutput {
     /// The standard output.
     pub stdout: Vec<u8>,
     /// The standard error.
@@ -69,7 +69,7 @@ async fn captured(
     run: &Run,
     line: Unadmitted<String>,
     stdin: Option<String>,
-) -> Result<Captured, Failure> {
+) -> Result<ShellOutput, Failure> {
     let (line, gate) = line.open(run);
     let shell = run.config::<Sh>()?;
     let files = fs::confined(run, gate)?;
@@ -84,7 +84,7 @@ async fn run_line(
     line: Unadmitted<String>,
     stdin: Option<String>,
 ) -> Result<Vec<u8>, Failure> {
-    let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
+    let ShellOutput { stdout, stderr, status } = captured(run, line, stdin).await?;
     if status == 0 {
         return Ok(stdout);
     }
@@ -103,7 +103,7 @@ async fn result(
     line: Unadmitted<String>,
     stdin: Option<String>,
 ) -> Result<String, Failure> {
-    let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
+    let ShellOutput { stdout, stderr, status } = captured(run, line, stdin).await?;
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }

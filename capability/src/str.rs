@@ -390,9 +390,9 @@ fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
 fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
     let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
     if overlap >= n {
-        let words =
+        let message =
             format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
-        return Err(Failure::new(Code::EBOUND, words));
+        return Err(Failure::new(Code::EBOUND, message));
     }
     pieces(run, s, n, overlap)
 }

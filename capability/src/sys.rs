@@ -52,32 +52,32 @@ capability! {
 /// the same result each time. Clones share one sequence of numbers.
 ///
 /// ```
-/// use wattle_capability::sys::Fixed;
-/// assert!(Fixed::new(Some("2026-03-01T12:00:00Z"), &[4]).is_ok());
-/// assert!(Fixed::new(Some("noon"), &[]).is_err());
+/// use wattle_capability::sys::FixedSources;
+/// assert!(FixedSources::new(Some("2026-03-01T12:00:00Z"), &[4]).is_ok());
+/// assert!(FixedSources::new(Some("noon"), &[]).is_err());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Fixed {
+pub struct FixedSources {
     /// The clock's time, in milliseconds since 1970.
     now: Option<i64>,
     /// The results of `random` in reverse order; the last result repeats.
     random: Arc<Mutex<Vec<u32>>>,
 }
 
-impl Fixed {
+impl FixedSources {
     /// Creates a clock that stays at `now`, a time in RFC 3339, and a sequence of random numbers
     /// whose last one repeats. Without `now` the system's clock is used; without numbers, `random`
     /// is unpredictable.
     ///
     /// # Errors
     /// If `now` is not a time.
-    pub fn new(now: Option<&str>, random: &[u32]) -> Result<Fixed, String> {
+    pub fn new(now: Option<&str>, random: &[u32]) -> Result<FixedSources, String> {
         let parse = |text: &str| {
             text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is not a timestamp: {e}"))
         };
         let now = now.map(parse).transpose()?.map(jiff::Timestamp::as_millisecond);
         let random = random.iter().rev().copied().collect();
-        Ok(Fixed { now, random: Arc::new(Mutex::new(random)) })
+        Ok(FixedSources { now, random: Arc::new(Mutex::new(random)) })
     }
 
     fn next(&self) -> Option<u64> {
@@ -87,7 +87,7 @@ impl Fixed {
     }
 }
 
-impl Config for Fixed {
+impl Config for FixedSources {
     const CAPABILITY: &'static str = "sys";
 }
 
@@ -132,7 +132,7 @@ fn time(run: &mut Run) -> Result<i64, Failure> {
 
 /// Returns the time of the run's clock, in milliseconds since 1970.
 pub(crate) fn now_ms(run: &Run) -> i64 {
-    if let Some(now) = run.config::<Fixed>().ok().and_then(|fixed| fixed.now) {
+    if let Some(now) = run.config::<FixedSources>().ok().and_then(|fixed| fixed.now) {
         return now;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -146,7 +146,7 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
             format!("the bound of a random number must be positive, not {below}"),
         )
     })?;
-    let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
+    let word = match run.config::<FixedSources>().ok().and_then(|fixed| fixed.next()) {
         Some(number) => number,
         None => Dice::of(run)?.next(),
     };
@@ -156,15 +156,15 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
 
 /// Random numbers from one seed: a recording of the program contains the seed only.
 #[derive(Default)]
-struct Dice(Option<Seeded>);
+struct Dice(Option<Generator>);
 
-struct Seeded {
+struct Generator {
     numbers: blake3::OutputReader,
 }
 
 impl Dice {
     /// Returns the run's numbers; seeds them at the first use.
-    fn of(run: &mut Run) -> Result<&mut Seeded, Failure> {
+    fn of(run: &mut Run) -> Result<&mut Generator, Failure> {
         if run.state::<Dice>().0.is_none() {
             let fresh = |_: &mut Run| {
                 let mut seed = [0; 32];
@@ -177,7 +177,7 @@ impl Dice {
             };
             let seed = run.recall("sys.random", fresh, again)?;
             let numbers = blake3::Hasher::new().update(&seed).finalize_xof();
-            run.state::<Dice>().0 = Some(Seeded { numbers });
+            run.state::<Dice>().0 = Some(Generator { numbers });
         }
         run.state::<Dice>()
             .0
@@ -186,7 +186,7 @@ impl Dice {
     }
 }
 
-impl Seeded {
+impl Generator {
     fn next(&mut self) -> u64 {
         let mut word = [0; 8];
         self.numbers.fill(&mut word);

@@ -161,8 +161,9 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
     let found = run.config::<Wattle>()?.0.search(words);
     if found.is_empty() {
         let words = quote(words, 60);
-        let words = format!("no program of the catalog matches {words}; `catalog list` lists all");
-        return Err(Failure::new(Code::ENOENT, words));
+        let message =
+            format!("no program of the catalog matches {words}; `catalog list` lists all");
+        return Err(Failure::new(Code::ENOENT, message));
     }
     Ok(list(found))
 }

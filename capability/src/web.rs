@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability, truncate};
 
 use crate::egress::{HeaderMap, HeaderValue, Passage, header};
-use crate::http::{Http, Received, Request, receive};
+use crate::http::{ChargedResponse, Http, Request, receive};
 use guest::{NoText, Page, Text};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
@@ -130,7 +130,7 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
 }
 
 /// Gets a URL, with every hop checked by the run's guard. Also returns the final URL.
-async fn get(run: &Run, url: &str, until: Instant) -> Result<(Received, String), Failure> {
+async fn get(run: &Run, url: &str, until: Instant) -> Result<(ChargedResponse, String), Failure> {
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));

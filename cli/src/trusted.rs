@@ -11,7 +11,7 @@ use wattle_agent::capability::git::{
     Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git,
 };
 use wattle_agent::capability::image::{Endpoint, ImageGenerator};
-use wattle_agent::capability::secrets::{FirstOf, Listed, Secret, Secrets};
+use wattle_agent::capability::secrets::{Secret, SecretChain, SecretList, Secrets};
 
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
@@ -121,11 +121,11 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
         Ok((name.clone(), Ok(secret)))
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
-    let listed: Arc<dyn Secrets> = Arc::new(Listed::new(entries));
+    let listed: Arc<dyn Secrets> = Arc::new(SecretList::new(entries));
     let (config, at_look) = (config.clone(), config.clone());
     let stored = LazySecrets::new(
         move || crate::setup::may_have_secrets(&at_look),
         move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()),
     );
-    Ok(Arc::new(FirstOf(vec![listed, Arc::new(stored)])))
+    Ok(Arc::new(SecretChain(vec![listed, Arc::new(stored)])))
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::model::{Delta, Embedded, Mask, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{
+    Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest,
+};
 
 use crate::attempt::Tokens;
 
@@ -14,7 +16,7 @@ use crate::attempt::Tokens;
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model whose use of tokens is counted and limited.
-pub(crate) struct Metered {
+pub(crate) struct MeteredModel {
     model: Arc<dyn Model>,
     budget: Option<u64>,
     /// Cancelled when the budget is exceeded.
@@ -30,15 +32,15 @@ pub(crate) struct MeterReading {
     pub(crate) error: Option<ModelError>,
 }
 
-impl Metered {
+impl MeteredModel {
     /// Creates a meter for `model`, which cancels `cancel` when more tokens are used than the
     /// budget allows.
     pub(crate) fn new(
         model: Arc<dyn Model>,
         budget: Option<u64>,
         cancel: CancellationToken,
-    ) -> Metered {
-        Metered { model, budget, cancel, reading: Mutex::default() }
+    ) -> MeteredModel {
+        MeteredModel { model, budget, cancel, reading: Mutex::default() }
     }
 
     pub(crate) fn reading(&self) -> MeterReading {
@@ -65,7 +67,7 @@ impl Metered {
         self.cancel_if_exceeded();
     }
 
-    fn count_text(&self, text: &str, embedded: &Result<Embedded, ModelError>) {
+    fn count_text(&self, text: &str, embedded: &Result<EmbeddingReply, ModelError>) {
         {
             let mut reading = self.lock();
             reading.error = embedded.as_ref().err().cloned();
@@ -114,7 +116,7 @@ fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
     Tokens { input: tokens(sent), output: tokens(received), estimated: true }
 }
 
-impl Model for Metered {
+impl Model for MeteredModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -152,7 +154,7 @@ impl Model for Metered {
         .boxed()
     }
 
-    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         async move {
             let embedded = self.model.embed(text).await;
             self.count_text(text, &embedded);

@@ -7,10 +7,10 @@ use wattle_agent::rt::Runtime;
 
 /// Collects the programs that a model wrote, and counts its failures and repairs.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<Seen>);
+pub(crate) struct Tally(Mutex<TallyState>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct TallyState {
     /// The first program of each step, as the model wrote it.
     programs: Vec<String>,
     /// The step of the last program.
@@ -54,7 +54,7 @@ impl Tally {
 
     /// Returns the counts. A program is valid if it compiles as written, without fixes.
     pub(crate) async fn count(self, runtime: &Runtime) -> Count {
-        let Seen { programs, failures, repairs, .. } =
+        let TallyState { programs, failures, repairs, .. } =
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut count = Count { programs: 0, valid: 0, failures, repairs };
         for program in programs {

@@ -10,7 +10,7 @@ use wattle_agent::{Host, Job, Scene, Settings, now_ms};
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::baseline;
-use crate::meter::Metered;
+use crate::meter::MeteredModel;
 use crate::tally::{Count, Tally};
 use crate::task::Task;
 
@@ -50,7 +50,7 @@ impl Trial<'_> {
             }
         };
         let stop = cancel.child_token();
-        let meter = Metered::new(model, self.task.budget.tokens, stop.clone());
+        let meter = MeteredModel::new(model, self.task.budget.tokens, stop.clone());
         let budget = self.task.budget;
         let machine = LoopSettings { max_steps: budget.steps, ..settings.machine };
         let settings = Settings { machine, timeout: Some(budget.time), ..settings.clone() };
@@ -78,7 +78,7 @@ impl Trial<'_> {
         &self,
         host: &Host,
         settings: &Settings,
-        meter: &Metered,
+        meter: &MeteredModel,
         scene: &Scene,
         cancel: CancellationToken,
     ) -> Run {
@@ -105,7 +105,7 @@ impl Trial<'_> {
         &self,
         host: &Host,
         scene: &Scene,
-        meter: &Metered,
+        meter: &MeteredModel,
         ending: &Ending,
     ) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;

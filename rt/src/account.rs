@@ -58,7 +58,7 @@ struct Inner {
 }
 
 /// The account whose limit a charge would exceed.
-struct Full<'a>(&'a Account);
+struct FullAccount<'a>(&'a Account);
 
 impl Account {
     /// Opens the account of a process whose runs hold at most `memory` bytes in total.
@@ -113,16 +113,16 @@ impl Account {
     ///
     /// # Errors
     /// `ENOMEM` if a limit would be exceeded.
-    pub fn hold(&self, bytes: usize) -> Result<Held, Failure> {
+    pub fn hold(&self, bytes: usize) -> Result<MemoryCharge, Failure> {
         let mut held = self.nothing();
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// Returns a value that holds no memory yet and can [grow](Held::grow).
+    /// Returns a value that holds no memory yet and can [grow](MemoryCharge::grow).
     #[must_use]
-    pub fn nothing(&self) -> Held {
-        Held { account: self.clone(), bytes: 0, used: 0 }
+    pub fn nothing(&self) -> MemoryCharge {
+        MemoryCharge { account: self.clone(), bytes: 0, used: 0 }
     }
 
     /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. A waiter
@@ -135,11 +135,11 @@ impl Account {
         bytes: usize,
         spare: usize,
         until: Instant,
-    ) -> Result<Held, Failure> {
+    ) -> Result<MemoryCharge, Failure> {
         loop {
             let full = match self.take(bytes, spare) {
-                Ok(()) => return Ok(Held { account: self.clone(), bytes, used: bytes }),
-                Err(Full(full)) => full,
+                Ok(()) => return Ok(MemoryCharge { account: self.clone(), bytes, used: bytes }),
+                Err(FullAccount(full)) => full,
             };
             let failure = full.out_of_memory(bytes);
             if bytes.saturating_add(spare) > full.0.limits.memory {
@@ -149,17 +149,17 @@ impl Account {
             released.as_mut().enable();
             // Memory may have been released before this waiter listened.
             if self.take(bytes, spare).is_ok() {
-                return Ok(Held { account: self.clone(), bytes, used: bytes });
+                return Ok(MemoryCharge { account: self.clone(), bytes, used: bytes });
             }
             tokio::time::timeout_at(until.into(), released).await.map_err(|_| failure)?;
         }
     }
 
-    fn take(&self, bytes: usize, spare: usize) -> Result<(), Full<'_>> {
+    fn take(&self, bytes: usize, spare: usize) -> Result<(), FullAccount<'_>> {
         let fits = |held: usize| {
             held.checked_add(bytes).filter(|sum| sum.saturating_add(spare) <= self.0.limits.memory)
         };
-        self.0.held.fetch_update(SeqCst, SeqCst, fits).map_err(|_| Full(self))?;
+        self.0.held.fetch_update(SeqCst, SeqCst, fits).map_err(|_| FullAccount(self))?;
         if let Some(parent) = &self.0.parent
             && let Err(full) = parent.take(bytes, spare)
         {
@@ -317,7 +317,7 @@ fn processor_time() -> Duration {
 
 /// Memory that is charged to an account until the value is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryCharge {
     account: Account,
     /// The number of bytes that are charged.
     bytes: usize,
@@ -325,7 +325,7 @@ pub struct Held {
     used: usize,
 }
 
-impl Held {
+impl MemoryCharge {
     /// Holds more memory.
     ///
     /// # Errors
@@ -342,7 +342,7 @@ impl Held {
                     .account
                     .take(missing, 0)
                     .map(|()| missing)
-                    .map_err(|Full(full)| full.out_of_memory(bytes))?,
+                    .map_err(|FullAccount(full)| full.out_of_memory(bytes))?,
             };
             self.bytes += taken;
         }
@@ -365,7 +365,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryCharge {
     fn drop(&mut self) {
         self.account.release(self.bytes);
     }

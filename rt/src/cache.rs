@@ -13,18 +13,18 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::Diagnostic;
-use crate::program::{Compiled, Program};
+use crate::program::{CompiledCode, Program};
 
 /// A content hash. Tenants share the cache, so the hash must resist collisions.
 pub(crate) type Key = [u8; 32];
 
 /// The cached result of preparing a text: a program, or a diagnostic that says why it is invalid.
-pub(crate) type Prepared = Result<Program, Arc<Diagnostic>>;
+pub(crate) type PrepareResult = Result<Program, Arc<Diagnostic>>;
 
 /// The outcome of an attempt to prepare a text.
 pub(crate) enum Preparation {
     /// A result that is cached.
-    Final(Prepared),
+    Final(PrepareResult),
     /// A failure that says nothing about the text. It is not cached, so the next use tries again.
     Retry(Arc<Diagnostic>),
 }
@@ -32,15 +32,15 @@ pub(crate) enum Preparation {
 pub(crate) struct Programs {
     /// Keyed by the whole text, which is compared and not only hashed, so this layer has no
     /// collisions either.
-    texts: Cache<String, Prepared, ByText>,
-    modules: Cache<Key, Arc<Compiled>, ByCode>,
+    texts: Cache<String, PrepareResult, ByText>,
+    modules: Cache<Key, Arc<CompiledCode>, ByCode>,
 }
 
 #[derive(Clone)]
 struct ByText;
 
-impl Weighter<String, Prepared> for ByText {
-    fn weight(&self, text: &String, _: &Prepared) -> u64 {
+impl Weighter<String, PrepareResult> for ByText {
+    fn weight(&self, text: &String, _: &PrepareResult) -> u64 {
         // The code is counted in the other layer. The text is held twice: as the key and in the
         // program.
         512 + 2 * text.len() as u64
@@ -50,8 +50,8 @@ impl Weighter<String, Prepared> for ByText {
 #[derive(Clone)]
 struct ByCode;
 
-impl Weighter<Key, Arc<Compiled>> for ByCode {
-    fn weight(&self, _: &Key, compiled: &Arc<Compiled>) -> u64 {
+impl Weighter<Key, Arc<CompiledCode>> for ByCode {
+    fn weight(&self, _: &Key, compiled: &Arc<CompiledCode>) -> u64 {
         1_024 + compiled.size() as u64
     }
 }
@@ -71,7 +71,7 @@ impl Programs {
         &self,
         text: &str,
         prepare: impl Future<Output = Preparation>,
-    ) -> Prepared {
+    ) -> PrepareResult {
         if let Some(prepared) = self.texts.get(text) {
             return prepared;
         }
@@ -94,8 +94,8 @@ impl Programs {
     pub(crate) async fn module<E>(
         &self,
         key: Key,
-        compile: impl Future<Output = Result<Arc<Compiled>, E>>,
-    ) -> Result<Arc<Compiled>, E> {
+        compile: impl Future<Output = Result<Arc<CompiledCode>, E>>,
+    ) -> Result<Arc<CompiledCode>, E> {
         self.modules.get_or_insert_async(&key, compile).await
     }
 

@@ -31,7 +31,7 @@ mod run;
 mod runtime;
 pub mod tape;
 
-pub use account::{Account, AccountLimits, Held};
+pub use account::{Account, AccountLimits, MemoryCharge};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, PromptDetail};
 pub use compiled::CompiledFolder;
@@ -44,10 +44,11 @@ pub use host::{Allocation, Record, Value};
 pub use kind::Unadmitted;
 pub use outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
-pub use run::{Nested, Run};
+pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, Fixed, FormDoc,
-    Names, Param, Position, Role, Service, Severity, Signature, Signatures, Target, Touch, Ty,
-    Unfinished, ValType, assemble, check, explain, fix, format, forms, locate, quote, truncate,
+    AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FixResult,
+    FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature, Signatures,
+    Target, Touch, Ty, ValType, assemble, check, explain, fix, format, forms, locate, quote,
+    truncate,
 };

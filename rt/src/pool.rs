@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::Unfinished;
+use crate::Interruption;
 
 /// The limits of the pool.
 #[derive(Clone, Copy, Debug)]
@@ -76,15 +76,15 @@ struct RunningJob {
 /// The caller that waits for the result of a job.
 trait Waiter: Send + Sync {
     /// Ends the wait without a result.
-    fn give_up(&self, why: Unfinished);
+    fn give_up(&self, why: Interruption);
     /// Returns true if the caller still waits.
     fn is_waiting(&self) -> bool;
 }
 
-struct ResultSender<T>(Mutex<Option<oneshot::Sender<Result<T, Unfinished>>>>);
+struct ResultSender<T>(Mutex<Option<oneshot::Sender<Result<T, Interruption>>>>);
 
 impl<T> ResultSender<T> {
-    fn send(&self, outcome: Result<T, Unfinished>) {
+    fn send(&self, outcome: Result<T, Interruption>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The caller may have stopped waiting.
         let _ = sender.map(|sender| sender.send(outcome));
@@ -92,7 +92,7 @@ impl<T> ResultSender<T> {
 }
 
 impl<T: Send> Waiter for ResultSender<T> {
-    fn give_up(&self, why: Unfinished) {
+    fn give_up(&self, why: Interruption) {
         self.send(Err(why));
     }
 
@@ -114,14 +114,14 @@ impl Pool {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Unfinished> {
+    ) -> Result<T, Interruption> {
         let (sender, receiver) = oneshot::channel();
         let sender = Arc::new(ResultSender(Mutex::new(Some(sender))));
         let waiter: Arc<dyn Waiter> = Arc::<ResultSender<T>>::clone(&sender);
         let work = Box::new(move || sender.send(catch_panic(work)));
         let deadline = Instant::now() + self.shared.bounds.queue_time;
         self.shared.enqueue(Job { work, waiter, deadline })?;
-        receiver.await.unwrap_or(Err(Unfinished::Busy))
+        receiver.await.unwrap_or(Err(Interruption::Busy))
     }
 
     /// Returns a function that ends the waits whose time is up. It must be called regularly.
@@ -143,9 +143,9 @@ impl Drop for Pool {
 }
 
 /// Does work, and returns a panic as an error.
-pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Unfinished> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Interruption> {
     catch_unwind(AssertUnwindSafe(work))
-        .map_err(|payload| Unfinished::Bug(panic_message(payload.as_ref())))
+        .map_err(|payload| Interruption::Bug(panic_message(payload.as_ref())))
 }
 
 /// Returns the message of a panic.
@@ -162,11 +162,11 @@ impl Shared {
     }
 
     /// Adds a job to the queue, and starts another thread for it if the limit allows.
-    fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), Unfinished> {
+    fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), Interruption> {
         let mut state = self.lock();
         state.queue.retain(|job| job.waiter.is_waiting());
         if state.queue.len() >= self.bounds.queue {
-            return Err(Unfinished::Busy);
+            return Err(Interruption::Busy);
         }
         state.queue.push_back(job);
         if state.threads < self.bounds.threads
@@ -181,7 +181,7 @@ impl Shared {
                 Err(_) if state.threads > 0 => {}
                 Err(_) => {
                     state.queue.pop_back();
-                    return Err(Unfinished::Busy);
+                    return Err(Interruption::Busy);
                 }
             }
         }
@@ -216,9 +216,9 @@ impl Shared {
     fn expire(&self, now: Instant) {
         let mut state = self.lock();
         let overdue = state.running.iter().filter(|job| job.deadline <= now);
-        overdue.for_each(|job| job.waiter.give_up(Unfinished::Overdue));
+        overdue.for_each(|job| job.waiter.give_up(Interruption::Overdue));
         while let Some(job) = state.queue.pop_front_if(|job| job.deadline <= now) {
-            job.waiter.give_up(Unfinished::Busy);
+            job.waiter.give_up(Interruption::Busy);
         }
     }
 }
@@ -266,7 +266,7 @@ mod tests {
     async fn a_thread_survives_a_panic_of_its_work() {
         let pool = pool(4, Duration::from_secs(60));
         let bug = pool.run(|| -> u32 { panic!("broken {}", 1) }).await;
-        assert_eq!(bug, Err(Unfinished::Bug("broken 1".to_owned())));
+        assert_eq!(bug, Err(Interruption::Bug("broken 1".to_owned())));
         assert_eq!(pool.run(|| 1).await, Ok(1));
     }
 
@@ -274,7 +274,7 @@ mod tests {
     async fn a_wait_ends_on_time_but_the_queue_waits_for_the_thread() {
         let pool = Arc::new(pool(4, Duration::from_millis(20)));
         let (work, release, _begun) = blocked();
-        assert_eq!(pool.run(work).await, Err(Unfinished::Overdue));
+        assert_eq!(pool.run(work).await, Err(Interruption::Overdue));
         let next = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(|| 1).await }
@@ -297,7 +297,7 @@ mod tests {
         tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
         let second = spawn(Box::new(|| 2));
         tokio::task::yield_now().await;
-        assert_eq!(pool.run(|| 3).await, Err(Unfinished::Busy));
+        assert_eq!(pool.run(|| 3).await, Err(Interruption::Busy));
         second.abort();
         assert!(second.await.unwrap_err().is_cancelled());
         let third = spawn(Box::new(|| 3));
@@ -327,7 +327,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         pool.tick()();
-        assert_eq!(second.await.unwrap(), Err(Unfinished::Busy));
+        assert_eq!(second.await.unwrap(), Err(Interruption::Busy));
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(7));
     }

@@ -8,16 +8,16 @@ use crate::{Authority, Diagnostic, Grants, Run, Signature};
 
 /// A compiled program. It is cheap to clone and shared by its runs, and holds no state of any run.
 #[derive(Clone)]
-pub struct Program(Arc<Prepared>);
+pub struct Program(Arc<Inner>);
 
-struct Prepared {
+struct Inner {
     source: String,
     warnings: Vec<Diagnostic>,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledCode>,
 }
 
 /// Compiled and pre-linked code. Several texts may share it.
-pub(crate) struct Compiled {
+pub(crate) struct CompiledCode {
     pub(crate) instance: InstancePre<Run>,
     pub(crate) run: ModuleExport,
     pub(crate) memory: ModuleExport,
@@ -33,7 +33,7 @@ pub(crate) struct Compiled {
     pub(crate) waits: bool,
 }
 
-impl Compiled {
+impl CompiledCode {
     /// Returns the size of the machine code and its metadata, in bytes.
     pub(crate) fn size(&self) -> usize {
         let image = self.instance.module().image_range();
@@ -45,12 +45,12 @@ impl Program {
     pub(crate) fn new(
         source: String,
         warnings: Vec<Diagnostic>,
-        compiled: Arc<Compiled>,
+        compiled: Arc<CompiledCode>,
     ) -> Program {
-        Program(Arc::new(Prepared { source, warnings, compiled }))
+        Program(Arc::new(Inner { source, warnings, compiled }))
     }
 
-    pub(crate) fn compiled(&self) -> &Compiled {
+    pub(crate) fn compiled(&self) -> &CompiledCode {
         &self.0.compiled
     }
 

@@ -8,7 +8,9 @@ use wasmtime::{Memory, ResourceLimiter};
 
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::tape::{RecordedValue, TapeCursor};
-use crate::{Account, CallEffect, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
+use crate::{
+    Account, CallEffect, Calls, Code, Config, Failure, Grants, MemoryCharge, Outcome, Target,
+};
 
 /// Maximum number of lines that [`Run::log`] keeps.
 const MAX_LOG_LINES: usize = 1_000;
@@ -21,7 +23,7 @@ pub(crate) const LEVELS: usize = 3;
 /// The settings that a nested program inherits. It is one level deeper than its parent, and ends by
 /// the parent's deadline.
 #[derive(Clone, Debug)]
-pub struct Nested {
+pub struct NestedContext {
     pub(crate) level: usize,
     pub(crate) deadline: Instant,
     /// The cursor on the tape of the run, if the run has a tape.
@@ -30,14 +32,14 @@ pub struct Nested {
     pub(crate) account: Account,
 }
 
-impl Nested {
+impl NestedContext {
     /// Returns the settings of one of several programs that a call starts, by its index in the
     /// order of the call.
     #[must_use]
-    pub fn item(&self, index: usize) -> Nested {
+    pub fn item(&self, index: usize) -> NestedContext {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let tape = self.tape.as_ref().map(|cursor| cursor.child(index));
-        Nested { tape, ..self.clone() }
+        NestedContext { tape, ..self.clone() }
     }
 }
 
@@ -56,7 +58,7 @@ pub struct Run {
     /// The number of bytes that the host may still hold for this program: results, arrays and logs.
     budget: usize,
     /// The memory that the host holds for this program, charged to the account.
-    held: Held,
+    held: MemoryCharge,
     account: Account,
     /// The level of nesting. 0 for a program that no other program started.
     level: usize,
@@ -82,7 +84,7 @@ pub struct Run {
 /// The limit on a program's memory, which is charged to the account of its run.
 pub(crate) struct MemoryLimit {
     max: usize,
-    held: Held,
+    held: MemoryCharge,
     /// The failure with which the account last refused more memory.
     pub(crate) refused: Option<Failure>,
 }
@@ -128,9 +130,9 @@ impl Run {
         args: Vec<String>,
         grants: Arc<Grants>,
         memory_limit: usize,
-        nested: Nested,
+        nested: NestedContext,
     ) -> Self {
-        let Nested { level, deadline, tape, account } = nested;
+        let NestedContext { level, deadline, tape, account } = nested;
         Run {
             args,
             grants,
@@ -204,15 +206,20 @@ impl Run {
 
     /// Returns the settings that a nested program inherits, for
     /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call asks for them once, and gives
-    /// each of several programs [its own](Nested::item).
+    /// each of several programs [its own](NestedContext::item).
     ///
     /// # Errors
     /// `EBOUND` if this program is at the maximum depth of nesting.
-    pub fn nested(&mut self) -> Result<Nested, Failure> {
+    pub fn nested(&mut self) -> Result<NestedContext, Failure> {
         if self.level + 1 < LEVELS {
             let tape = self.tape.as_mut().map(TapeCursor::nested);
             let account = self.account.clone();
-            return Ok(Nested { level: self.level + 1, deadline: self.deadline, tape, account });
+            return Ok(NestedContext {
+                level: self.level + 1,
+                deadline: self.deadline,
+                tape,
+                account,
+            });
         }
         let reason = format!(
             "programs that start programs may be nested {LEVELS} deep, and this one is at that \

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_rt::{
-    Bug, Code, Exit, Failure, Grants, Limits, Nested, Program, Run, RunError, Runtime,
+    Bug, Code, Exit, Failure, Grants, Limits, NestedContext, Program, Run, RunError, Runtime,
 };
 
 wattle_rt::capability! {
@@ -59,7 +59,7 @@ impl wattle_rt::Config for Other {
 
 async fn nested(run: &mut Run) -> Result<(), Failure> {
     let other = run.config::<Other>()?;
-    let (grants, place): (_, Nested) = (Arc::clone(run.grants()), run.nested()?);
+    let (grants, place): (_, NestedContext) = (Arc::clone(run.grants()), run.nested()?);
     let time = Duration::from_secs(10);
     match other.runtime.run_nested(&other.program, &grants, Vec::new(), time, place).await {
         Err(RunError::Bug(bug)) => std::panic::resume_unwind(Box::new(bug)),

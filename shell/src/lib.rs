@@ -24,5 +24,5 @@ pub use bounds::{Bounds, StageBounds};
 pub use command::{Command, CommandOutcome, Commands, KillReason, NoCommands, Spawn, Status};
 pub use errno::{Errno, Fault};
 pub use language::{Output, Session, Shell, Stdio};
-pub use stream::{Captured, Device, OpenMode, Stream, StreamKind};
+pub use stream::{CapturedBytes, Device, OpenMode, Stream, StreamKind};
 pub use toolbox::{Toolbox, ToolboxError};

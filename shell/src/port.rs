@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use wattle_capability::PortFuture;
 use wattle_capability::files::Files;
-use wattle_capability::shell::{self, Captured};
+use wattle_capability::shell::{self, ShellOutput};
 use wattle_rt::Account;
 
 use crate::language::Shell;
@@ -18,12 +18,16 @@ impl shell::Shell for Shell {
         script: String,
         stdin: Vec<u8>,
         deadline: Instant,
-    ) -> PortFuture<'_, Captured> {
+    ) -> PortFuture<'_, ShellOutput> {
         let shell = self.charged_to(account.clone());
         Box::pin(async move {
             let left = deadline.saturating_duration_since(Instant::now());
             let output = shell.capture(&files, &script, stdin, Some(left)).await;
-            Ok(Captured { stdout: output.stdout, stderr: output.stderr, status: output.status.0 })
+            Ok(ShellOutput {
+                stdout: output.stdout,
+                stderr: output.stderr,
+                status: output.status.0,
+            })
         })
     }
 }

@@ -64,7 +64,7 @@ impl Call {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Execution {
     /// The program ended by itself.
-    Ran(Ran),
+    Ran(Completion),
     /// The program does not compile. If it is the only call and inline, the model is asked to
     /// repair it. Otherwise the diagnostic becomes the observation.
     Rejected {
@@ -86,7 +86,7 @@ pub enum Execution {
         results: Vec<String>,
         /// The cost of the execution.
         cost: Cost,
-        /// The fixes made before running, as in [`Ran::fixes`].
+        /// The fixes made before running, as in [`Completion::fixes`].
         #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
         fixes: Vec<String>,
     },
@@ -104,7 +104,7 @@ impl Execution {
     /// Returns the fixes made to the program before it ran.
     pub fn fixes(&self) -> &[String] {
         match self {
-            Self::Ran(Ran { fixes, .. }) | Self::Stopped { fixes, .. } => fixes,
+            Self::Ran(Completion { fixes, .. }) | Self::Stopped { fixes, .. } => fixes,
             Self::Rejected { .. } | Self::Refused { .. } => &[],
         }
     }
@@ -112,7 +112,7 @@ impl Execution {
     /// Returns the answer that ends the run, if the program set one and did not fail.
     pub fn answer(&self) -> Option<&str> {
         match self {
-            Self::Ran(Ran { answer, failure: None, .. }) => answer.as_deref(),
+            Self::Ran(Completion { answer, failure: None, .. }) => answer.as_deref(),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl Execution {
     /// Returns the cost, which is zero if the program did not run.
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Ran(Ran { cost, .. }) | Self::Stopped { cost, .. } => *cost,
+            Self::Ran(Completion { cost, .. }) | Self::Stopped { cost, .. } => *cost,
             Self::Rejected { .. } | Self::Refused { .. } => Cost::default(),
         }
     }
@@ -128,7 +128,7 @@ impl Execution {
 
 /// The outcome of a program that ended by itself, with success or failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct Completion {
     /// The program's results in order.
     pub results: Vec<String>,
     /// The failure, or `None` if the exit code is 0.
@@ -146,7 +146,7 @@ pub struct Ran {
     pub fixes: Vec<String>,
 }
 
-impl Ran {
+impl Completion {
     /// Returns the exit code. 0 is success.
     pub fn exit_code(&self) -> i32 {
         self.failure.as_ref().map_or(0, |failure| failure.exit_code.get())

@@ -6,7 +6,9 @@
 //! crate compiles to WebAssembly.
 //!
 //! ```
-//! use wattle_machine::{Call, Effect, Execution, Input, ModelAnswer, Nonce, Ran, Setup, State, step};
+//! use wattle_machine::{
+//!     Call, Completion, Effect, Execution, Input, ModelAnswer, Nonce, Setup, State, step,
+//! };
 //!
 //! let nonce = Nonce::default();
 //! let state = State::new(Setup { system: "You run programs.".into(), nonce, ..Setup::default() });
@@ -17,7 +19,7 @@
 //! let call = Call::Catalog { name: "now".into(), args: vec!["UTC".into()] };
 //! assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls: vec![call] }));
 //!
-//! let ran = Ran { results: vec!["12:00".into()], ..Ran::default() };
+//! let ran = Completion { results: vec!["12:00".into()], ..Completion::default() };
 //! let (state, _effects) = step(state, Input::Executed(vec![Execution::Ran(ran)]));
 //! let observed = state.conversation().last().map(|message| message.content.as_str());
 //! assert_eq!(observed, Some("[Observation bbbbbb (step 1)] Execution result:\n12:00"));
@@ -44,7 +46,7 @@ mod prompt;
 mod reader;
 mod state;
 
-pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
+pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
 pub use dialect::Dialect;
 pub use ending::{Bound, Ending};
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
@@ -54,7 +56,8 @@ pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
 pub use parts::{
-    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
+    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts,
+    WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};

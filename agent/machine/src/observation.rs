@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::call::{Execution, Failure, Ran};
+use crate::call::{Completion, Execution, Failure};
 use crate::mark::{Nonce, escape_marks};
 
 /// The text that the model reads about one call.
@@ -74,7 +74,7 @@ fn fixes_note(nonce: &Nonce, fixes: &[String]) -> String {
     }
 }
 
-fn ran_text(ran: &Ran) -> String {
+fn ran_text(ran: &Completion) -> String {
     match &ran.failure {
         Some(failure) => failure_text(failure) + &results_so_far(&ran.results),
         None if ran.results.is_empty() => "(no results)".to_owned(),

@@ -11,7 +11,7 @@ pub struct PromptParts {
     /// The granted capabilities, in display order.
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldCapability>,
     /// The catalog programs to list, in any order.
     pub programs: Vec<ProgramLine>,
     /// Number of further programs, which are not listed.
@@ -52,7 +52,7 @@ pub struct FunctionLine {
 
 /// A capability that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldCapability {
     /// The capability, such as `fs`.
     pub capability: String,
     /// The reason, or the setting that would grant it. May be empty.

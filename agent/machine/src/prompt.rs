@@ -9,7 +9,7 @@ use crate::{
     dialect::Dialect,
     mark::{Nonce, one_line},
     observation::Excerpt,
-    parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, Withheld},
+    parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, WithheldCapability},
 };
 
 const ANSWERING: &str = include_str!("../prompt/answering.md");
@@ -168,8 +168,8 @@ fn codes(parts: &PromptParts) -> String {
     if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
 }
 
-fn withheld(withheld: &[Withheld]) -> String {
-    let line = |Withheld { capability, why }: &Withheld| match why.trim() {
+fn withheld(withheld: &[WithheldCapability]) -> String {
+    let line = |WithheldCapability { capability, why }: &WithheldCapability| match why.trim() {
         "" => capability.clone(),
         why => format!("{capability} ({why})"),
     };

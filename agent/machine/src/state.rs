@@ -37,7 +37,7 @@ pub struct State {
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
     #[serde(rename = "last")]
-    pub(crate) last_calls: Option<Repeated>,
+    pub(crate) last_calls: Option<RepeatedCalls>,
     pub(crate) phase: Phase,
 }
 
@@ -330,7 +330,7 @@ pub(crate) enum RetryReason {
 /// The calls and outputs of the last step, and the number of consecutive steps that had the same
 /// ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedCalls {
     pub(crate) calls: Vec<Call>,
     pub(crate) outputs: Vec<String>,
     pub(crate) times: u32,

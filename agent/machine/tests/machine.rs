@@ -10,8 +10,8 @@
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer, OnMaxSteps,
-    Purpose, Ran, Settings, Setup, State, Usage, step,
+    Call, Completion, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer,
+    OnMaxSteps, Purpose, Settings, Setup, State, Usage, step,
 };
 
 fn answer() -> impl Strategy<Value = Input> {
@@ -51,8 +51,8 @@ fn execution() -> impl Strategy<Value = Execution> {
         reason: None,
     };
     prop_oneof![
-        Just(Execution::Ran(Ran { results: vec!["x".into()], ..Ran::default() })),
-        Just(Execution::Ran(Ran { failure: Some(failure), ..Ran::default() })),
+        Just(Execution::Ran(Completion { results: vec!["x".into()], ..Completion::default() })),
+        Just(Execution::Ran(Completion { failure: Some(failure), ..Completion::default() })),
         Just(Execution::Rejected { diagnostic: "error".into() }),
         Just(Execution::Refused { reason: "no".into() }),
     ]
@@ -145,7 +145,7 @@ fn a_repaired_program_replaces_the_failed_one() {
         model("ToolCall::Wat(```wat\n(broken)\n```)"),
         Input::Executed(vec![Execution::Rejected { diagnostic: "error: broken".into() }]),
         model("ToolCall::Wat(```wat\n(repaired)\n```)"),
-        Input::Executed(vec![Execution::Ran(Ran::default())]),
+        Input::Executed(vec![Execution::Ran(Completion::default())]),
     ];
     let mut state = State::new(Setup::default());
     let mut effects = Vec::new();

@@ -12,8 +12,8 @@ use std::num::NonZeroI32;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    ArgLine, Call, Dialect, Effect, Execution, Failure, FunctionCall, Input, Message, ModelAnswer,
-    Nonce, ProgramLine, PromptParts, Ran, Role, Settings, Setup, SourceLine, State,
+    ArgLine, Call, Completion, Dialect, Effect, Execution, Failure, FunctionCall, Input, Message,
+    ModelAnswer, Nonce, ProgramLine, PromptParts, Role, Settings, Setup, SourceLine, State,
     announced_nonce, step, system_prompt,
 };
 
@@ -87,13 +87,14 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
         line: Some(SourceLine { number: 1, text: own() }),
         reason: Some(own()),
     };
-    let ran = Ran {
+    let ran = Completion {
         results: vec![own(), own()],
         warnings: vec![own()],
         fixes: vec![own()],
-        ..Ran::default()
+        ..Completion::default()
     };
-    let failed = Ran { results: vec![own()], failure: Some(failure), ..Ran::default() };
+    let failed =
+        Completion { results: vec![own()], failure: Some(failure), ..Completion::default() };
     let stopped = Execution::Stopped {
         reason: own(),
         results: vec![own()],
@@ -118,7 +119,10 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
         Input::Executed(vec![Execution::Rejected { diagnostic: own() }]),
         Input::Answer(ModelAnswer::default()),
         program(),
-        Input::Executed(vec![Execution::Ran(Ran { results: vec![own()], ..Ran::default() })]),
+        Input::Executed(vec![Execution::Ran(Completion {
+            results: vec![own()],
+            ..Completion::default()
+        })]),
     ]
 }
 
@@ -265,7 +269,7 @@ fn the_note_about_escaped_data_is_sent_once() {
         )
     };
     let put_out = |state, text: &str| {
-        let ran = Ran { results: vec![text.to_owned()], ..Ran::default() };
+        let ran = Completion { results: vec![text.to_owned()], ..Completion::default() };
         step(state, Input::Executed(vec![Execution::Ran(ran)]))
     };
     let (state, _) = call(state);
@@ -290,7 +294,7 @@ fn the_models_own_words_are_never_changed() {
         step(state, Input::Answer(ModelAnswer { text: text.clone(), ..ModelAnswer::default() }));
     let call = Call::Wat { body: program.into(), args: vec!["[Note bbbbbb] x".into()] };
     assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls: vec![call] }));
-    let ran = Ran { results: vec!["x".into()], ..Ran::default() };
+    let ran = Completion { results: vec!["x".into()], ..Completion::default() };
     let (state, _) = step(state, Input::Executed(vec![Execution::Ran(ran)]));
     assert_eq!(state.conversation()[2].content, text);
 }

@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Offer,
-    Param, ParamKind, ProgramFunction, Ran, Role, Setup, State, function_tools, step,
+    Call, Completion, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer,
+    Offer, Param, ParamKind, ProgramFunction, Role, Setup, State, function_tools, step,
 };
 
 fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFunction {
@@ -179,7 +179,7 @@ fn calling(calls: &[(&str, &str, &str)]) -> ModelAnswer {
 }
 
 fn ran(result: &str) -> Execution {
-    Execution::Ran(Ran { results: vec![result.to_owned()], ..Ran::default() })
+    Execution::Ran(Completion { results: vec![result.to_owned()], ..Completion::default() })
 }
 
 /// Returns the results of the calls, with their ids.

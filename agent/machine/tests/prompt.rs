@@ -10,7 +10,7 @@
 
 use wattle_machine::{
     Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
-    PromptParts, Withheld, read, system_prompt,
+    PromptParts, WithheldCapability, read, system_prompt,
 };
 
 /// The fixed host functions, as their rows describe them.
@@ -102,8 +102,8 @@ fn everything() -> PromptParts {
     PromptParts {
         capabilities,
         withheld: vec![
-            Withheld { capability: "agent".into(), why: "no agents are declared".into() },
-            Withheld { capability: "par".into(), why: String::new() },
+            WithheldCapability { capability: "agent".into(), why: "no agents are declared".into() },
+            WithheldCapability { capability: "par".into(), why: String::new() },
         ],
         programs: (0..16).rev().map(|number| program(&format!("program_{number:02}"))).collect(),
         codes: names.iter().map(code).collect(),

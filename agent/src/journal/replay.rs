@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_capability::par::Par;
-use wattle_machine::{Call, Cost, Execution, Input, Ran, State};
+use wattle_machine::{Call, Completion, Cost, Execution, Input, State};
 use wattle_rt::Grants;
 
 use super::tape::{Mode, RunTape};
@@ -156,7 +156,9 @@ async fn compare_execution(
 fn timeless(execution: &Execution) -> Execution {
     let timeless = |cost: &Cost| Cost { dur_ms: 0, ..*cost };
     match execution {
-        Execution::Ran(ran) => Execution::Ran(Ran { cost: timeless(&ran.cost), ..ran.clone() }),
+        Execution::Ran(ran) => {
+            Execution::Ran(Completion { cost: timeless(&ran.cost), ..ran.clone() })
+        }
         Execution::Stopped { reason, results, cost, fixes } => Execution::Stopped {
             reason: reason.clone(),
             results: results.clone(),

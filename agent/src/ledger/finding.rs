@@ -141,117 +141,118 @@ pub enum Finding {
     },
 }
 
+impl Finding {
+    /// Returns the file that the finding is about, and the line in it if it is about one line.
+    fn location(&self) -> Option<(&'static str, Option<u64>)> {
+        match self {
+            Finding::NoSeals { line }
+            | Finding::Edited { line }
+            | Finding::Removed { line, .. }
+            | Finding::Inserted { line }
+            | Finding::Reordered { line }
+            | Finding::OtherOrder { line }
+            | Finding::Unsealed { line, .. } => Some((TRACE_FILE, Some(*line))),
+            Finding::OtherKey { line, .. }
+            | Finding::BadSeal { line }
+            | Finding::Forged { line }
+            | Finding::OtherGenesis { line }
+            | Finding::SealsBroken { line, .. }
+            | Finding::Unchained { line, .. } => Some((LEDGER_FILE, Some(*line))),
+            Finding::Empty { file, line }
+            | Finding::TooLong { file, line }
+            | Finding::NoLineBreak { file, line } => Some((*file, Some(*line))),
+            Finding::Truncated { .. } | Finding::Differs => Some((TRACE_FILE, None)),
+            Finding::EndRemoved { .. } | Finding::OtherEnd => Some((LEDGER_FILE, None)),
+            Finding::NoLedger | Finding::NoKey | Finding::RunRemoved { .. } => None,
+        }
+    }
+
+    /// Writes the finding without its location.
+    fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Finding::NoLedger => return write!(f, "the ledger `{LEDGER_FILE}` is missing"),
+            Finding::NoSeals { .. } => return write!(f, "the run has no seal in `{LEDGER_FILE}`"),
+            Finding::NoKey => {
+                "no public key is pinned for this tenant; give the right one with `--key`"
+            }
+            Finding::OtherKey { found, pinned, .. } => {
+                return write!(f, "sealed with another key ({found}; the pinned one is {pinned})");
+            }
+            Finding::BadSeal { .. } => "not a valid seal",
+            Finding::OtherOrder { .. } => {
+                "reordered; the lines of several runs were sealed in another order"
+            }
+            Finding::Differs => "the lines of the run differ from their seals",
+            Finding::Empty { .. } => "an empty line was inserted",
+            Finding::TooLong { .. } => "longer than 4 MiB; it was not read",
+            Finding::NoLineBreak { .. } => {
+                "the line break at its end is missing; the line is incomplete, or was changed"
+            }
+            Finding::Unchained { previous_run, .. } if previous_run.is_empty() => {
+                "this was the first line; the lines before it were inserted"
+            }
+            Finding::Unchained { previous_run, .. } => {
+                return write!(
+                    f,
+                    "the previous seal is not the one of the run {previous_run} that it names; \
+                     seals were removed, inserted or reordered"
+                );
+            }
+            Finding::RunRemoved { lines } => {
+                return write!(
+                    f,
+                    "the store has this run, which ended with {lines} sealed lines; it was \
+                     removed from `{LEDGER_FILE}`"
+                );
+            }
+            Finding::EndRemoved { lines, found } => {
+                return write!(
+                    f,
+                    "the store has {lines} sealed lines of the run, the ledger has {found}; its \
+                     end was cut off"
+                );
+            }
+            Finding::OtherEnd => "the last seal of the run differs from the one in the store",
+            Finding::Forged { .. } => {
+                "the signature is invalid; the count, the time or the head was changed"
+            }
+            Finding::OtherGenesis { .. } => {
+                "the chain was started for another run or another tenant"
+            }
+            Finding::SealsBroken { expected, found, .. } => {
+                return write!(
+                    f,
+                    "expected seal {expected}, found seal {found}; seals were removed or reordered"
+                );
+            }
+            Finding::Edited { .. } => "edited",
+            Finding::Removed { lines: 1, .. } => "the line before it was removed",
+            Finding::Removed { lines, .. } => {
+                return write!(f, "{lines} lines before it were removed");
+            }
+            Finding::Inserted { .. } => "inserted",
+            Finding::Reordered { .. } => "reordered",
+            Finding::Truncated { sealed, found } => {
+                return write!(f, "truncated; {sealed} lines were sealed, {found} remain");
+            }
+            Finding::Unsealed { lines: 1, .. } => {
+                "follows the last seal; the process stopped before sealing it, or it was added"
+            }
+            Finding::Unsealed { lines, .. } => {
+                return write!(f, "{lines} lines were added after the last seal");
+            }
+        })
+    }
+}
+
 /// Describes the finding with file and line.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (steps, ledger) = (TRACE_FILE, LEDGER_FILE);
-        match self {
-            Finding::NoLedger => write!(f, "the ledger `{ledger}` is missing"),
-            Finding::NoSeals { line } => {
-                write!(f, "{steps} line {line}: the run has no seal in `{ledger}`")
-            }
-            Finding::NoKey => write!(
-                f,
-                "no public key is pinned for this tenant; give the right one with `--key`"
-            ),
-            Finding::OtherKey { line, found, pinned } => {
-                write!(
-                    f,
-                    "{ledger} line {line}: sealed with another key ({found}; the pinned one is \
-                     {pinned})"
-                )
-            }
-            Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a valid seal"),
-            Finding::OtherOrder { line } => {
-                write!(
-                    f,
-                    "{steps} line {line}: reordered; the lines of several runs were sealed in \
-                     another order"
-                )
-            }
-            Finding::Differs => write!(f, "{steps}: the lines of the run differ from their seals"),
-            Finding::Empty { file, line } => {
-                write!(f, "{file} line {line}: an empty line was inserted")
-            }
-            Finding::TooLong { file, line } => {
-                write!(f, "{file} line {line}: longer than 4 MiB; it was not read")
-            }
-            Finding::NoLineBreak { file, line } => {
-                write!(
-                    f,
-                    "{file} line {line}: the line break at its end is missing; the line is \
-                     incomplete, or was changed"
-                )
-            }
-            Finding::Unchained { line, previous_run } if previous_run.is_empty() => {
-                write!(
-                    f,
-                    "{ledger} line {line}: this was the first line; the lines before it were \
-                     inserted"
-                )
-            }
-            Finding::Unchained { line, previous_run } => write!(
-                f,
-                "{ledger} line {line}: the previous seal is not the one of the run {previous_run} \
-                 that it names; seals were removed, inserted or reordered"
-            ),
-            Finding::RunRemoved { lines } => {
-                write!(
-                    f,
-                    "the store has this run, which ended with {lines} sealed lines; it was \
-                     removed from `{ledger}`"
-                )
-            }
-            Finding::EndRemoved { lines, found } => {
-                write!(
-                    f,
-                    "{ledger}: the store has {lines} sealed lines of the run, the ledger has \
-                     {found}; its end was cut off"
-                )
-            }
-            Finding::OtherEnd => {
-                write!(f, "{ledger}: the last seal of the run differs from the one in the store")
-            }
-            Finding::Forged { line } => {
-                write!(
-                    f,
-                    "{ledger} line {line}: the signature is invalid; the count, the time or the \
-                     head was changed"
-                )
-            }
-            Finding::OtherGenesis { line } => {
-                write!(
-                    f,
-                    "{ledger} line {line}: the chain was started for another run or another tenant"
-                )
-            }
-            Finding::SealsBroken { line, expected, found } => write!(
-                f,
-                "{ledger} line {line}: expected seal {expected}, found seal {found}; seals were \
-                 removed or reordered"
-            ),
-            Finding::Edited { line } => write!(f, "{steps} line {line}: edited"),
-            Finding::Removed { line, lines: 1 } => {
-                write!(f, "{steps} line {line}: the line before it was removed")
-            }
-            Finding::Removed { line, lines } => {
-                write!(f, "{steps} line {line}: {lines} lines before it were removed")
-            }
-            Finding::Inserted { line } => write!(f, "{steps} line {line}: inserted"),
-            Finding::Reordered { line } => write!(f, "{steps} line {line}: reordered"),
-            Finding::Truncated { sealed, found } => {
-                write!(f, "{steps}: truncated; {sealed} lines were sealed, {found} remain")
-            }
-            Finding::Unsealed { line, lines: 1 } => {
-                write!(
-                    f,
-                    "{steps} line {line}: follows the last seal; the process stopped before \
-                     sealing it, or it was added"
-                )
-            }
-            Finding::Unsealed { line, lines } => {
-                write!(f, "{steps} line {line}: {lines} lines were added after the last seal")
-            }
+        match self.location() {
+            Some((file, Some(line))) => write!(f, "{file} line {line}: ")?,
+            Some((file, None)) => write!(f, "{file}: ")?,
+            None => {}
         }
+        self.write_reason(f)
     }
 }

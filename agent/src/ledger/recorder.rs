@@ -185,8 +185,8 @@ impl SealedChain {
 /// Returns true if the line belongs to the run.
 fn belongs_to(line: &[u8], run: &str) -> bool {
     #[derive(Deserialize)]
-    struct OfRun {
+    struct RunField {
         run_id: String,
     }
-    serde_json::from_slice::<OfRun>(line).is_ok_and(|of| of.run_id == run)
+    serde_json::from_slice::<RunField>(line).is_ok_and(|of| of.run_id == run)
 }

@@ -450,8 +450,8 @@ impl Run {
 /// Returns the run of a trace line, or an empty text if the line names none.
 pub(super) fn run_of(line: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct OfRun {
+    struct RunField {
         run_id: String,
     }
-    serde_json::from_slice::<OfRun>(line).map(|of| of.run_id).unwrap_or_default()
+    serde_json::from_slice::<RunField>(line).map(|of| of.run_id).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 use wattle_rt::truncate;
 
 use super::key::Mask;
-use super::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
+use super::{Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -64,7 +64,7 @@ struct RecordedRequest {
 enum RecordedReply {
     Text(String),
     Reply(ModelReply),
-    Embedded(Embedded),
+    Embedded(EmbeddingReply),
 }
 
 impl RecordedReply {
@@ -186,7 +186,7 @@ const QUOTED: usize = 80;
 pub struct Cassette {
     model: String,
     replies: Turns<ModelReply>,
-    embedded: Turns<Embedded>,
+    embedded: Turns<EmbeddingReply>,
     strict: bool,
 }
 
@@ -344,7 +344,7 @@ impl Model for Cassette {
         ready(reply).boxed()
     }
 
-    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         ready(self.embedded.play(&[Message::user(text)], self.strict)).boxed()
     }
 }
@@ -439,7 +439,7 @@ impl Model for Recorder {
         .boxed()
     }
 
-    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         async move {
             let embedded = self.model.embed(text).await?;
             self.record(&[Message::user(text)], RecordedReply::Embedded(embedded.clone()))?;

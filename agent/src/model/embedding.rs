@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
-use super::Embedded;
+use super::EmbeddingReply;
 use super::error::{ModelError, RequestContext};
 use super::frames::FRAME_LIMIT;
 use super::protocol::read_usage;
@@ -13,7 +13,7 @@ use super::remote::{FailedAttempt, RemoteModel, Retry};
 
 impl RemoteModel {
     /// Asks for the embedding of a text, with retries.
-    pub(super) async fn embedding(&self, text: &str) -> Result<Embedded, ModelError> {
+    pub(super) async fn embedding(&self, text: &str) -> Result<EmbeddingReply, ModelError> {
         let mut attempt = 0;
         loop {
             let failure = match self.try_embedding(text).await {
@@ -33,7 +33,7 @@ impl RemoteModel {
         }
     }
 
-    async fn try_embedding(&self, text: &str) -> Result<Embedded, FailedAttempt> {
+    async fn try_embedding(&self, text: &str) -> Result<EmbeddingReply, FailedAttempt> {
         let (url, model) = (self.embeddings_url.as_str(), self.endpoint.embed_model.as_str());
         let body = json!({"model": model, "input": text}).to_string();
         let request = self.http(url, body.into_bytes());
@@ -62,6 +62,9 @@ impl RemoteModel {
             answer.pointer("/data/0/embedding").and_then(Value::as_array).ok_or_else(nothing)?;
         let vector: Vec<f64> =
             vector.iter().map(Value::as_f64).collect::<Option<_>>().ok_or_else(nothing)?;
-        Ok(Embedded { vector, usage: answer.get("usage").map(read_usage).unwrap_or_default() })
+        Ok(EmbeddingReply {
+            vector,
+            usage: answer.get("usage").map(read_usage).unwrap_or_default(),
+        })
     }
 }

@@ -79,7 +79,7 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Returns the embedding of a text, or an error if the model does not support embeddings.
-    fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         ready(Err(ModelError::no_embeddings(self.name()))).boxed()
     }
 }
@@ -162,7 +162,7 @@ impl ModelReply {
 
 /// The embedding of a text: a vector that is close to the vectors of texts with a similar meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Embedded {
+pub struct EmbeddingReply {
     /// The coordinates.
     pub vector: Vec<f64>,
     /// The token counts that the provider reported. Zero if it reports none.

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::egress::{
-    Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request, Streamed,
-    header,
+    Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request,
+    StreamedResponse, header,
 };
 
 use super::deadline::{Timeouts, retry_after};
@@ -18,7 +18,9 @@ use super::key::Mask;
 use super::protocol::{OptionalFields, Protocol, ReplyFault};
 use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
-use super::{Delta, Embedded, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages};
+use super::{
+    Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages,
+};
 
 /// Maximum size of a response, in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
@@ -225,7 +227,7 @@ impl RemoteModel {
     /// Turns a response with a failure status into a failed attempt.
     pub(super) async fn rejected(
         &self,
-        response: &mut Streamed,
+        response: &mut StreamedResponse,
         context: RequestContext<'_>,
         fields: OptionalFields,
     ) -> FailedAttempt {
@@ -344,7 +346,7 @@ impl Model for RemoteModel {
         self.ask(request, true, on_delta).boxed()
     }
 
-    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         match self.endpoint.quirks.protocol {
             Protocol::Chat => self.embedding(text).boxed(),
             Protocol::Messages => {

@@ -27,11 +27,11 @@ pub(crate) struct RunSpans {
     model: String,
     session: Option<String>,
     mask: Mask,
-    collected: Mutex<Collected>,
+    collected: Mutex<RunTelemetry>,
 }
 
 #[derive(Default)]
-struct Collected {
+struct RunTelemetry {
     spans: Vec<Span>,
     samples: Vec<Sample>,
     left_out: u64,

@@ -7,7 +7,7 @@ use url::Url;
 use crate::client::Clients;
 use crate::endpoint::EndpointClient;
 use crate::error::EgressError;
-use crate::exchange::{Exchange, Streamed};
+use crate::exchange::{Exchange, StreamedResponse};
 use crate::passage::Outgoing;
 use crate::policy::{Policy, Target};
 use crate::redirect::{self, Hop};
@@ -77,7 +77,7 @@ impl Egress {
     /// # Errors
     /// If the policy refuses the URL, an address of its host or a redirect, the time limit passes,
     /// or there are too many redirects.
-    pub async fn start(&self, outgoing: &Outgoing) -> Result<Streamed, EgressError> {
+    pub async fn start(&self, outgoing: &Outgoing) -> Result<StreamedResponse, EgressError> {
         match self.follow(outgoing).await {
             Ok(response) => Ok(response.cleaned_by(&outgoing.cleaner())),
             Err(why) => {
@@ -87,7 +87,7 @@ impl Egress {
         }
     }
 
-    async fn follow(&self, outgoing: &Outgoing) -> Result<Streamed, EgressError> {
+    async fn follow(&self, outgoing: &Outgoing) -> Result<StreamedResponse, EgressError> {
         let limits = self.policy.limits;
         let exchange = Exchange::start(limits);
         let mut hop = Hop::first(outgoing.request().clone())?;

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::client::Clients;
 use crate::error::EgressError;
-use crate::exchange::{Exchange, Streamed};
+use crate::exchange::{Exchange, StreamedResponse};
 use crate::policy::{Limits, Reach, Target};
 use crate::redirect::{Hop, location, parse};
 use crate::request::{Request, Response};
@@ -63,7 +63,7 @@ impl EndpointClient {
     ///
     /// # Errors
     /// If the URL is outside of the endpoint, the time limit passes, or the response is a redirect.
-    pub async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
+    pub async fn start(&self, request: Request) -> Result<StreamedResponse, EgressError> {
         let hop = Hop::first(request)?;
         if hop.url.origin() != self.origin.origin() {
             return Err(EgressError::other_origin(

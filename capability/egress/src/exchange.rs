@@ -32,13 +32,13 @@ impl Exchange {
         clients: &Clients,
         reach: Reach,
         hop: &Hop,
-    ) -> Result<Streamed, EgressError> {
+    ) -> Result<StreamedResponse, EgressError> {
         let Hop { url, method, headers, body } = hop.clone();
         let sent = clients.send(reach, (method, url.clone()), headers, body, self.limits.time);
         match timeout_at(self.deadline, sent).await {
             Err(_) => Err(EgressError::timeout(&url, self.limits.time)),
             Ok(Err(why)) => Err(why),
-            Ok(Ok(mut response)) => Ok(Streamed {
+            Ok(Ok(mut response)) => Ok(StreamedResponse {
                 status: response.status(),
                 headers: response.take_headers(),
                 url,
@@ -55,7 +55,7 @@ impl Exchange {
 
 /// A response whose body is read piece by piece, within the limits of the request.
 #[derive(Debug)]
-pub struct Streamed {
+pub struct StreamedResponse {
     /// The status of the last response.
     pub status: StatusCode,
     /// The headers of the last response.
@@ -70,9 +70,9 @@ pub struct Streamed {
     ended: bool,
 }
 
-impl Streamed {
+impl StreamedResponse {
     /// Replaces secrets in the headers now, and in the body as it is read.
-    pub(crate) fn cleaned_by(mut self, cleaner: &Cleaner) -> Streamed {
+    pub(crate) fn cleaned_by(mut self, cleaner: &Cleaner) -> StreamedResponse {
         cleaner.clean_headers(&mut self.headers);
         (self.clean, self.cleaner) = (cleaner.stream(), cleaner.clone());
         self

@@ -58,7 +58,7 @@ pub use client::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 pub use egress::Egress;
 pub use endpoint::EndpointClient;
 pub use error::{EgressError, EgressErrorKind, RuleError};
-pub use exchange::Streamed;
+pub use exchange::StreamedResponse;
 pub use passage::{Backend, Incoming, Outgoing, Passage};
 pub use policy::{DomainPattern, HostRule, Limits, Policy};
 pub use request::{Request, Response};

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use wattle_rt::{Code, Failure, truncate};
 
-use super::process::{self, Call, Done, Stopped};
+use super::process::{self, Call, ProcessError, ProcessOutput};
 use super::remote::{Branch, Remote, RemoteFiles};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
@@ -154,7 +154,7 @@ struct Sequence<'a> {
 }
 
 /// A commit that was made.
-struct Committed {
+struct CommitSummary {
     /// The number of changed files, in words.
     files: String,
     /// The short hash.
@@ -230,7 +230,7 @@ impl Sequence<'_> {
             &["config", "--file", ".git/config", "--no-includes", "--list", "--name-only", "-z"],
             None,
         );
-        let Done { code, out, err } = listed.await?;
+        let ProcessOutput { code, out, err } = listed.await?;
         if code != Some(0) {
             return Err(
                 self.failed(&format!("failed to read the repository's configuration: {err}"))
@@ -240,17 +240,17 @@ impl Sequence<'_> {
             None => Ok(()),
             Some(key) => {
                 let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
-                let words = format!(
+                let message = format!(
                     "the repository's configuration sets `{key}`, which is not an allowed key; \
                      the operator removes it from `.git/config`"
                 );
-                Err(Failure::new(Code::EACCESS, words))
+                Err(Failure::new(Code::EACCESS, message))
             }
         }
     }
 
     /// Commits everything; returns `None` if nothing changed.
-    async fn commit(&self, message: String) -> Result<Option<Committed>, Failure> {
+    async fn commit(&self, message: String) -> Result<Option<CommitSummary>, Failure> {
         let mut add = vec!["add", "--all", "--", "."];
         add.extend(self.broker.excluded.iter().map(String::as_str));
         self.expect_success(&add).await?;
@@ -273,11 +273,11 @@ impl Sequence<'_> {
         }
         let name = self.expect_success(&["rev-parse", "--short", "HEAD"]).await?;
         let files = if files == "1" { "1 file".to_owned() } else { format!("{files} files") };
-        Ok(Some(Committed { files, name: name.trim().to_owned() }))
+        Ok(Some(CommitSummary { files, name: name.trim().to_owned() }))
     }
 
     /// Pushes the workdir's branch.
-    async fn push(&self, committed: Option<Committed>) -> Result<String, Failure> {
+    async fn push(&self, committed: Option<CommitSummary>) -> Result<String, Failure> {
         let branch = &self.broker.to.branch;
         let commits = self.call(&["rev-parse", "--verify", "-q", "HEAD"], None).await?;
         if commits.code != Some(0) {
@@ -301,7 +301,7 @@ impl Sequence<'_> {
         }
         let up_to_date = done.out.lines().any(|line| line.starts_with('='));
         Ok(match committed {
-            Some(Committed { files, name }) => {
+            Some(CommitSummary { files, name }) => {
                 format!("committed {files} as {name} and pushed to {branch}")
             }
             None if up_to_date => format!("nothing to commit; {branch} is up to date"),
@@ -332,18 +332,18 @@ impl Sequence<'_> {
         std::iter::once(count).chain(each).collect()
     }
 
-    fn push_failure(&self, done: &Done, committed: bool) -> Failure {
+    fn push_failure(&self, done: &ProcessOutput, committed: bool) -> Failure {
         let branch = &self.broker.to.branch;
         let note = if committed { "; the commit stays in the workdir" } else { "" };
         let rejected = done.out.lines().find(|line| line.starts_with('!')).unwrap_or_default();
         if rejected.contains("[rejected]")
             && (rejected.contains("fetch first") || rejected.contains("non-fast-forward"))
         {
-            let words = format!(
+            let message = format!(
                 "nothing was pushed: {branch} has commits that the workdir does not have, and a \
                  push never overwrites{note}; tell the user to merge them"
             );
-            return Failure::new(Code::EEXIST, words);
+            return Failure::new(Code::EEXIST, message);
         }
         let output = if rejected.is_empty() {
             &done.err
@@ -370,7 +370,7 @@ impl Sequence<'_> {
         }
     }
 
-    async fn call(&self, args: &[&str], input: Option<Vec<u8>>) -> Result<Done, Failure> {
+    async fn call(&self, args: &[&str], input: Option<Vec<u8>>) -> Result<ProcessOutput, Failure> {
         self.call_with(args, input, Vec::new()).await
     }
 
@@ -379,7 +379,7 @@ impl Sequence<'_> {
         args: &[&str],
         input: Option<Vec<u8>>,
         more: Vec<(String, String)>,
-    ) -> Result<Done, Failure> {
+    ) -> Result<ProcessOutput, Failure> {
         let Broker { git, workdir, to, author, .. } = self.broker;
         let protocol = to.remote.protocol();
         let allowed = format!("protocol.{protocol}.allow=always");
@@ -407,11 +407,11 @@ impl Sequence<'_> {
             deadline: self.deadline,
         };
         process::run(call).await.map_err(|stopped| match stopped {
-            Stopped::TimedOut => Failure::new(
+            ProcessError::TimedOut => Failure::new(
                 Code::ETIME,
                 format!("git took longer than {} s and was stopped", TIME.as_secs()),
             ),
-            Stopped::Failed(cause) => self.failed(&format!("failed to run git: {cause}")),
+            ProcessError::Failed(cause) => self.failed(&format!("failed to run git: {cause}")),
         })
     }
 

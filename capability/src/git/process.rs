@@ -34,8 +34,8 @@ pub(super) struct Call<'a> {
 
 /// The result of a call.
 #[derive(Debug)]
-pub(super) struct Done {
-    /// The exit code, or `None` if a signal ended the process.
+pub(super) struct ProcessOutput {
+    /// The exit code; `None` if a signal ended the process.
     pub(super) code: Option<i32>,
     /// The first part of the standard output.
     pub(super) out: String,
@@ -45,23 +45,23 @@ pub(super) struct Done {
 
 /// The reason why a call has no result.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum ProcessError {
     /// The deadline passed, and the process was stopped.
     TimedOut,
     /// The process could not be started or waited for.
     Failed(io::Error),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for ProcessError {
     fn from(cause: io::Error) -> Self {
-        Stopped::Failed(cause)
+        ProcessError::Failed(cause)
     }
 }
 
 /// A process that is killed on drop.
-struct Running(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Running {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // Killing fails if the process has ended; waiting removes its entry from the system's
         // table.
@@ -71,8 +71,8 @@ impl Drop for Running {
 }
 
 /// Starts `git` and waits for its end.
-pub(super) async fn run(call: Call<'_>) -> Result<Done, Stopped> {
-    let mut running = Running(command(&call).spawn()?);
+pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
+    let mut running = KillOnDrop(command(&call).spawn()?);
     let child = &mut running.0;
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let input = call.input;
@@ -86,7 +86,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<Done, Stopped> {
     let err = spawn_blocking(move || err.map_or(Ok(String::new()), beginning));
     let ended = async { (feed.await, out.await, err.await) };
     let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else {
-        return Err(Stopped::TimedOut);
+        return Err(ProcessError::TimedOut);
     };
     let text = |read: Result<io::Result<String>, tokio::task::JoinError>| {
         read.map_err(io::Error::other)?
@@ -95,8 +95,10 @@ pub(super) async fn run(call: Call<'_>) -> Result<Done, Stopped> {
     // Both outputs are closed: the process has ended, or is about to.
     let waited = spawn_blocking(move || running.0.wait());
     match timeout_at(call.deadline, waited).await {
-        Ok(status) => Ok(Done { code: status.map_err(io::Error::other)??.code(), out, err }),
-        Err(_) => Err(Stopped::TimedOut),
+        Ok(status) => {
+            Ok(ProcessOutput { code: status.map_err(io::Error::other)??.code(), out, err })
+        }
+        Err(_) => Err(ProcessError::TimedOut),
     }
 }
 

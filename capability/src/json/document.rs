@@ -40,9 +40,9 @@ impl Document {
         });
         read.map_err(|bad| {
             if left == 0 {
-                let words = "the document has more than 1,000,000 values; split it with \
-                             `json.query` or `str.lines` first";
-                return Failure::new(Code::ENOMEM, words);
+                let message = "the document has more than 1,000,000 values; split it with \
+                               `json.query` or `str.lines` first";
+                return Failure::new(Code::ENOMEM, message);
             }
             let why = match bad {
                 Bad::Depth => format!("values are nested deeper than {MAX_DEPTH}"),

@@ -38,7 +38,7 @@ async fn apply(
     now: f64,
     until: Instant,
 ) -> Result<Vec<u8>, Failure> {
-    let filter_words = quote(filter, QUOTED);
+    let quoted_filter = quote(filter, QUOTED);
     if filter.len() > MAX_FILTER {
         return Err(Failure::new(
             Code::EPARSE,
@@ -46,30 +46,34 @@ async fn apply(
         ));
     }
     if doc.len() > MAX_DOCUMENT {
-        let words = format!(
+        let message = format!(
             "the document has {} bytes, more than 16 MiB; split it with `str.lines` first",
             doc.len()
         );
-        return Err(Failure::new(Code::ENOMEM, words));
+        return Err(Failure::new(Code::ENOMEM, message));
     }
     let bounds = GuestBounds { memory: MAX_MEMORY, cpu: Duration::MAX, output: MAX_OUTPUT, until };
     let answer = JQ.get().await?.call(account, (filter.as_bytes(), doc), now, bounds).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => Failure::new(
             Code::ETIME,
-            format!("the filter {filter_words} did not end within the run's time"),
+            format!("the filter {quoted_filter} did not end within the run's time"),
         ),
         GuestFault::Stack => {
-            let words = "is nested too deeply; end the recursion, or use `reduce`, `foreach` or \
-                         `limit`, which do not nest";
-            Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document {words}"))
+            let reason = "is nested too deeply; end the recursion, or use `reduce`, `foreach` or \
+                          `limit`, which do not nest";
+            Failure::new(
+                Code::EBOUND,
+                format!("the filter {quoted_filter} or the document {reason}"),
+            )
         }
-        GuestFault::Memory | GuestFault::Output => {
-            Failure::new(Code::ENOMEM, format!("the filter {filter_words} needs more than 128 MiB"))
-        }
+        GuestFault::Memory | GuestFault::Output => Failure::new(
+            Code::ENOMEM,
+            format!("the filter {quoted_filter} needs more than 128 MiB"),
+        ),
         GuestFault::Crash => {
-            let words = "crashed jq, which is a bug of jq; write the filter another way";
-            Failure::new(Code::ENOMEM, format!("the filter {filter_words} {words}"))
+            let reason = "crashed jq, which is a bug of jq; write the filter another way";
+            Failure::new(Code::ENOMEM, format!("the filter {quoted_filter} {reason}"))
         }
         GuestFault::Account(failure) => failure,
         GuestFault::Engine(error) => Failure::new(Code::EREMOTE, format!("jq failed: {error}")),
@@ -79,16 +83,16 @@ async fn apply(
         0 => Ok(answer.output),
         1 => Err(Failure::new(
             Code::EPARSE,
-            format!("the filter {filter_words} is not valid jq: {}", reason()),
+            format!("the filter {quoted_filter} is not valid jq: {}", reason()),
         )),
         2 => Err(Failure::new(Code::EPARSE, format!("the text is not JSON: {}", reason()))),
         3 => Err(Failure::new(
             Code::ETRFM,
-            format!("the filter {filter_words} failed: {}", reason()),
+            format!("the filter {quoted_filter} failed: {}", reason()),
         )),
         _ => Err(Failure::new(
             Code::ENOMEM,
-            format!("the filter {filter_words} outputs more than 8 MiB"),
+            format!("the filter {quoted_filter} outputs more than 8 MiB"),
         )),
     }
 }

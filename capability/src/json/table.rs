@@ -54,18 +54,19 @@ pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
             }
         }
         if json.len() > MAX_DOCUMENT || values >= MAX_VALUES {
-            let words = format!(
+            let message = format!(
                 "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; parse \
                  the text in parts",
                 line(&row)
             );
-            return Err(Failure::new(Code::ENOMEM, words));
+            return Err(Failure::new(Code::ENOMEM, message));
         }
         std::mem::swap(&mut row, &mut next);
     }
     if row.len() != 1 || row.get(0) != END.get(1..) {
-        let words = format!("a quote in the row that starts at line {} is not closed", line(&row));
-        return Err(Failure::new(Code::EPARSE, words));
+        let message =
+            format!("a quote in the row that starts at line {} is not closed", line(&row));
+        return Err(Failure::new(Code::EPARSE, message));
     }
     json.push(']');
     Ok(json)
@@ -79,14 +80,14 @@ fn line(row: &ByteRecord) -> u64 {
 /// Appends a row as an object; missing fields are empty.
 fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), Failure> {
     if row.len() > columns.len() {
-        let words = format!(
+        let message = format!(
             "line {} has {} fields, more than the {} of the header line; quote a field that \
              contains the separator",
             line(row),
             row.len(),
             columns.len()
         );
-        return Err(Failure::new(Code::EPARSE, words));
+        return Err(Failure::new(Code::EPARSE, message));
     }
     json.push_str(if json.len() > 1 { ",{" } else { "{" });
     for (at, column) in columns.iter().enumerate() {
@@ -135,18 +136,18 @@ fn a_kind(document: &Document) -> String {
 pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
     let sep = separator(sep)?;
     let Document::Array(items) = document else {
-        let words = format!("the document is {}, not an array of objects", a_kind(document));
-        return Err(Failure::new(Code::EPARSE, words));
+        let message = format!("the document is {}, not an array of objects", a_kind(document));
+        return Err(Failure::new(Code::EPARSE, message));
     };
     let mut columns = indexmap::IndexSet::new();
     let mut rows = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let Document::Object(fields) = item else {
-            let words = format!(
+            let message = format!(
                 "item [{at}] is {}, not an object; a row is {{\"column\": value, …}}",
                 a_kind(item)
             );
-            return Err(Failure::new(Code::EPARSE, words));
+            return Err(Failure::new(Code::EPARSE, message));
         };
         columns.extend(fields.keys());
         rows.push(fields);
@@ -155,12 +156,12 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         return Ok(String::new());
     }
     if columns.len().saturating_mul(rows.len()) > MAX_FIELDS {
-        let words = format!(
+        let message = format!(
             "the table would have {} columns and {} rows, more than 4,000,000 fields",
             columns.len(),
             rows.len()
         );
-        return Err(Failure::new(Code::ENOMEM, words));
+        return Err(Failure::new(Code::ENOMEM, message));
     }
     let failed = |error: csv::Error| {
         Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"))

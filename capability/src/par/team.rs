@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
-use wattle_rt::{Account, Code, Failure, Grants, Held, Nested, Outcome, Run};
+use wattle_rt::{Account, Code, Failure, Grants, MemoryCharge, NestedContext, Outcome, Run};
 
 use super::{Call, Par, result_of};
 
@@ -13,14 +13,14 @@ use super::{Call, Par, result_of};
 pub(crate) struct Team {
     par: Arc<Par>,
     grants: Arc<Grants>,
-    place: Nested,
+    context: NestedContext,
     /// The lock that an exclusive program holds for writing, all others for reading.
     exclusion: Arc<RwLock<()>>,
     /// The remaining bytes of output.
     room: usize,
     account: Account,
     /// The memory of the output so far.
-    held: Held,
+    held: MemoryCharge,
     /// Maximum memory of one program, in bytes.
     program_memory: usize,
     running: JoinSet<(usize, Result<Outcome, Failure>)>,
@@ -36,7 +36,7 @@ impl Team {
         Ok(Team {
             par: run.config::<Par>()?,
             grants: Arc::clone(run.grants()),
-            place: run.nested()?,
+            context: run.nested()?,
             exclusion: Arc::default(),
             room: run.remaining_memory(),
             account: run.account().clone(),
@@ -56,15 +56,15 @@ impl Team {
 
     /// Starts a program under a number.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
-        let (par, grants, exclusion, place) = (
+        let (par, grants, exclusion, context) = (
             Arc::clone(&self.par),
             Arc::clone(&self.grants),
             Arc::clone(&self.exclusion),
-            self.place.item(at),
+            self.context.item(at),
         );
         let handle = self
             .running
-            .spawn(async move { (at, run_one(&par, call, grants, place, &exclusion).await) });
+            .spawn(async move { (at, run_one(&par, call, grants, context, &exclusion).await) });
         self.handles.insert(at, handle);
     }
 
@@ -116,12 +116,12 @@ async fn run_one(
     par: &Par,
     call: Result<Call, Failure>,
     grants: Arc<Grants>,
-    place: Nested,
+    context: NestedContext,
     exclusion: &RwLock<()>,
 ) -> Result<Outcome, Failure> {
     let Call { work, args } = call?;
     let exclusive = par.programs.is_exclusive(&work);
     let _exclusive = if exclusive { Some(exclusion.write().await) } else { None };
     let _shared = if exclusive { None } else { Some(exclusion.read().await) };
-    par.programs.run(work, args, grants, place).await
+    par.programs.run(work, args, grants, context).await
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
 
 use super::resource::Resource;
-use super::{Policy, Rule, Ruling, Touched, Verdict};
+use super::{Policy, Rule, Ruling, TouchedResource, Verdict};
 
 /// A policy's decision about a program that has not started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,9 +152,9 @@ impl Policy {
     /// is, and in question if some possible one is; a denied one is then denied at the call.
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
-            Subject::Nothing => return self.on(function, Touched::Nothing),
+            Subject::Nothing => return self.on(function, TouchedResource::Nothing),
             Subject::Known(target, resource, _) => {
-                return self.on(function, Touched::Resource(*target, resource));
+                return self.on(function, TouchedResource::Resource(*target, resource));
             }
             Subject::Unknown(target, prefix) => (*target, prefix),
         };

@@ -133,11 +133,11 @@ impl Policy {
     /// the resource.
     #[must_use]
     pub fn verdict(&self, function: &str, target: Target, text: &str) -> Verdict {
-        self.on(function, Touched::of(target, Resource::of(target, text).as_ref())).verdict
+        self.on(function, TouchedResource::of(target, Resource::of(target, text).as_ref())).verdict
     }
 
     /// Returns the ruling on a call of a function with that effect.
-    fn on(&self, function: &str, touched: Touched<'_>) -> Ruling<'_> {
+    fn on(&self, function: &str, touched: TouchedResource<'_>) -> Ruling<'_> {
         let rulings = self.sets.iter().map(|set| on(set, function, touched));
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
@@ -151,7 +151,7 @@ impl Policy {
 
 /// The resource that a call touches.
 #[derive(Clone, Copy)]
-enum Touched<'c> {
+enum TouchedResource<'c> {
     /// None.
     Nothing,
     /// A resource of that kind which no rule names.
@@ -162,17 +162,19 @@ enum Touched<'c> {
     Resource(Target, &'c Resource),
 }
 
-impl<'c> Touched<'c> {
-    fn of(target: Target, resource: Option<&'c Resource>) -> Touched<'c> {
-        resource.map_or(Touched::Invalid(target), |resource| Touched::Resource(target, resource))
+impl<'c> TouchedResource<'c> {
+    fn of(target: Target, resource: Option<&'c Resource>) -> TouchedResource<'c> {
+        resource.map_or(TouchedResource::Invalid(target), |resource| {
+            TouchedResource::Resource(target, resource)
+        })
     }
 
     fn class(self) -> Option<Class> {
         match self {
-            Touched::Nothing => None,
-            Touched::Other(target) | Touched::Invalid(target) | Touched::Resource(target, _) => {
-                Some(Class::of(target))
-            }
+            TouchedResource::Nothing => None,
+            TouchedResource::Other(target)
+            | TouchedResource::Invalid(target)
+            | TouchedResource::Resource(target, _) => Some(Class::of(target)),
         }
     }
 }
@@ -188,13 +190,13 @@ fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<
     best.map(|(_, verdict, rule)| Ruling { verdict, rule: Some(rule) })
 }
 
-fn on<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Ruling<'p> {
+fn on<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Ruling<'p> {
     let by_resource = match touched {
-        Touched::Nothing | Touched::Other(_) => None,
-        Touched::Invalid(target) => {
+        TouchedResource::Nothing | TouchedResource::Other(_) => None,
+        TouchedResource::Invalid(target) => {
             best(set, |rule, restricts| (restricts && rule.covers_all(target)).then_some((0, 0, 0)))
         }
-        Touched::Resource(_, resource) => {
+        TouchedResource::Resource(_, resource) => {
             let at = best(set, |rule, restricts| rule.on_resource(resource, restricts));
             // A tree that is read or moved as a whole gets the strictest verdict on anything in it.
             let below = best(set, |rule, restricts| {
@@ -215,13 +217,13 @@ fn on<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Ruling<'p> {
 }
 
 /// Returns the ruling of the rules on the function, or on its capability.
-fn by_name<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Option<Ruling<'p>> {
+fn by_name<'p>(set: &'p Set, function: &str, touched: TouchedResource<'_>) -> Option<Ruling<'p>> {
     let capability = function.split('.').next().unwrap_or_default();
     best(set, |rule, restricts| rule.on_name(capability, function, touched.class(), restricts))
 }
 
 /// Returns the ruling of the rules on the class of effects.
-fn by_class<'p>(set: &'p Set, touched: Touched<'_>) -> Ruling<'p> {
+fn by_class<'p>(set: &'p Set, touched: TouchedResource<'_>) -> Ruling<'p> {
     let ruling = touched
         .class()
         .and_then(|class| best(set, |rule, restricts| rule.on_class(class, restricts)));
@@ -229,7 +231,7 @@ fn by_class<'p>(set: &'p Set, touched: Touched<'_>) -> Ruling<'p> {
 }
 
 fn on_unknown<'p>(set: &'p Set, function: &str, target: Target, prefix: &str) -> Vec<Ruling<'p>> {
-    let other = Touched::Other(target);
+    let other = TouchedResource::Other(target);
     let by_name = by_name(set, function, other);
     let possible = set.iter().filter(|(rule, _)| rule.may_cover(target, prefix));
     let rulings = possible.map(|(rule, verdict)| {

@@ -8,7 +8,7 @@ use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, with_service};
 use super::resource::Resource;
-use super::{Policy, Rule, Touched, Verdict};
+use super::{Policy, Rule, TouchedResource, Verdict};
 
 /// The port to the user who approves effects of programs.
 pub trait Asker: Send + Sync {
@@ -214,7 +214,7 @@ impl Guard for Preflight {
             return Ok(());
         }
         let resource = Resource::of(target, text);
-        let touched = Touched::of(target, resource.as_ref());
+        let touched = TouchedResource::of(target, resource.as_ref());
         let ruling = self.policy.on(function, touched);
         let why = match ruling.verdict {
             Verdict::Allow => return Ok(()),

@@ -83,8 +83,8 @@ async fn nearest(
 async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<Vec<f32>, Failure> {
     let more = |count| (count < PER_GRANT).then_some(count + 1);
     if asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-        let words = format!("the {PER_GRANT} embeddings of a run's searches are used up");
-        return Err(Failure::new(Code::EBUDGET, words));
+        let message = format!("the {PER_GRANT} embeddings of a run's searches are used up");
+        return Err(Failure::new(Code::EBUDGET, message));
     }
     let vector = embedder.model.embed(text).await?.vector;
     let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();

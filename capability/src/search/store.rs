@@ -62,7 +62,7 @@ impl StoredPassage {
 }
 
 /// A content in the database.
-struct Known {
+struct ContentRow {
     id: i64,
     version: Vec<u8>,
     hash: Vec<u8>,
@@ -253,13 +253,13 @@ fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
 }
 
 /// Returns the contents in the database, by path.
-fn known(connection: &Connection) -> Result<HashMap<String, Vec<Known>>, Cause> {
-    let mut known: HashMap<String, Vec<Known>> = HashMap::new();
+fn known(connection: &Connection) -> Result<HashMap<String, Vec<ContentRow>>, Cause> {
+    let mut known: HashMap<String, Vec<ContentRow>> = HashMap::new();
     let mut statement =
         connection.prepare_cached("SELECT path, id, version, hash, used FROM file")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        known.entry(row.get(0)?).or_default().push(Known {
+        known.entry(row.get(0)?).or_default().push(ContentRow {
             id: row.get(1)?,
             version: row.get(2)?,
             hash: row.get(3)?,
@@ -274,7 +274,7 @@ fn add_content(
     transaction: &Transaction<'_>,
     path: &str,
     version: &[u8],
-    rows: &[Known],
+    rows: &[ContentRow],
     data: &[u8],
     now: i64,
 ) -> Result<i64, Cause> {

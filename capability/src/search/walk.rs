@@ -58,7 +58,7 @@ impl Stop {
 
     /// Returns a guard that stops the work when it is dropped.
     pub(super) fn stop_on_drop(&self) -> impl Drop + use<> {
-        Dropped(Arc::clone(&self.dropped))
+        StopOnDrop(Arc::clone(&self.dropped))
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -66,9 +66,9 @@ impl Stop {
     }
 }
 
-struct Dropped(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Drop for Dropped {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ pub(super) struct SeenFile {
 
 /// The result of a walk.
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     pub(super) files: Vec<SeenFile>,
     /// If true, the walk was stopped before its end.
     pub(super) timed_out: bool,
@@ -99,8 +99,8 @@ pub(super) fn walk(
     admits: &dyn Fn(&str) -> bool,
     bounds: &Bounds,
     stop: &Stop,
-) -> Walked {
-    let mut walked = Walked::default();
+) -> WalkResult {
+    let mut walked = WalkResult::default();
     let mut bytes = 0_u64;
     let mut folders = VecDeque::from([String::new()]);
     while let Some(folder) = folders.pop_front() {

@@ -53,9 +53,9 @@ fn invalid(pattern: &str, why: &str) -> Failure {
 }
 
 fn gave_up() -> Failure {
-    let words = "the pattern is too expensive on this text: make it more specific, or apply it to \
-                 smaller pieces (`str.lines`)";
-    Failure::new(Code::ETRFM, words)
+    let message = "the pattern is too expensive on this text: make it more specific, or apply it \
+                   to smaller pieces (`str.lines`)";
+    Failure::new(Code::ETRFM, message)
 }
 
 impl Pattern {
@@ -310,7 +310,8 @@ fn group(name: &str, pattern: &Pattern) -> Result<usize, Failure> {
             format!("write ${{{number}}} to separate the number from what follows")
         };
         let last = groups.saturating_sub(1);
-        let words = format!("the pattern has no group {name:?}; its last group is {last}; {hint}");
-        Failure::new(Code::EPARSE, words)
+        let message =
+            format!("the pattern has no group {name:?}; its last group is {last}; {hint}");
+        Failure::new(Code::EPARSE, message)
     })
 }

@@ -11,7 +11,7 @@ use wattle_rt::{Account, Code, Failure};
 
 use super::guest;
 use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage, header};
-use crate::http::{Backend, Received, Request, Response, receive};
+use crate::http::{Backend, ChargedResponse, Request, Response, receive};
 
 /// Maximum number of results of a search.
 const MAX_RESULTS: usize = 8;
@@ -148,7 +148,7 @@ impl Engine {
         passage: &Passage,
         query: &str,
         until: Instant,
-    ) -> Result<Received, Failure> {
+    ) -> Result<ChargedResponse, Failure> {
         let response =
             receive(account, until, passage.ask(&*self.backend, self.request(query))).await;
         let response = response.map_err(|failure| self.without_key(failure))?;

@@ -40,8 +40,8 @@ pub(super) struct Source {
     result: Option<usize>,
 }
 
-fn wrong(words: impl Into<String>) -> Failure {
-    Failure::new(Code::EPARSE, words)
+fn wrong(message: impl Into<String>) -> Failure {
+    Failure::new(Code::EPARSE, message)
 }
 
 impl Graph {
@@ -55,11 +55,11 @@ impl Graph {
             return Err(wrong("the workbook has no components: add a table [components.NAME]"));
         }
         if book.components.len() > MAX_COMPONENTS {
-            let words = format!(
+            let message = format!(
                 "the workbook has {} components, more than {MAX_COMPONENTS}",
                 book.components.len()
             );
-            return Err(Failure::new(Code::EBOUND, words));
+            return Err(Failure::new(Code::EBOUND, message));
         }
         if book.exports.is_empty() {
             return Err(wrong(
@@ -159,11 +159,11 @@ impl Graph {
         let bytes = match source.result {
             None => results.join(&b'\n'),
             Some(number) => results.get(number).cloned().ok_or_else(|| {
-                let words = format!(
+                let message = format!(
                     "`{name}` has no result {number}; it has {}, counted from 0",
                     results.len()
                 );
-                Failure::new(Code::EBOUND, words)
+                Failure::new(Code::EBOUND, message)
             })?,
         };
         String::from_utf8(bytes).map_err(|_| wrong(format!("the output of `{name}` is not UTF-8")))
@@ -175,10 +175,10 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
         (Some(program), None) => Work::Named(program),
         (None, Some(source)) => Work::Inline(source),
         (None, None) => {
-            let words = format!(
+            let message = format!(
                 "component `{name}` has no program: set `program` to a name, or `source` to a text"
             );
-            return Err(wrong(words));
+            return Err(wrong(message));
         }
         (Some(_), Some(_)) => {
             return Err(wrong(format!(

@@ -71,11 +71,11 @@ pub(super) enum Export {
 /// `EPARSE` with the line if the text is not TOML or has unknown keys.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     if text.len() > MAX_LENGTH {
-        let words = format!(
+        let message = format!(
             "the workbook has {} bytes, more than {MAX_LENGTH}; keep its data in files",
             text.len()
         );
-        return Err(Failure::new(Code::EBOUND, words));
+        return Err(Failure::new(Code::EBOUND, message));
     }
     toml::from_str(text).map_err(|error| {
         let at = error

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wattle_capability::egress::Egress;
 use wattle_capability::http::Http;
-use wattle_capability::secrets::{Listed, Secret, Vault};
+use wattle_capability::secrets::{Secret, SecretList, Vault};
 use wattle_rt::Grants;
 
 use crate::site::{Server, allowing, moved, ok, serve, serve_at};
@@ -19,7 +19,7 @@ fn grants(world: &World, servers: &[&Server]) -> Arc<Grants> {
     let egress =
         Egress::new(allowing(&servers.iter().map(|server| server.rule()).collect::<Vec<_>>()));
     let secret = Secret::new("api", VALUE, vec!["127.0.0.1".parse().unwrap()]).unwrap();
-    let vault = Vault::new(Arc::new(Listed::new([("api".to_owned(), Ok(secret))])));
+    let vault = Vault::new(Arc::new(SecretList::new([("api".to_owned(), Ok(secret))])));
     Arc::new((*world.grants()).clone().with(Http::new(Arc::new(egress))).with(vault))
 }
 
@@ -235,7 +235,7 @@ async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
 fn grants_for(world: &World, rule: &str) -> Arc<Grants> {
     let egress = Egress::new(allowing(&[rule.to_owned()]));
     let secret = Secret::new("api", VALUE, vec!["127.0.0.1".parse().unwrap()]).unwrap();
-    let vault = Vault::new(Arc::new(Listed::new([("api".to_owned(), Ok(secret))])));
+    let vault = Vault::new(Arc::new(SecretList::new([("api".to_owned(), Ok(secret))])));
     Arc::new((*world.grants()).clone().with(Http::new(Arc::new(egress))).with(vault))
 }
 

@@ -18,7 +18,7 @@ use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
-use wattle_rt::{Grants, Guard, GuardFuture, Nested, Outcome, Preview, Service, Target};
+use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Service, Target};
 
 /// The effects, in order.
 #[derive(Clone, Default)]
@@ -116,7 +116,7 @@ impl Programs for Watched<dyn Programs> {
         work: Work,
         args: Vec<String>,
         grants: Arc<Grants>,
-        place: Nested,
+        place: NestedContext,
     ) -> PortFuture<'_, Outcome> {
         let name = if let Work::Named(name) = &work { name.clone() } else { String::new() };
         self.log.add(self.target, name);

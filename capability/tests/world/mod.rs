@@ -21,10 +21,12 @@ use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
-use wattle_capability::shell::{Captured, Sh, Shell};
+use wattle_capability::shell::{Sh, Shell, ShellOutput};
 use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
-use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
+use wattle_rt::{
+    Account, Code, Failure, Grants, Limits, NestedContext, Outcome, RunError, Runtime,
+};
 
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
@@ -214,7 +216,7 @@ impl Programs for ProgramTexts {
         work: Work,
         args: Vec<String>,
         grants: Arc<Grants>,
-        place: Nested,
+        place: NestedContext,
     ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let prepared = self.0.prepare(&ProgramTexts::text(&work)?).await.unwrap();
@@ -274,27 +276,27 @@ impl Shell for Toy {
         script: String,
         stdin: Vec<u8>,
         _: Instant,
-    ) -> PortFuture<'_, Captured> {
+    ) -> PortFuture<'_, ShellOutput> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
-            let failed = |status, stderr: String| Captured {
+            let failed = |status, stderr: String| ShellOutput {
                 stderr: stderr.into_bytes(),
                 status,
-                ..Captured::default()
+                ..ShellOutput::default()
             };
             Ok(match words.as_slice() {
                 ["tr", "a-z", "A-Z"] => {
-                    Captured { stdout: stdin.to_ascii_uppercase(), ..Captured::default() }
+                    ShellOutput { stdout: stdin.to_ascii_uppercase(), ..ShellOutput::default() }
                 }
                 ["cat", path] => match files.read(path) {
-                    Ok(bytes) => Captured { stdout: bytes.into(), ..Captured::default() },
+                    Ok(bytes) => ShellOutput { stdout: bytes.into(), ..ShellOutput::default() },
                     Err(error) if error.is_not_found() => {
                         failed(1, format!("cat: {path}: no such file\n"))
                     }
                     Err(error) => failed(1, format!("cat: {error}\n")),
                 },
                 ["put", path, word] => match files.write(path, word.as_bytes()) {
-                    Ok(()) => Captured::default(),
+                    Ok(()) => ShellOutput::default(),
                     Err(error) => failed(2, format!("put: {error}\n")),
                 },
                 ["hang"] => std::future::pending().await,

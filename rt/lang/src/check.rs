@@ -25,7 +25,7 @@ fn max_rounds(source: &str) -> usize {
 
 /// A program after auto-fixing.
 #[derive(Clone, Debug)]
-pub struct Fixed {
+pub struct FixResult {
     /// The text with the fixes applied. It has as many lines as the original.
     pub source: String,
     /// The fixed faults, in the order in which they were found. Their positions refer to the
@@ -54,13 +54,13 @@ pub struct Fixed {
 /// assert!(fixed.rest.is_none());
 /// ```
 #[must_use]
-pub fn fix(source: &str, host: &Signatures) -> Fixed {
+pub fn fix(source: &str, host: &Signatures) -> FixResult {
     let mut draft = Draft::new(source);
     let mut applied: Vec<Diagnostic> = Vec::new();
     let mut seen = vec![source.to_owned()];
     loop {
         let Some(found) = explain(draft.text(), host) else {
-            return Fixed { source: draft.into_text(), applied, rest: None };
+            return FixResult { source: draft.into_text(), applied, rest: None };
         };
         let fix = found
             .fix
@@ -73,12 +73,16 @@ pub fn fix(source: &str, host: &Signatures) -> Fixed {
             (&before.span, &before.message) == (&diagnostic.span, &diagnostic.message)
         });
         let Some(fix) = fix.filter(|_| !repeated) else {
-            return Fixed { source: draft.into_text(), applied, rest: Some(Box::new(diagnostic)) };
+            return FixResult {
+                source: draft.into_text(),
+                applied,
+                rest: Some(Box::new(diagnostic)),
+            };
         };
         draft.apply(&fix.edits);
         // If fixes undo one another, none of them is safe.
         if seen.iter().any(|text| text == draft.text()) {
-            return Fixed {
+            return FixResult {
                 source: source.to_owned(),
                 applied: Vec::new(),
                 rest: explain(source, host),

@@ -11,11 +11,11 @@ pub(super) struct Draft<'s> {
     text: String,
     /// The replaced ranges, in the order of the text. They do not overlap, neither in the original
     /// nor in the current text.
-    changes: Vec<Replaced>,
+    changes: Vec<Replacement>,
 }
 
 /// A replaced range.
-struct Replaced {
+struct Replacement {
     /// The range in the original text.
     source: Range<usize>,
     /// The range in the current text.
@@ -52,10 +52,10 @@ impl<'s> Draft<'s> {
         let mut source = None;
         // A change merges with the changes that it touches.
         let touched =
-            |change: &Replaced| change.text.start <= at.end && at.start <= change.text.end;
+            |change: &Replacement| change.text.start <= at.end && at.start <= change.text.end;
         let first = self.changes.iter().position(touched).unwrap_or(self.changes.len());
         let count = self.changes.iter().skip(first).take_while(|change| touched(change)).count();
-        let merged: Vec<Replaced> =
+        let merged: Vec<Replacement> =
             self.changes.drain(first..(first + count).min(self.changes.len())).collect();
         if let (Some(head), Some(tail)) = (merged.first(), merged.last()) {
             let before = head.text.start.min(at.start);
@@ -76,7 +76,7 @@ impl<'s> Draft<'s> {
         }
         let source =
             source.unwrap_or_else(|| self.before(at.start, index)..self.before(at.end, index));
-        self.changes.insert(index, Replaced { source, text: new });
+        self.changes.insert(index, Replacement { source, text: new });
     }
 
     /// Maps a position to the original text, if exactly the first `count` changes are before it.

@@ -49,7 +49,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::call_effect::CallEffect;
-pub use self::check::{Fixed, check, fix};
+pub use self::check::{FixResult, check, fix};
 pub use self::code::Code;
 pub use self::diagnostic::{Diagnostic, Position, Severity};
 pub use self::fix::{Certainty, Edit, Fix};
@@ -65,7 +65,7 @@ pub use self::truncate::{quote, truncate};
 
 /// The module of a program.
 #[derive(Clone, Debug)]
-pub struct Assembled {
+pub struct AssembledModule {
     /// The module in WAT. It depends only on the source. Comments, and spaces within lines, do not
     /// change it.
     pub module: String,
@@ -104,12 +104,12 @@ const MAX_WARNINGS: usize = 16;
 ///
 /// Returns the first fault that prevents the translation, such as a parenthesis that is not closed
 /// or an unknown function.
-pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
-    let Built { module, .. } = build(source, host, false)
+pub fn assemble(source: &str, host: &Signatures) -> Result<AssembledModule, Box<Diagnostic>> {
+    let BuiltModule { module, .. } = build(source, host, false)
         .map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
     let warnings = warnings.map(|fault| fault.into_diagnostic(source, Severity::Warning)).collect();
-    Ok(Assembled {
+    Ok(AssembledModule {
         module: module.text,
         imports: module.imports,
         heap_base: module.heap_base,
@@ -117,7 +117,7 @@ pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagno
     })
 }
 
-impl Assembled {
+impl AssembledModule {
     /// Returns the module's binary. [`locate`] maps byte offsets in it to the source.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ pub fn is_too_long(source: &str) -> bool {
 
 /// The reason why compiling or checking a program was not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfinished {
+pub enum Interruption {
     /// The queue was full, or did not advance. The same program may be submitted again.
     Busy,
     /// The work exceeded its time limit.
@@ -187,7 +187,7 @@ pub enum Unfinished {
     Bug(String),
 }
 
-impl Unfinished {
+impl Interruption {
     /// Returns the diagnostic for a program whose time limit was `time`.
     #[must_use]
     pub fn diagnostic(&self, source: &str, time: Duration) -> Diagnostic {
@@ -204,7 +204,7 @@ fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
 }
 
 /// Returns the source range of the instruction at byte `module_offset` of the binary that
-/// [`Assembled::encode`] returns. `None` if there is no instruction.
+/// [`AssembledModule::encode`] returns. `None` if there is no instruction.
 #[must_use]
 pub fn locate(
     source: &str,
@@ -233,14 +233,18 @@ pub fn locate_all(
 }
 
 /// A program at all stages of the translation.
-struct Built<'s> {
+struct BuiltModule<'s> {
     tree: Tree<'s>,
     program: program::Program<'s>,
     module: module::Module,
 }
 
 /// Builds the module. If `marked` is true, records source positions.
-fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
+fn build<'s>(
+    source: &'s str,
+    host: &Signatures,
+    marked: bool,
+) -> Result<BuiltModule<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let added = ending::closed_at_end(&tree)?;
     if let Some(fault) = idioms::call_syntax(&tree, host) {
@@ -255,5 +259,5 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     kinds::check(&tree, &program, host)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
-    Ok(Built { tree, program, module })
+    Ok(BuiltModule { tree, program, module })
 }

@@ -46,66 +46,9 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         aliases: HashMap::new(),
         warnings: Vec::new(),
     };
-    let mut exported_run = None;
-    let mut funcs = Vec::new();
-    let mut body_form = None;
-    let mut at = forms;
-    while let Some(node) = at.next(tree) {
-        match tree.head(node) {
-            Some("func") => match inline_import(tree, node) {
-                Some(import) => program.import(tree, import, node, host)?,
-                None => {
-                    funcs.push(node);
-                    let (count, measure) = (funcs.len() as u64, Measure::Functions);
-                    if count > measure.limit() {
-                        return Err(Fault::new(
-                            tree.span(node),
-                            messages::too_large(measure, count),
-                        ));
-                    }
-                }
-            },
-            Some("import") => program.import(tree, node, node, host)?,
-            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => {
-                program.item(tree, node, host)?
-            }
-            Some("memory") => program.drop_memory(tree, node)?,
-            Some("export") => {
-                if let Some(func) = exported(tree, node, "run") {
-                    exported_run = Some(func);
-                }
-                program.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
-            }
-            Some("data") => return Err(Fault::new(tree.span(node), messages::data_field())),
-            Some("start") => return Err(Fault::new(tree.span(node), messages::start_field())),
-            Some("module") => {
-                return Err(Fault::new(tree.span(node), messages::module_among_others()));
-            }
-            _ => {
-                body_form = body_form.or(Some(node));
-                continue;
-            }
-        }
-        tree.lift(node);
-    }
-    // One function may be both named and exported as the program, but not two functions.
-    if let Some(second) = funcs.iter().filter(|func| is_run(tree, **func, exported_run)).nth(1) {
-        return Err(Fault::new(tree.span(*second), messages::two_programs()));
-    }
-    let run = match (body_form, choose_run(tree, &funcs, exported_run)) {
-        (Some(form), Some(func)) if is_run(tree, func, exported_run) => {
-            return Err(Fault::new(tree.span(form), messages::two_bodies()));
-        }
-        (Some(_), _) => None,
-        (None, Some(func)) => Some(func),
-        (None, None) => {
-            return Err(match funcs.first() {
-                Some(first) => Fault::new(tree.span(*first), messages::missing_body()),
-                None => Fault::new(0..0, messages::empty()),
-            });
-        }
-    };
-    for node in funcs.into_iter().filter(|node| Some(*node) != run) {
+    let found = program.lift_items(tree, forms, host)?;
+    let run = run_func(tree, &found)?;
+    for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
         let func = program.func(tree, node, false)?;
         program.add(tree, func, host)?;
     }
@@ -125,6 +68,90 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     };
     program.add(tree, func, host)?;
     Ok(program)
+}
+
+/// The functions of a program, and the start of its body.
+struct FoundFuncs<'s> {
+    funcs: Vec<NodeId>,
+    /// The function that is exported as `run`.
+    exported_run: Option<&'s str>,
+    /// The first form that is not an item.
+    body_form: Option<NodeId>,
+}
+
+impl<'s> Program<'s> {
+    /// Lifts the items out of the tree's body. Reads all of them but the functions.
+    fn lift_items(
+        &mut self,
+        tree: &mut Tree<'s>,
+        forms: Nodes,
+        host: &Signatures,
+    ) -> Result<FoundFuncs<'s>, Box<Fault>> {
+        let mut exported_run = None;
+        let mut funcs = Vec::new();
+        let mut body_form = None;
+        let mut at = forms;
+        while let Some(node) = at.next(tree) {
+            match tree.head(node) {
+                Some("func") => match inline_import(tree, node) {
+                    Some(import) => self.import(tree, import, node, host)?,
+                    None => {
+                        funcs.push(node);
+                        let (count, measure) = (funcs.len() as u64, Measure::Functions);
+                        if count > measure.limit() {
+                            return Err(Fault::new(
+                                tree.span(node),
+                                messages::too_large(measure, count),
+                            ));
+                        }
+                    }
+                },
+                Some("import") => self.import(tree, node, node, host)?,
+                Some("type" | "rec" | "global" | "table" | "elem" | "tag") => {
+                    self.item(tree, node, host)?
+                }
+                Some("memory") => self.drop_memory(tree, node)?,
+                Some("export") => {
+                    if let Some(func) = exported(tree, node, "run") {
+                        exported_run = Some(func);
+                    }
+                    self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
+                }
+                Some("data") => return Err(Fault::new(tree.span(node), messages::data_field())),
+                Some("start") => return Err(Fault::new(tree.span(node), messages::start_field())),
+                Some("module") => {
+                    return Err(Fault::new(tree.span(node), messages::module_among_others()));
+                }
+                _ => {
+                    body_form = body_form.or(Some(node));
+                    continue;
+                }
+            }
+            tree.lift(node);
+        }
+        Ok(FoundFuncs { funcs, exported_run, body_form })
+    }
+}
+
+/// Returns the function that is the program, or `None` if the program is the body without one.
+fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, Box<Fault>> {
+    // One function may be both named and exported as the program, but not two functions.
+    if let Some(second) =
+        found.funcs.iter().filter(|func| is_run(tree, **func, found.exported_run)).nth(1)
+    {
+        return Err(Fault::new(tree.span(*second), messages::two_programs()));
+    }
+    match (found.body_form, choose_run(tree, &found.funcs, found.exported_run)) {
+        (Some(form), Some(func)) if is_run(tree, func, found.exported_run) => {
+            Err(Fault::new(tree.span(form), messages::two_bodies()))
+        }
+        (Some(_), _) => Ok(None),
+        (None, Some(func)) => Ok(Some(func)),
+        (None, None) => Err(match found.funcs.first() {
+            Some(first) => Fault::new(tree.span(*first), messages::missing_body()),
+            None => Fault::new(0..0, messages::empty()),
+        }),
+    }
 }
 
 /// Returns the forms of the program: those of the text, or those in a `(module …)` around the whole

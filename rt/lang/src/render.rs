@@ -88,7 +88,7 @@ impl Diagnostic {
                 line.get(..blank).map_or(0, chars)
             };
             let to = if nth + 1 == count { self.end.column as usize - 1 } else { chars(line) };
-            let Marked { line, indent, marks } = marked(line, from, to);
+            let MarkedLine { line, indent, marks } = marked(line, from, to);
             margin(&mut out, &(self.position.line as usize + nth).to_string(), "|");
             let _ = writeln!(out, "{}", paint(Role::Source, &line));
             margin(&mut out, "", "|");
@@ -132,7 +132,7 @@ impl fmt::Display for Diagnostic {
         let (from, total) = (self.position.column as usize - 1, chars(&self.line_text));
         let to =
             if self.end.line > self.position.line { total } else { self.end.column as usize - 1 };
-        let Marked { line, indent, marks } = marked(&self.line_text, from, to);
+        let MarkedLine { line, indent, marks } = marked(&self.line_text, from, to);
         let number = self.position.line.to_string();
         let margin = " ".repeat(number.len());
         writeln!(f, "{}[{}]: {}", self.severity, self.code, self.message)?;
@@ -147,7 +147,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// A line to display, with the position and length of its underline in terminal columns.
-struct Marked {
+struct MarkedLine {
     line: String,
     indent: usize,
     marks: usize,
@@ -156,7 +156,7 @@ struct Marked {
 /// Lays out a line, with its characters `from..to` underlined.
 ///
 /// Tabs and control characters become spaces, so that the underline stays aligned.
-fn marked(line: &str, from: usize, to: usize) -> Marked {
+fn marked(line: &str, from: usize, to: usize) -> MarkedLine {
     let (mut laid, mut column, mut begin, mut end) = (Vec::new(), 0, None, None);
     for (nth, c) in line.chars().enumerate() {
         if nth == from {
@@ -186,7 +186,7 @@ fn marked(line: &str, from: usize, to: usize) -> Marked {
     let cut = skip + MAX_WIDTH < column;
     let (before, after) = (if skip > 0 { "…" } else { "" }, if cut { "…" } else { "" });
     let end = end.min(skip + MAX_WIDTH);
-    Marked {
+    MarkedLine {
         line: format!("{before}{shown}{after}"),
         indent: begin - skip + usize::from(skip > 0),
         marks: end.saturating_sub(begin).max(1),

@@ -20,7 +20,7 @@ mod common;
 use std::fmt::Write;
 
 use wattle_cases::Case;
-use wattle_lang::{Certainty, Diagnostic, Fixed, Signatures, assemble, check, explain, fix};
+use wattle_lang::{Certainty, Diagnostic, FixResult, Signatures, assemble, check, explain, fix};
 
 /// Percentage of broken programs that must become valid with safe fixes alone.
 const CERTAIN: usize = 60;
@@ -85,7 +85,7 @@ fn diagnose(source: &str, host: &Signatures) -> Option<Finding> {
         let certainty = if fix.certainty == Certainty::Safe { "safe" } else { "likely" };
         writeln!(text, "{certainty}: {}", fix.description).unwrap();
     }
-    let Fixed { source: repaired, applied, rest } = fix(source, host);
+    let FixResult { source: repaired, applied, rest } = fix(source, host);
     if rest.is_some() {
         return Some(Finding { text, is_error: true, repaired: None });
     }

@@ -5,7 +5,7 @@
 mod common;
 
 use proptest::prelude::*;
-use wattle_lang::{Fixed, Signatures, assemble, check, explain, fix, locate};
+use wattle_lang::{FixResult, Signatures, assemble, check, explain, fix, locate};
 
 /// Passes a text through all stages. The walk and the validator must agree on whether it is valid.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
@@ -31,7 +31,7 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
 /// Checks that fixing a program terminates, leaves a valid program unchanged, and keeps the number
 /// of lines. It must report a remaining fault if and only if the fixed program is invalid.
 fn check_fixing(source: &str, host: &Signatures, good: bool) {
-    let Fixed { source: text, applied, rest } = fix(source, host);
+    let FixResult { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
     assert_eq!(text == source, applied.is_empty(), "{source}");
     assert_eq!(text.matches('\n').count(), source.matches('\n').count(), "{source}\n{text}");

@@ -11,10 +11,10 @@ use wasmtime::{Store, UpdateDeadline};
 use super::{EngineError, Inner, RunError, Runtime};
 use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::pool::panic_message;
-use crate::program::{Compiled, Program};
+use crate::program::{CompiledCode, Program};
 use crate::run::FailedCall;
 use crate::tape::{CallId, PriorEnd, TapeCursor};
-use crate::{Account, Code, Failure, Grants, Nested, Preview, Run};
+use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
 /// The settings of one run of a program besides the program and its grants.
 struct Launch {
@@ -87,9 +87,9 @@ impl Runtime {
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-        nested: Nested,
+        nested: NestedContext,
     ) -> Result<Outcome, RunError> {
-        let Nested { level, deadline, tape, account } = nested;
+        let NestedContext { level, deadline, tape, account } = nested;
         self.launch(
             program,
             grants,
@@ -185,7 +185,7 @@ impl Inner {
             launch.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(started));
         let time = launch.time.min(self.limits.time).min(remaining);
         let account = launch.account.clone();
-        let nested = Nested {
+        let nested = NestedContext {
             level: launch.level,
             deadline: started + time,
             tape: launch.tape,
@@ -339,7 +339,7 @@ impl Inner {
 }
 
 /// Instantiates the program and calls its function `run`.
-async fn call_run(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Result<i32> {
+async fn call_run(store: &mut Store<Run>, compiled: &CompiledCode) -> wasmtime::Result<i32> {
     let instance = compiled.instance.instantiate_async(&mut *store).await?;
     let missing = |what: &str| wasmtime::Error::msg(format!("the module has no {what}"));
     let memory = instance

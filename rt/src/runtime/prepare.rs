@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use wasmtime::Module;
-use wattle_lang::{Assembled, cost};
+use wattle_lang::{AssembledModule, cost};
 
 use super::{Inner, Runtime};
 use crate::cache::{Key, Preparation};
 use crate::pool::catch_panic;
-use crate::program::{Compiled, Program};
-use crate::{Authority, Diagnostic, Fixed, Position, Severity, Signature, Unfinished};
+use crate::program::{CompiledCode, Program};
+use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity, Signature};
 
 /// Maximum length of a text that the calling thread works on, in bytes. Longer texts go to the
 /// pool, and so do texts that cost more to compile than their length suggests.
 const MAX_INLINE: usize = 16 << 10;
 
 /// The reason why a text has no program.
-enum Rejected {
+enum PrepareError {
     /// The text is not a valid program.
     Invalid(Box<Diagnostic>),
     /// The work on the text was not finished.
-    Unfinished(Unfinished),
+    Unfinished(Interruption),
 }
 
 impl Runtime {
@@ -41,7 +41,7 @@ impl Runtime {
         match self.assemble_and_compile(source).await {
             Ok(program) => Preparation::Final(Ok(program)),
             Err(rejected) => {
-                let busy = matches!(rejected, Rejected::Unfinished(Unfinished::Busy));
+                let busy = matches!(rejected, PrepareError::Unfinished(Interruption::Busy));
                 let diagnostic = self.diagnostic(source, rejected).into();
                 if busy {
                     Preparation::Retry(diagnostic)
@@ -52,11 +52,11 @@ impl Runtime {
         }
     }
 
-    async fn assemble_and_compile(&self, source: &str) -> Result<Program, Rejected> {
+    async fn assemble_and_compile(&self, source: &str) -> Result<Program, PrepareError> {
         let assemble =
             |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
         let assembled = self.inline_or_pooled(source, assemble).await?;
-        let assembled = Arc::new(assembled.map_err(Rejected::Invalid)?);
+        let assembled = Arc::new(assembled.map_err(PrepareError::Invalid)?);
         let mut hasher = blake3::Hasher::new();
         let key: Key = hasher
             .update(&self.inner.settings)
@@ -71,18 +71,18 @@ impl Runtime {
     async fn compile(
         &self,
         source: &str,
-        assembled: &Arc<Assembled>,
-    ) -> Result<Arc<Compiled>, Rejected> {
+        assembled: &Arc<AssembledModule>,
+    ) -> Result<Arc<CompiledCode>, PrepareError> {
         if is_small(source)
             && let Some(compiled) = catch_panic(|| self.inner.compile_if_quick(assembled))
-                .map_err(Rejected::Unfinished)?
+                .map_err(PrepareError::Unfinished)?
         {
             return Ok(compiled);
         }
         let assembled = Arc::clone(assembled);
         self.pooled(source, move |inner, source| inner.compile(source, &assembled))
             .await?
-            .map_err(Rejected::Invalid)
+            .map_err(PrepareError::Invalid)
     }
 
     /// Does work on a text: on the calling thread if the text is small, else on the pool.
@@ -90,7 +90,7 @@ impl Runtime {
         &self,
         source: &str,
         work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
-    ) -> Result<T, Rejected> {
+    ) -> Result<T, PrepareError> {
         if is_small(source) {
             Ok(work(&self.inner, source))
         } else {
@@ -103,9 +103,9 @@ impl Runtime {
         &self,
         source: &str,
         work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
-    ) -> Result<T, Rejected> {
+    ) -> Result<T, PrepareError> {
         let (inner, source) = (Arc::clone(&self.inner), source.to_owned());
-        self.inner.pool.run(move || work(&inner, &source)).await.map_err(Rejected::Unfinished)
+        self.inner.pool.run(move || work(&inner, &source)).await.map_err(PrepareError::Unfinished)
     }
 
     /// Returns the faults of a text, as [`check`](crate::check) does, using a thread of the
@@ -119,19 +119,19 @@ impl Runtime {
 
     /// Fixes a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes too
     /// long is not changed.
-    pub async fn fix(&self, source: &str) -> Fixed {
+    pub async fn fix(&self, source: &str) -> FixResult {
         let fixed =
             self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
         fixed.unwrap_or_else(|rejected| {
             let rest = Some(self.diagnostic(source, rejected));
-            Fixed { source: source.to_owned(), applied: Vec::new(), rest }
+            FixResult { source: source.to_owned(), applied: Vec::new(), rest }
         })
     }
 
-    fn diagnostic(&self, source: &str, rejected: Rejected) -> Box<Diagnostic> {
+    fn diagnostic(&self, source: &str, rejected: PrepareError) -> Box<Diagnostic> {
         match rejected {
-            Rejected::Invalid(diagnostic) => diagnostic,
-            Rejected::Unfinished(why) => {
+            PrepareError::Invalid(diagnostic) => diagnostic,
+            PrepareError::Unfinished(why) => {
                 Box::new(why.diagnostic(source, self.inner.limits.compile))
             }
         }
@@ -180,8 +180,8 @@ impl Inner {
     fn compile(
         &self,
         source: &str,
-        assembled: &Assembled,
-    ) -> Result<Arc<Compiled>, Box<Diagnostic>> {
+        assembled: &AssembledModule,
+    ) -> Result<Arc<CompiledCode>, Box<Diagnostic>> {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
@@ -192,14 +192,18 @@ impl Inner {
 
     /// Compiles a module if that takes at most a few milliseconds. Returns `None` if it may take
     /// longer or fails.
-    fn compile_if_quick(&self, assembled: &Assembled) -> Option<Arc<Compiled>> {
+    fn compile_if_quick(&self, assembled: &AssembledModule) -> Option<Arc<CompiledCode>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
         self.link(assembled, &binary).ok()
     }
 
     /// Compiles and links a binary.
-    fn link(&self, assembled: &Assembled, binary: &[u8]) -> wasmtime::Result<Arc<Compiled>> {
+    fn link(
+        &self,
+        assembled: &AssembledModule,
+        binary: &[u8],
+    ) -> wasmtime::Result<Arc<CompiledCode>> {
         let module = Module::from_binary(&self.engine, binary)?;
         let export = |name| {
             module
@@ -212,7 +216,7 @@ impl Inner {
             assembled.imports.iter().map(|import| import.module).collect();
         capabilities.sort_unstable();
         capabilities.dedup();
-        Ok(Arc::new(Compiled {
+        Ok(Arc::new(CompiledCode {
             instance,
             run,
             memory,

@@ -37,14 +37,14 @@ pub(crate) enum Connector {
 /// Commands joined by `|`.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    pub(crate) timed: Option<Timed>,
+    pub(crate) timed: Option<TimeFormat>,
     pub(crate) negated: bool,
     pub(crate) stages: Vec<Arc<Command>>,
 }
 
 /// The form of the keyword `time`: `time`, or `time -p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timed {
+pub(crate) enum TimeFormat {
     Plain,
     Posix,
 }
@@ -94,12 +94,12 @@ pub(crate) struct Assignment {
     pub(crate) name: String,
     pub(crate) index: Option<Word>,
     pub(crate) append: bool,
-    pub(crate) value: Assigned,
+    pub(crate) value: AssignedValue,
 }
 
 /// The right side of an assignment.
 #[derive(Debug)]
-pub(crate) enum Assigned {
+pub(crate) enum AssignedValue {
     Text(Word),
     Array(Vec<Element>),
 }

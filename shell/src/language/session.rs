@@ -15,7 +15,7 @@ use super::{builtin_table, builtins};
 use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
 use crate::command::{Commands, Status};
-use crate::stream::{Captured, Stream};
+use crate::stream::{CapturedBytes, Stream};
 
 /// A shell: a set of commands and the limits of a script. It creates sessions.
 ///
@@ -268,7 +268,7 @@ async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
 }
 
 /// Returns a captured output as one text, with a note in place of dropped bytes.
-fn joined(captured: &Captured) -> Vec<u8> {
+fn joined(captured: &CapturedBytes) -> Vec<u8> {
     let (mut head, dropped, tail) = captured.ends();
     if dropped > 0 {
         head.extend_from_slice(format!("\n… {dropped} bytes are left out …\n").as_bytes());

@@ -167,13 +167,13 @@ impl Variable {
 }
 
 /// Variables that a frame restores when it ends. `None` means that the variable did not exist.
-type Saved = Vec<(String, Option<Variable>)>;
+type SavedVariables = Vec<(String, Option<Variable>)>;
 
 /// The variables of one shell.
 #[derive(Clone, Debug)]
 pub(crate) struct Variables {
     all: HashMap<String, Variable>,
-    frames: Vec<Saved>,
+    frames: Vec<SavedVariables>,
     pub(crate) ledger: Arc<Ledger>,
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Capture(Arc<Mutex<State>>);
 
 /// The reading side of a capture: the bytes written to its stream.
 #[derive(Clone, Debug)]
-pub struct Captured(Arc<Mutex<State>>);
+pub struct CapturedBytes(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -30,22 +30,22 @@ enum Retention {
     Ends(usize),
 }
 
-pub(super) fn head(limit: usize) -> (Capture, Captured) {
+pub(super) fn head(limit: usize) -> (Capture, CapturedBytes) {
     capture(Retention::Head(limit))
 }
 
-pub(super) fn ends(limit: usize) -> (Capture, Captured) {
+pub(super) fn ends(limit: usize) -> (Capture, CapturedBytes) {
     capture(Retention::Ends(limit))
 }
 
-fn capture(retention: Retention) -> (Capture, Captured) {
+fn capture(retention: Retention) -> (Capture, CapturedBytes) {
     let state = Arc::new(Mutex::new(State {
         head: Vec::new(),
         tail: VecDeque::new(),
         retention,
         total: 0,
     }));
-    (Capture(Arc::clone(&state)), Captured(state))
+    (Capture(Arc::clone(&state)), CapturedBytes(state))
 }
 
 impl Capture {
@@ -72,7 +72,7 @@ impl Capture {
     }
 }
 
-impl Captured {
+impl CapturedBytes {
     /// Takes the retained bytes. Dropped bytes between the two ends leave no mark.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {

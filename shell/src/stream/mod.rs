@@ -17,7 +17,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wattle_capability::files::Files;
 
-pub use capture::Captured;
+pub use capture::CapturedBytes;
 pub use device::Device;
 pub use file::OpenMode;
 
@@ -110,7 +110,7 @@ impl Stream {
     /// Creates a stream that captures what is written. A write beyond `limit` bytes fails like a
     /// write to a broken pipe.
     #[must_use]
-    pub fn capture(limit: usize) -> (Stream, Captured) {
+    pub fn capture(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit);
         (Stream::of(Kind::Capture(capture)), captured)
     }
@@ -118,7 +118,7 @@ impl Stream {
     /// Creates a stream that accepts all writes. It captures at most `limit` bytes: half of them
     /// from the start, half from the end.
     #[must_use]
-    pub fn capture_ends(limit: usize) -> (Stream, Captured) {
+    pub fn capture_ends(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::ends(limit);
         (Stream::of(Kind::Capture(capture)), captured)
     }

@@ -26,15 +26,15 @@ const STACK: usize = 1 << 20;
 pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
 
 /// The commands' module, compiled and linked.
-pub(super) struct Compiled {
+pub(super) struct CompiledModule {
     pub(super) engine: Engine,
     pub(super) instance: InstancePre<Guest>,
 }
 
-impl Compiled {
+impl CompiledModule {
     /// Compiles the module, or loads it from the cache. Blocks the calling thread for some seconds,
     /// or some milliseconds if it is cached.
-    pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<Compiled, ToolboxError> {
+    pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<CompiledModule, ToolboxError> {
         let failed = |error: wasmtime::Error| ToolboxError(format!("{error:#}"));
         let folder = cache.and_then(|folder| CompiledFolder::lock(folder, "commands").ok());
         let engine = Engine::new(&config(folder.as_ref()).map_err(failed)?).map_err(failed)?;
@@ -44,7 +44,7 @@ impl Compiled {
         wasi::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
         start_clock(&engine)?;
-        Ok(Compiled { engine, instance })
+        Ok(CompiledModule { engine, instance })
     }
 }
 

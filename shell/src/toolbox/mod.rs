@@ -22,7 +22,7 @@ pub use error::ToolboxError;
 
 use crate::bounds::StageBounds;
 use crate::command::{Command, CommandOutcome, Commands, KillReason, Spawn};
-use engine::Compiled;
+use engine::CompiledModule;
 
 /// The compressed module, built from `shell/toolbox/commands`.
 const MODULE: &[u8] = include_bytes!("commands.wasm.zst");
@@ -39,8 +39,8 @@ struct Inner {
     module: Module,
     names: Vec<Cow<'static, str>>,
     cache: Option<PathBuf>,
-    compiled: OnceLock<Arc<Compiled>>,
-    /// A lock that lets one thread compile at a time.
+    compiled: OnceLock<Arc<CompiledModule>>,
+    /// Lock of the thread that compiles.
     compiling: Mutex<()>,
 }
 
@@ -129,7 +129,7 @@ impl Toolbox {
         self.compiled().await.map(drop)
     }
 
-    async fn compiled(&self) -> Result<Arc<Compiled>, ToolboxError> {
+    async fn compiled(&self) -> Result<Arc<CompiledModule>, ToolboxError> {
         if let Some(compiled) = self.0.compiled.get() {
             return Ok(Arc::clone(compiled));
         }
@@ -161,7 +161,7 @@ impl Commands for Toolbox {
 }
 
 impl Inner {
-    fn compiled(&self) -> Result<Arc<Compiled>, ToolboxError> {
+    fn compiled(&self) -> Result<Arc<CompiledModule>, ToolboxError> {
         let _lock = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = self.compiled.get() {
             return Ok(Arc::clone(compiled));
@@ -170,16 +170,16 @@ impl Inner {
         Ok(Arc::clone(self.compiled.get_or_init(|| compiled)))
     }
 
-    fn compile(&self) -> Result<Compiled, ToolboxError> {
+    fn compile(&self) -> Result<CompiledModule, ToolboxError> {
         let cache = self.cache.as_deref();
         match &self.module {
-            Module::Plain(wasm) => Compiled::new(wasm, cache),
+            Module::Plain(wasm) => CompiledModule::new(wasm, cache),
             Module::Packed => {
                 let wasm = zstd::bulk::decompress(MODULE, MAX_MODULE);
                 let wasm = wasm.map_err(|cause| {
                     ToolboxError(format!("failed to decompress the module: {cause}"))
                 })?;
-                Compiled::new(&wasm, cache)
+                CompiledModule::new(&wasm, cache)
             }
         }
     }

@@ -7,7 +7,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::engine::{Compiled, MAX_MEMORY, THREAD_STACK};
+use super::engine::{CompiledModule, MAX_MEMORY, THREAD_STACK};
 use super::wait::{Waiter, cancellable};
 use super::wasi::{Exit, Guest};
 use crate::bounds::StageBounds;
@@ -19,7 +19,7 @@ const MAX_ARGUMENTS: usize = 2 << 20;
 
 /// Runs a command in a new instance.
 pub(super) async fn run(
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledModule>,
     command: Command,
     files: Arc<Files>,
     spawn: Arc<dyn Spawn>,
@@ -74,7 +74,7 @@ async fn report_end(
 /// Runs the instance and drops all that it holds. Returns its outcome, and the message of the first
 /// operation that the run's files refused.
 fn run_instance(
-    compiled: &Compiled,
+    compiled: &CompiledModule,
     command: Command,
     files: Arc<Files>,
     spawn: Arc<dyn Spawn>,
@@ -106,7 +106,7 @@ fn run_instance(
     (outcome, refusal)
 }
 
-fn start(compiled: &Compiled, store: &mut Store<Guest>) -> wasmtime::Result<()> {
+fn start(compiled: &CompiledModule, store: &mut Store<Guest>) -> wasmtime::Result<()> {
     let instance = compiled.instance.instantiate(&mut *store)?;
     store.data_mut().memory = instance.get_memory(&mut *store, "memory");
     instance.get_typed_func::<(), ()>(&mut *store, "_start")?.call(store, ())

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
-use wattle_agent::capability::shell::{Captured, Shell};
+use wattle_agent::capability::shell::{Shell, ShellOutput};
 use wattle_agent::{Access, IssueFile, Job, Settings};
 use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
@@ -32,10 +32,12 @@ impl Shell for Parrot {
         script: String,
         _: Vec<u8>,
         _: std::time::Instant,
-    ) -> PortFuture<'_, Captured> {
+    ) -> PortFuture<'_, ShellOutput> {
         let seen = files.stat("notes.txt").is_ok();
         let (stdout, stderr) = (format!("said {script}").into_bytes(), b"warning\n".to_vec());
-        Box::pin(async move { Ok(Captured { stdout, stderr, status: if seen { 0 } else { 3 } }) })
+        Box::pin(
+            async move { Ok(ShellOutput { stdout, stderr, status: if seen { 0 } else { 3 } }) },
+        )
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) ->
     match json::arguments(text) {
         Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
         Err(_)
-            if known(name, programs) == Some(Known::Done)
+            if known(name, programs) == Some(KnownFunction::Done)
                 && !text.trim_start().starts_with(['{', '[', '"']) =>
         {
             (Meaning::Done(text.trim().to_owned()), true)
@@ -39,10 +39,10 @@ pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) ->
 /// Interprets a call of the function `name` with parsed arguments.
 pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     match known(name, programs) {
-        Some(Known::Wat) => wat(value),
-        Some(Known::Done) => Meaning::Done(answer(value)),
-        Some(Known::Catalog) => catalog(name, value, programs),
-        Some(Known::Program(function)) => program(function, value),
+        Some(KnownFunction::Wat) => wat(value),
+        Some(KnownFunction::Done) => Meaning::Done(answer(value)),
+        Some(KnownFunction::Catalog) => catalog(name, value, programs),
+        Some(KnownFunction::Program(function)) => program(function, value),
         // The catalog reports that the program is unknown and suggests similar names.
         None => {
             let args = match value {
@@ -65,7 +65,7 @@ pub(super) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
 }
 
 #[derive(PartialEq)]
-enum Known<'a> {
+enum KnownFunction<'a> {
     Wat,
     Done,
     Catalog,
@@ -73,17 +73,18 @@ enum Known<'a> {
 }
 
 /// Finds a function by its name. Ignores case, punctuation and a prefix such as `functions.`.
-fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<Known<'a>> {
+fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<KnownFunction<'a>> {
     let name = without_prefix(name);
     let exact = programs.iter().find(|function| function.program == name);
     let same = |function: &&ProgramFunction| normal(&function.program) == normal(name);
     let by_name = |name: &str| match normal(name).as_str() {
-        "wat" | "toolcallwat" => Some(Known::Wat),
-        "done" | "response" | "toolcallresponse" => Some(Known::Done),
-        "catalog" | "toolcallcatalog" => Some(Known::Catalog),
+        "wat" | "toolcallwat" => Some(KnownFunction::Wat),
+        "done" | "response" | "toolcallresponse" => Some(KnownFunction::Done),
+        "catalog" | "toolcallcatalog" => Some(KnownFunction::Catalog),
         _ => None,
     };
-    by_name(name).or_else(|| exact.or_else(|| programs.iter().find(same)).map(Known::Program))
+    by_name(name)
+        .or_else(|| exact.or_else(|| programs.iter().find(same)).map(KnownFunction::Program))
 }
 
 /// Removes the prefix that some models write before a name, such as `functions.`.
@@ -102,8 +103,8 @@ fn normal(name: &str) -> String {
 /// Returns a call without arguments, in place of one whose arguments are invalid.
 fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
-        Some(Known::Wat) => Call::Wat { body: String::new(), args: Vec::new() },
-        Some(Known::Program(function)) => {
+        Some(KnownFunction::Wat) => Call::Wat { body: String::new(), args: Vec::new() },
+        Some(KnownFunction::Program(function)) => {
             Call::Catalog { name: function.program.clone(), args: Vec::new() }
         }
         _ => Call::Catalog { name: name.to_owned(), args: Vec::new() },

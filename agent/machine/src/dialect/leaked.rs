@@ -11,7 +11,7 @@ use crate::function::ProgramFunction;
 use crate::message::FunctionCall;
 
 /// The calls found in a text.
-pub(super) struct Found {
+pub(super) struct LeakedCalls {
     pub(super) calls: Vec<FunctionCall>,
     /// The text before the calls. Never empty.
     pub(super) before: Option<String>,
@@ -41,7 +41,7 @@ enum Form {
 }
 
 /// Finds the calls in a text that contains no call of the text dialect.
-pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
+pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let first = MARKS
         .iter()
         .filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form)))
@@ -56,7 +56,7 @@ fn before(text: &str, start: usize) -> Option<String> {
 }
 
 /// Reads the calls from the first mark on. Whitespace and closing tags may separate them.
-fn marked(text: &str, start: usize) -> Option<Found> {
+fn marked(text: &str, start: usize) -> Option<LeakedCalls> {
     let (mut calls, mut at, mut is_complete) = (Vec::new(), start, true);
     while let Some((mark, form)) = mark_at(text, at) {
         let inside = at + mark.len();
@@ -68,7 +68,7 @@ fn marked(text: &str, start: usize) -> Option<Found> {
         is_complete &= whole;
         at = after_closers(text, end);
     }
-    (!calls.is_empty()).then(|| Found { calls, before: before(text, start), is_complete })
+    (!calls.is_empty()).then(|| LeakedCalls { calls, before: before(text, start), is_complete })
 }
 
 fn mark_at(text: &str, at: usize) -> Option<(&'static str, Form)> {
@@ -231,7 +231,7 @@ fn call(name: &str, arguments: String) -> FunctionCall {
 
 /// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at a
 /// line start and ends the text. Every name must be known.
-fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
+fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let bare = text.trim_end();
     let (inside, end) = match bare.strip_suffix("```") {
         Some(inside) => {
@@ -262,5 +262,5 @@ fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
         .is_empty();
     let are_known = calls.iter().all(|call| arguments::is_known(&call.name, programs));
     let start = if end == bare.len() { inside } else { bare.get(..inside)?.rfind("```")? };
-    (is_over && are_known).then(|| Found { calls, before: before(bare, start), is_complete })
+    (is_over && are_known).then(|| LeakedCalls { calls, before: before(bare, start), is_complete })
 }

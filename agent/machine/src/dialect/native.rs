@@ -10,7 +10,7 @@ use crate::{
     mark::Nonce,
     message::{FunctionCall, Message},
     observation::{self, Output},
-    reader::{Action, Read, Reading, read_call, read_repair},
+    reader::{Action, ReadResult, Reading, read_call, read_repair},
     state::{ModelAnswer, Purpose},
 };
 
@@ -26,7 +26,7 @@ pub(super) fn read(
     let reading = read_call(&answer.text);
     if !answer.calls.is_empty() {
         let reading = match reading {
-            Read::Called(reading) | Read::Uncalled(reading) => reading,
+            ReadResult::Called(reading) | ReadResult::Uncalled(reading) => reading,
         };
         let thought = reading.thought.or(match reading.action {
             Action::Response { text } => Some(text).filter(|text| !text.is_empty()),
@@ -35,18 +35,18 @@ pub(super) fn read(
         return called(answer, thought, &answer.calls, step, programs);
     }
     match reading {
-        Read::Called(reading) => in_text(answer, reading, true, step, programs),
-        Read::Uncalled(Reading { thought, action: Action::Response { text }, .. })
+        ReadResult::Called(reading) => in_text(answer, reading, true, step, programs),
+        ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
             if let Some(found) = leaked::find(&text, programs) =>
         {
             let mut parsed = called(answer, thought.or(found.before), &found.calls, step, programs);
             parsed.is_complete &= found.is_complete;
             parsed
         }
-        Read::Uncalled(reading) if purpose == Purpose::Repair => {
+        ReadResult::Uncalled(reading) if purpose == Purpose::Repair => {
             in_text(answer, read_repair(reading), false, step, programs)
         }
-        Read::Uncalled(reading) => in_text(answer, reading, false, step, programs),
+        ReadResult::Uncalled(reading) => in_text(answer, reading, false, step, programs),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::{self, Output},
-    reader::{Action, Note, Read, Reading, read_call, read_repair},
+    reader::{Action, Note, ReadResult, Reading, read_call, read_repair},
     state::{ModelAnswer, Purpose},
 };
 
@@ -21,8 +21,8 @@ pub(super) fn read(
         return called(answer, &answer.calls, programs);
     }
     let reading = match read_call(&answer.text) {
-        Read::Called(reading) => return from_reading(answer, reading, true),
-        Read::Uncalled(Reading { thought, action: Action::Response { text }, .. })
+        ReadResult::Called(reading) => return from_reading(answer, reading, true),
+        ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
             if let Some(found) = leaked::find(&text, programs) =>
         {
             let answer = ModelAnswer {
@@ -33,8 +33,8 @@ pub(super) fn read(
             parsed.is_complete &= found.is_complete;
             return parsed;
         }
-        Read::Uncalled(reading) if purpose == Purpose::Repair => read_repair(reading),
-        Read::Uncalled(reading) => reading,
+        ReadResult::Uncalled(reading) if purpose == Purpose::Repair => read_repair(reading),
+        ReadResult::Uncalled(reading) => reading,
     };
     from_reading(answer, reading, false)
 }

@@ -17,7 +17,7 @@ use crate::{
     observation::{self, Output},
     prompt,
     state::{
-        Effect, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
+        Effect, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, RepeatedCalls,
         RetryReason, State, Turn,
     },
 };
@@ -304,7 +304,7 @@ impl State {
                 last.times
             }
             last => {
-                *last = Some(Repeated { calls, outputs, times: 1 });
+                *last = Some(RepeatedCalls { calls, outputs, times: 1 });
                 1
             }
         }

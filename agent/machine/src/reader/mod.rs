@@ -39,7 +39,7 @@ use self::{header::Header, reasoning::Tags, text::slice};
 /// ```
 pub fn read(answer: &str) -> Reading {
     match read_call(answer) {
-        Read::Called(reading) | Read::Uncalled(reading) => reading,
+        ReadResult::Called(reading) | ReadResult::Uncalled(reading) => reading,
     }
 }
 
@@ -50,13 +50,13 @@ pub(crate) fn read_repair(uncalled: Reading) -> Reading {
 }
 
 /// A reading of an answer with or without a call.
-pub(crate) enum Read {
+pub(crate) enum ReadResult {
     Called(Reading),
     Uncalled(Reading),
 }
 
 /// Reads an answer, with or without a call.
-pub(crate) fn read_call(answer: &str) -> Read {
+pub(crate) fn read_call(answer: &str) -> ReadResult {
     let normalised = normalise(answer);
     let text = normalised.as_ref();
     let tags = reasoning::tags(text);
@@ -70,7 +70,12 @@ pub(crate) fn read_call(answer: &str) -> Read {
         let limit = open.map_or(text.len(), |open| open.start);
         match first_call(text, from, limit, &mut mentions) {
             Some(call) => {
-                return Read::Called(found(text, &thoughts, slice(text, from, call.start), call));
+                return ReadResult::Called(found(
+                    text,
+                    &thoughts,
+                    slice(text, from, call.start),
+                    call,
+                ));
             }
             None => outside.push_str(&without_closers(text, &tags, from, limit)),
         }
@@ -84,7 +89,7 @@ pub(crate) fn read_call(answer: &str) -> Read {
                 // The reasoning is not closed: it ends at a call, or at the end of the text.
                 if let Some(call) = call_in_open_reasoning(text, open.end) {
                     thoughts.push(header::before(slice(text, open.end, call.start)));
-                    return Read::Called(found(text, &thoughts, "", call));
+                    return ReadResult::Called(found(text, &thoughts, "", call));
                 }
                 thoughts.push(slice(text, open.end, text.len()));
                 break;
@@ -93,13 +98,13 @@ pub(crate) fn read_call(answer: &str) -> Read {
     }
 
     match mentions.first {
-        Some(call) => Read::Called(found(text, &thoughts, "", call)),
-        None => Read::Uncalled(uncalled::read(text, &outside, joined(&thoughts))),
+        Some(call) => ReadResult::Called(found(text, &thoughts, "", call)),
+        None => ReadResult::Uncalled(uncalled::read(text, &outside, joined(&thoughts))),
     }
 }
 
 /// A call, and its offset.
-struct Found {
+struct FoundCall {
     start: usize,
     call: call::Call,
 }
@@ -111,15 +116,15 @@ const MAX_MENTIONS: usize = 4;
 /// Calls that are only mentioned (`ToolCall::Wat(...)`). The first is used if there is no real
 /// call.
 struct Mentions {
-    first: Option<Found>,
+    first: Option<FoundCall>,
     left: usize,
 }
 
 /// Finds the first call in `from..limit` that is not only a mention.
-fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<Found> {
+fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<FoundCall> {
     let mut at = from;
     while let Some(header) = header::next(text, at, limit) {
-        let found = Found { start: header.start, call: call::read(text, &header) };
+        let found = FoundCall { start: header.start, call: call::read(text, &header) };
         if !found.call.is_mention || mentions.left == 0 {
             return Some(found);
         }
@@ -132,20 +137,20 @@ fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) ->
 
 /// Finds the call that ends unclosed reasoning: the first one at the start of a line, or else the
 /// very last one if no text follows it.
-fn call_in_open_reasoning(text: &str, from: usize) -> Option<Found> {
+fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     let mut at = from;
     let mut last: Option<Header<'_>> = None;
     while let Some(header) = header::next(text, at, text.len()) {
         at = header.inside;
         if header::starts_line(text, header.start, from) {
-            return Some(Found { start: header.start, call: call::read(text, &header) });
+            return Some(FoundCall { start: header.start, call: call::read(text, &header) });
         }
         last = Some(header);
     }
     let header = last?;
     let call = call::read(text, &header);
     let alone = !call.is_mention && header::after_decoration(text, call.end) == text.len();
-    alone.then_some(Found { start: header.start, call })
+    alone.then_some(FoundCall { start: header.start, call })
 }
 
 /// Reads the text before an unopened closing tag as reasoning, and returns the start of the rest.
@@ -161,7 +166,7 @@ fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) ->
     close.end
 }
 
-fn found(text: &str, thoughts: &[&str], before: &str, found: Found) -> Reading {
+fn found(text: &str, thoughts: &[&str], before: &str, found: FoundCall) -> Reading {
     let thought = joined(thoughts).or_else(|| filled(header::before(before)));
     let call = found.call;
     let mut notes = Vec::from_iter(call.note);

@@ -50,17 +50,17 @@ pub trait Secrets: Send + Sync {
 
 /// A fixed list of secrets. An entry may be an error that says why the secret is not available.
 #[derive(Clone, Debug, Default)]
-pub struct Listed(BTreeMap<String, Result<Secret, String>>);
+pub struct SecretList(BTreeMap<String, Result<Secret, String>>);
 
-impl Listed {
+impl SecretList {
     /// Creates a list of secrets by name.
     #[must_use]
     pub fn new(entries: impl IntoIterator<Item = (String, Result<Secret, String>)>) -> Self {
-        Listed(entries.into_iter().collect())
+        SecretList(entries.into_iter().collect())
     }
 }
 
-impl Secrets for Listed {
+impl Secrets for SecretList {
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         let found =
             self.0.get(&name).cloned().transpose().map_err(|why| Failure::new(Code::EACCESS, why));
@@ -74,9 +74,9 @@ impl Secrets for Listed {
 }
 
 /// A sequence of stores, of which the first one with a secret of the name returns it.
-pub struct FirstOf(pub Vec<Arc<dyn Secrets>>);
+pub struct SecretChain(pub Vec<Arc<dyn Secrets>>);
 
-impl Secrets for FirstOf {
+impl Secrets for SecretChain {
     fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         Box::pin(async move {
             for store in &self.0 {
@@ -184,7 +184,7 @@ impl Config for Vault {
 impl Default for Vault {
     /// Creates a vault without secrets.
     fn default() -> Self {
-        Vault::new(Arc::new(Listed::default()))
+        Vault::new(Arc::new(SecretList::default()))
     }
 }
 

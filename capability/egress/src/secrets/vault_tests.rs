@@ -8,7 +8,7 @@ fn vault() -> Vault {
     let secret = |name: &str, value: &str, list: &[&str]| {
         (name.to_owned(), Ok(Secret::new(name, value, hosts(list)).unwrap()))
     };
-    Vault::new(Arc::new(Listed::new([
+    Vault::new(Arc::new(SecretList::new([
         secret("api", "s3cr3t-value", &["api.example.com", "*.example.org"]),
         secret("lines", "first line\nsecond", &["api.example.com"]),
         (

@@ -11,7 +11,8 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_egress::{
-    Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response, Streamed,
+    Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response,
+    StreamedResponse,
 };
 
 /// A resolver that returns prepared answers in order, the last one repeatedly, and counts the
@@ -69,7 +70,7 @@ impl Open {
         self.0.send(&passed(request).await).await
     }
 
-    pub(crate) async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
+    pub(crate) async fn start(&self, request: Request) -> Result<StreamedResponse, EgressError> {
         self.0.start(&passed(request).await).await
     }
 }

@@ -1,6 +1,6 @@
 //! Emits blocks, loops and `if`, with their labels and types.
 
-use super::flow::{Context, Emitted, Flow};
+use super::flow::{Context, EmittedCode, Flow};
 use super::instruction::Tail;
 use super::{EmitResult, Emitter};
 use crate::fix::Change;
@@ -56,9 +56,9 @@ impl<'s> Emitter<'_, 's> {
         self.depth -= 1;
         self.out.push(')');
         Ok(match results.as_deref() {
-            Some([]) => Emitted::NOTHING,
-            Some([one]) => Emitted::one(*one),
-            _ => Emitted::UNKNOWN,
+            Some([]) => EmittedCode::NOTHING,
+            Some([one]) => EmittedCode::one(*one),
+            _ => EmittedCode::UNKNOWN,
         })
     }
 
@@ -104,13 +104,13 @@ impl<'s> Emitter<'_, 's> {
             let flow = results.map_or(Flow::Unknown, |results| {
                 Flow::Net(i32::try_from(results.len()).unwrap_or(0))
             });
-            return Ok(Emitted {
+            return Ok(EmittedCode {
                 flow: taken.then(flow),
-                ..Emitted::one(value.ty().unwrap_or(Val::Any))
+                ..EmittedCode::one(value.ty().unwrap_or(Val::Any))
             });
         }
         let out = value.close(self, list, type_at);
-        Ok(Emitted { flow: taken.then(out.flow), ..out })
+        Ok(EmittedCode { flow: taken.then(out.flow), ..out })
     }
 
     /// Emits the operands before `(then …)`. Returns their number, and the `(then …)`.

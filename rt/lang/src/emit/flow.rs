@@ -45,7 +45,7 @@ impl Flow {
 
 /// The result of emitting a piece of code.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Emitted {
+pub(crate) struct EmittedCode {
     pub(crate) flow: Flow,
     /// The type of the first value that the code leaves.
     pub(crate) ty: Val,
@@ -55,18 +55,20 @@ pub(crate) struct Emitted {
     pub(crate) droppable: bool,
 }
 
-impl Emitted {
-    pub(crate) const NOTHING: Emitted = Emitted::net(0, Val::Any);
-    pub(crate) const NEVER: Emitted = Emitted { flow: Flow::Never, ..Emitted::NOTHING };
-    pub(crate) const UNKNOWN: Emitted = Emitted { flow: Flow::Unknown, ..Emitted::NOTHING };
+impl EmittedCode {
+    pub(crate) const NOTHING: EmittedCode = EmittedCode::net(0, Val::Any);
+    pub(crate) const NEVER: EmittedCode = EmittedCode { flow: Flow::Never, ..EmittedCode::NOTHING };
+    pub(crate) const UNKNOWN: EmittedCode =
+        EmittedCode { flow: Flow::Unknown, ..EmittedCode::NOTHING };
     /// A value that is 0 or 1.
-    pub(crate) const BOOL: Emitted = Emitted { is_bool: true, ..Emitted::one(Val::I32) };
+    pub(crate) const BOOL: EmittedCode =
+        EmittedCode { is_bool: true, ..EmittedCode::one(Val::I32) };
 
-    pub(crate) const fn net(count: i32, ty: Val) -> Emitted {
-        Emitted { flow: Flow::Net(count), ty, is_bool: false, droppable: false }
+    pub(crate) const fn net(count: i32, ty: Val) -> EmittedCode {
+        EmittedCode { flow: Flow::Net(count), ty, is_bool: false, droppable: false }
     }
 
-    pub(crate) const fn one(ty: Val) -> Emitted {
-        Emitted::net(1, ty)
+    pub(crate) const fn one(ty: Val) -> EmittedCode {
+        EmittedCode::net(1, ty)
     }
 }

@@ -1,6 +1,6 @@
 //! Emits WAT's own instructions. Their operands may be forms, names and numbers.
 
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::stack_effect::{Pops, StackEffect};
 use crate::emit::{EmitResult, Emitter};
 use crate::forms;
@@ -32,7 +32,7 @@ impl<'s> Emitter<'_, 's> {
     /// Emits siblings in order.
     pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> EmitResult {
         let tree = self.tree;
-        let mut whole = Emitted::NOTHING;
+        let mut whole = EmittedCode::NOTHING;
         // For each open flat block, whether it has a result.
         let mut open: Vec<bool> = Vec::new();
         while let Some(node) = nodes.next(tree) {
@@ -47,9 +47,9 @@ impl<'s> Emitter<'_, 's> {
             };
             if out.droppable && context == Context::Statement && !self.is_used(*nodes, &open) {
                 self.out.push_str(" (drop)");
-                out = Emitted::NOTHING;
+                out = EmittedCode::NOTHING;
             }
-            whole = Emitted { flow: whole.flow.then(out.flow), ..out };
+            whole = EmittedCode { flow: whole.flow.then(out.flow), ..out };
         }
         self.flat = self.flat.saturating_sub(open.len());
         Ok(whole)
@@ -74,7 +74,7 @@ impl<'s> Emitter<'_, 's> {
                 self.put(node, name);
                 let results = self.block_head(nodes)?;
                 open.push(results.is_none_or(|results| results > 0));
-                Ok(Emitted::UNKNOWN)
+                Ok(EmittedCode::UNKNOWN)
             }
             "else" | "end" => {
                 if name == "end" && open.pop().is_some() {
@@ -86,7 +86,7 @@ impl<'s> Emitter<'_, 's> {
                     self.space();
                     self.put(label, tree.text(label));
                 }
-                Ok(Emitted::UNKNOWN)
+                Ok(EmittedCode::UNKNOWN)
             }
             _ => match self.instruction(node, name, nodes)? {
                 Some(effect) => Ok(effect.out()),
@@ -95,7 +95,7 @@ impl<'s> Emitter<'_, 's> {
                     None => {
                         self.put(node, name);
                         self.immediates(nodes)?;
-                        Ok(Emitted::UNKNOWN)
+                        Ok(EmittedCode::UNKNOWN)
                     }
                 },
             },
@@ -119,7 +119,7 @@ impl<'s> Emitter<'_, 's> {
                     nodes.next(tree);
                     if tree.node(text).kind != NodeKind::List && nodes.next(tree).is_none() {
                         self.literal(text)?;
-                        return Ok(Emitted::one(Val::I32));
+                        return Ok(EmittedCode::one(Val::I32));
                     }
                     return self.raw(list);
                 }
@@ -156,12 +156,12 @@ impl<'s> Emitter<'_, 's> {
         }
         self.depth -= 1;
         self.out.push(')');
-        let Some(effect) = effect else { return Ok(Emitted::UNKNOWN) };
+        let Some(effect) = effect else { return Ok(EmittedCode::UNKNOWN) };
         let mut out = effect.out();
         if head == "select" {
             out.ty = first_type;
         }
-        Ok(Emitted { flow: given.then(out.flow), ..out })
+        Ok(EmittedCode { flow: given.then(out.flow), ..out })
     }
 
     /// Emits an instruction's name and immediates. For an unknown instruction, emits nothing and
@@ -235,7 +235,7 @@ impl<'s> Emitter<'_, 's> {
                 && matches!(tree.node(text).kind, NodeKind::Text | NodeKind::Block)
             {
                 self.literal(text)?;
-                return Ok(Emitted::UNKNOWN);
+                return Ok(EmittedCode::UNKNOWN);
             }
             nodes = tree.children(list);
         }
@@ -267,7 +267,7 @@ impl<'s> Emitter<'_, 's> {
             at += 1;
         }
         self.out.push(')');
-        Ok(Emitted::UNKNOWN)
+        Ok(EmittedCode::UNKNOWN)
     }
 
     /// Checks that a local's number refers to a local that the function declares.
@@ -377,17 +377,17 @@ impl<'s> Emitter<'_, 's> {
 
 impl StackEffect {
     /// Returns the effect of the instruction after its operands were pushed.
-    fn out(&self) -> Emitted {
+    fn out(&self) -> EmittedCode {
         if self.never {
-            return Emitted::NEVER;
+            return EmittedCode::NEVER;
         }
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
         let is_bool = self.is_bool;
         match self.pops {
-            Pops::Unknown => Emitted { ty: self.ty, ..Emitted::UNKNOWN },
-            _ => Emitted {
+            Pops::Unknown => EmittedCode { ty: self.ty, ..EmittedCode::UNKNOWN },
+            _ => EmittedCode {
                 is_bool,
-                ..Emitted::net(count(self.pushes) - count(self.pops.len()), self.ty)
+                ..EmittedCode::net(count(self.pushes) - count(self.pops.len()), self.ty)
             },
         }
     }

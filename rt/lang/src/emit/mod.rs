@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::diagnostic::clamp;
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::instruction::Tail;
 use crate::forms;
 use crate::idioms;
@@ -26,7 +26,7 @@ use crate::types::Types;
 use crate::{Signature, Signatures};
 
 /// The result of emitting a piece of code, or the first fault.
-pub(crate) type EmitResult<T = Emitted> = Result<T, Box<Fault>>;
+pub(crate) type EmitResult<T = EmittedCode> = Result<T, Box<Fault>>;
 
 /// Maximum nesting of the emitted text. Expansions nest deeper than the forms themselves.
 const MAX_EMITTED_DEPTH: usize = 640;
@@ -240,13 +240,13 @@ impl<'a, 's> Emitter<'a, 's> {
             NodeKind::List => self.list(node, context),
             NodeKind::Text | NodeKind::Block => {
                 self.literal(node)?;
-                Ok(Emitted::one(Val::I32))
+                Ok(EmittedCode::one(Val::I32))
             }
             NodeKind::Atom => match self.bare(node, context.want())? {
                 Some(out) => Ok(out),
                 None => {
                     self.put(node, self.tree.text(node));
-                    Ok(Emitted::UNKNOWN)
+                    Ok(EmittedCode::UNKNOWN)
                 }
             },
         }

@@ -1,8 +1,8 @@
 //! Forms that bind names to values: `let`, `set`, `catch`, `default`, `arg`.
 
-use super::call::{Called, called};
+use super::call::{Callee, called};
 use super::{all_operands, macros, operand_count, operands};
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
 use crate::messages::{Fault, form};
@@ -37,7 +37,7 @@ pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     emit.out.push(')');
     let ty = ty.unwrap_or(if out.ty == Val::Any { Val::I32 } else { out.ty });
     emit.declare(name, ty, target)?;
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(set $x V)`: sets a local or a global.
@@ -68,7 +68,7 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     emit.value(list, node, Some(ty).filter(|ty| *ty != Val::Any))?;
     emit.depth -= 1;
     emit.out.push(')');
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(catch $v $e (CALL …))`, `(catch $e (CALL …))`: stores a call's results. The program continues
@@ -107,7 +107,7 @@ pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
         emit.put(*target, name);
         emit.out.push(')');
     }
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(default (CALL …) D)`: returns the call's value, or D if the call fails.
@@ -124,14 +124,14 @@ pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     emit.value(list, other, Some(out.ty))?;
     emit.depth -= 1;
     emit.put(list, ") (else))");
-    Ok(Emitted::one(out.ty))
+    Ok(EmittedCode::one(out.ty))
 }
 
 /// `(arg N)`: returns argument N.
 pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [number] = operands::<1>(emit.tree, list)?;
     macros::argument(emit, list, number)?;
-    Ok(Emitted { droppable: true, ..Emitted::one(Val::I32) })
+    Ok(EmittedCode { droppable: true, ..EmittedCode::one(Val::I32) })
 }
 
 /// Rejects parentheses around the names that a form binds.
@@ -186,13 +186,13 @@ fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> EmitResul
         return Err(Fault::new(tree.span(call), form::catch_call(head, tree.text(call))));
     }
     match tree.head(call).and_then(|inner| called(emit, inner)) {
-        Some(Called::Host(signature, true)) => {
+        Some(Callee::Host(signature, true)) => {
             let plain = format!("{}.{}", signature.module, signature.name);
             let message = form::question_in_catch(head, &signature)
                 .maybe_safe(rewrite::replace_head(tree, call, plain));
             return Err(Fault::new(tree.span(call), message));
         }
-        Some(Called::Host(signature, false)) if !signature.fallible() => {
+        Some(Callee::Host(signature, false)) if !signature.fallible() => {
             let message =
                 form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
             return Err(Fault::new(tree.span(call), message));

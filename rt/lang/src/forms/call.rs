@@ -1,6 +1,6 @@
 //! Calls of functions by name: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
 
-use crate::emit::flow::{Emitted, Flow};
+use crate::emit::flow::{EmittedCode, Flow};
 use crate::emit::stack_effect::StackEffect;
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
@@ -12,38 +12,38 @@ use crate::tree::NodeId;
 use crate::{Signature, Ty};
 
 /// The function that a list's head names.
-pub(crate) enum Called {
+pub(crate) enum Callee {
     /// A host function. If the flag is true, the program ends if the call fails.
     Host(Signature, bool),
     /// A function of the program, by name.
     Helper(String),
 }
 
-impl Called {
+impl Callee {
     /// Returns the signature of a host function.
     pub(crate) fn signature(&self) -> Option<Signature> {
         match self {
-            Called::Host(signature, _) => Some(*signature),
-            Called::Helper(_) => None,
+            Callee::Host(signature, _) => Some(*signature),
+            Callee::Helper(_) => None,
         }
     }
 
     /// Returns the number of values that a call leaves.
     pub(crate) fn pushes(&self) -> usize {
         match self {
-            Called::Host(signature, true) => signature.results.len(),
-            Called::Host(signature, false) => signature.pushes().count(),
-            Called::Helper(_) => 1,
+            Callee::Host(signature, true) => signature.results.len(),
+            Callee::Host(signature, false) => signature.pushes().count(),
+            Callee::Helper(_) => 1,
         }
     }
 }
 
 /// Resolves the head of a list: the full name of a host function, with or without `?`, or the name
 /// of a helper function.
-pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
+pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Callee> {
     if head.starts_with('$') {
         if emit.program.defined.contains_key(head) {
-            return Some(Called::Helper(head.to_owned()));
+            return Some(Callee::Helper(head.to_owned()));
         }
         let plain = head.strip_prefix('$').filter(|plain| plain.contains('.'))?;
         return called(emit, plain);
@@ -52,16 +52,16 @@ pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
         return None;
     }
     match head.strip_suffix('?') {
-        Some(name) => emit.host.get(name).map(|signature| Called::Host(*signature, true)),
-        None => emit.host.get(head).map(|signature| Called::Host(*signature, false)),
+        Some(name) => emit.host.get(name).map(|signature| Callee::Host(*signature, true)),
+        None => emit.host.get(head).map(|signature| Callee::Host(*signature, false)),
     }
 }
 
 /// Emits a call.
-pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) -> EmitResult {
+pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Callee) -> EmitResult {
     match called {
-        Called::Host(signature, question) => host(emit, list, signature, *question),
-        Called::Helper(name) => helper(emit, list, name),
+        Callee::Host(signature, question) => host(emit, list, signature, *question),
+        Callee::Helper(name) => helper(emit, list, name),
     }
 }
 
@@ -108,21 +108,21 @@ fn host(
     if !question {
         let count = i32::try_from(effect.pushes).unwrap_or(0);
         let droppable = !signature.fallible() && count == 1;
-        return Ok(Emitted {
+        return Ok(EmittedCode {
             is_bool: effect.is_bool,
             droppable,
-            ..Emitted::net(count, effect.ty)
+            ..EmittedCode::net(count, effect.ty)
         });
     }
     emit.out.push(' ');
     emit.return_on_error(list)?;
     Ok(match signature.results.first() {
-        Some(result) => Emitted {
+        Some(result) => EmittedCode {
             droppable: true,
             is_bool: result.ty == Ty::Bool,
-            ..Emitted::one(Val::from(result.ty.val()))
+            ..EmittedCode::one(Val::from(result.ty.val()))
         },
-        None => Emitted::NOTHING,
+        None => EmittedCode::NOTHING,
     })
 }
 
@@ -173,7 +173,7 @@ fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> EmitResult {
     emit.depth -= 1;
     emit.out.push(')');
     Ok(match effect {
-        Some(effect) => Emitted::net(i32::try_from(effect.pushes).unwrap_or(0), effect.ty),
-        None => Emitted { flow: Flow::Unknown, ..Emitted::UNKNOWN },
+        Some(effect) => EmittedCode::net(i32::try_from(effect.pushes).unwrap_or(0), effect.ty),
+        None => EmittedCode { flow: Flow::Unknown, ..EmittedCode::UNKNOWN },
     })
 }

@@ -3,7 +3,7 @@
 use super::binding::{binding_list, target_name};
 use super::value::Join;
 use super::{all_operands, macros, operand_count, operands};
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::instruction::Tail;
 use crate::emit::{EmitResult, Emitter, Loop};
 use crate::messages::{Fault, form};
@@ -23,7 +23,7 @@ pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     statements(emit, &mut body)?;
     emit.depth -= 1;
     emit.out.push_str("))");
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(cond (C …) … (else …))`: runs the first clause whose condition is true.
@@ -90,7 +90,7 @@ pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Em
     emit.loops.pop();
     emit.depth -= 1;
     emit.put(list, &format!(" (br {next})))"));
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(for $i FROM TO …)`: counts from FROM up to TO, which is excluded.
@@ -152,7 +152,7 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     emit.depth -= 1;
     let step = format!("(local.set {name} ({ty_name}.add (local.get {name}) ({ty_name}.const 1)))");
     emit.put(list, &format!(") {step} (br {again})))"));
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// Returns the type of a bound that is a local. A number as the first value takes this type.
@@ -203,7 +203,7 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
         list,
         &format!(") (local.set {at} (i32.add (local.get {at}) (i32.const 1))) (br {again})))"),
     );
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// `(break)`: leaves the innermost loop.
@@ -229,7 +229,7 @@ fn branch(
     };
     let label = emit.generated_name(label, number);
     emit.put(list, &format!("(br {label})"));
-    Ok(Emitted::NEVER)
+    Ok(EmittedCode::NEVER)
 }
 
 /// `(do …)`: runs several forms. Its value is that of the last one.
@@ -242,7 +242,7 @@ pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, context: Contex
         Context::Operand(want) => Tail::Value(want),
     };
     let out = emit.sequence(&mut nodes, tail)?;
-    Ok(Emitted { droppable: context == Context::Statement && out.droppable, ..out })
+    Ok(EmittedCode { droppable: context == Context::Statement && out.droppable, ..out })
 }
 
 /// `(ret P)`, `(ret)`: outputs a result and ends the program.
@@ -262,7 +262,7 @@ pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
         more => return Err(operand_count(tree, list, 1, more.len())),
     }
     emit.put(list, "(return (i32.const 0))");
-    Ok(Emitted::NEVER)
+    Ok(EmittedCode::NEVER)
 }
 
 /// `(fail CODE)`, `(fail CODE P)`: ends the program with an error code. Outputs the string P first.
@@ -281,7 +281,7 @@ pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     emit.put(list, "(return ");
     emit.value(list, operand, Some(Val::I32))?;
     emit.out.push(')');
-    Ok(Emitted::NEVER)
+    Ok(EmittedCode::NEVER)
 }
 
 /// Rejects a word such as `in` between the name and the range of a loop.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::call::placeholder as placeholder_for;
 use super::{all_operands, operand_count};
-use crate::emit::flow::{Context, Emitted};
+use crate::emit::flow::{Context, EmittedCode};
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
 use crate::kinds;
@@ -80,7 +80,7 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
         emit.put(*template, &format!("(i32.const {address})"));
     }
     emit.depth -= 1;
-    Ok(Emitted::one(Val::I32))
+    Ok(EmittedCode::one(Val::I32))
 }
 
 /// Rewrites the placeholders of other languages as those of `fmt`.

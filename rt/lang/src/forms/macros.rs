@@ -1,7 +1,7 @@
 //! The macros of the program interface: `argv`, `check`, `resv`.
 
 use super::operands;
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
 use crate::messages::{self, Fault, form};
@@ -34,7 +34,7 @@ pub(super) fn argv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     emit.space();
     argument(emit, list, number)?;
     emit.out.push(')');
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// Emits the pointer of an argument. The program ends if the argument is missing.
@@ -57,15 +57,15 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
         emit.put(list, " (then (return (local.get ");
         emit.out.push_str(name);
         emit.out.push_str("))))");
-        return Ok(Emitted::NOTHING);
+        return Ok(EmittedCode::NOTHING);
     }
     // If the call leaves a value and err, the value stays on the stack.
     let below = match tree.node(operand).kind {
         NodeKind::List => match emit.list(operand, Context::Statement)? {
-            Emitted { flow: Flow::Net(count @ 2..), ty, .. } => Emitted::net(count - 1, ty),
-            Emitted { flow: Flow::Net(1) | Flow::Never, .. } => Emitted::NOTHING,
-            Emitted { flow: Flow::Unknown, .. } => Emitted::UNKNOWN,
-            Emitted { flow: Flow::Net(_), .. } => {
+            EmittedCode { flow: Flow::Net(count @ 2..), ty, .. } => EmittedCode::net(count - 1, ty),
+            EmittedCode { flow: Flow::Net(1) | Flow::Never, .. } => EmittedCode::NOTHING,
+            EmittedCode { flow: Flow::Unknown, .. } => EmittedCode::UNKNOWN,
+            EmittedCode { flow: Flow::Net(_), .. } => {
                 let message = form::missing_code(tree.text(operand))
                     .safe(rewrite::replace_with_child(tree, list, operand));
                 return Err(Fault::new(tree.span(operand), message));
@@ -73,7 +73,7 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
         },
         _ => {
             emit.value(list, operand, Some(Val::I32))?;
-            Emitted::NOTHING
+            EmittedCode::NOTHING
         }
     };
     emit.out.push(' ');
@@ -85,7 +85,7 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
 pub(super) fn resv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [operand] = operands::<1>(emit.tree, list)?;
     result(emit, list, operand)?;
-    Ok(Emitted::NOTHING)
+    Ok(EmittedCode::NOTHING)
 }
 
 /// Emits the output of an operand as a result.

@@ -3,7 +3,7 @@
 use super::value::{is_number, number_type};
 use super::{all_operands, operand_count, operands};
 use crate::Signatures;
-use crate::emit::flow::{Context, Emitted};
+use crate::emit::flow::{Context, EmittedCode};
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
 use crate::messages::{Fault, form};
@@ -36,7 +36,7 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Cont
         ("%", Val::I32 | Val::I64) => Some("rem_s"),
         _ => None,
     })?;
-    Ok(Emitted::one(ty))
+    Ok(EmittedCode::one(ty))
 }
 
 /// `=`, `!=`, `<`, `<=`, `>` and `>=`.
@@ -65,7 +65,7 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
             (_, true) => "ge",
         })
     })?;
-    Ok(Emitted::BOOL)
+    Ok(EmittedCode::BOOL)
 }
 
 /// Rewrites `(- A B C)` as `(- (- A B) C)`.
@@ -113,7 +113,7 @@ fn negate(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitRes
         _ => format!("({0}.sub ({0}.const 0) ", ty.name()),
     };
     emit.wrap(list, at, &open);
-    Ok(Emitted::one(ty))
+    Ok(EmittedCode::one(ty))
 }
 
 /// `(not A)`: returns 1 if A is 0, and 0 otherwise.
@@ -124,7 +124,7 @@ pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     emit.condition(list, node)?;
     emit.depth -= 1;
     emit.put(list, ")");
-    Ok(Emitted::BOOL)
+    Ok(EmittedCode::BOOL)
 }
 
 /// `and` and `or`: stop at the first operand that decides the result.
@@ -155,7 +155,7 @@ pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
         emit.depth -= 1;
         emit.put(list, close);
     }
-    Ok(Emitted::BOOL)
+    Ok(EmittedCode::BOOL)
 }
 
 /// Emits operands of one type, with the instruction between each two of them. Returns the type.

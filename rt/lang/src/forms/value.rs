@@ -1,7 +1,7 @@
 //! The operands of forms.
 
 use crate::Code;
-use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::flow::{Context, EmittedCode, Flow};
 use crate::emit::instruction::Tail;
 use crate::emit::{EmitResult, Emitter};
 use crate::fix::Change;
@@ -18,7 +18,7 @@ impl Emitter<'_, '_> {
         form: NodeId,
         node: NodeId,
         want: Option<Val>,
-    ) -> EmitResult<Emitted> {
+    ) -> EmitResult<EmittedCode> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
             NodeKind::Atom => match self.bare(node, want)? {
@@ -32,7 +32,7 @@ impl Emitter<'_, '_> {
             Flow::Never | Flow::Unknown => want.unwrap_or(out.ty),
             // For WAT's own instructions, the walk over the module reports a more precise fault.
             Flow::Net(_) if self.is_plain(node) => {
-                return Ok(Emitted { ty: want.unwrap_or(Val::Any), ..Emitted::UNKNOWN });
+                return Ok(EmittedCode { ty: want.unwrap_or(Val::Any), ..EmittedCode::UNKNOWN });
             }
             Flow::Net(count) => return Err(self.wrong_value_count(form, node, count)),
         };
@@ -42,11 +42,11 @@ impl Emitter<'_, '_> {
                 form::operand_type(head, tree.text(node), want, ty, ops::conversion(ty, want));
             return Err(Fault::new(tree.span(node), message));
         }
-        Ok(Emitted { ty, ..out })
+        Ok(EmittedCode { ty, ..out })
     }
 
     /// Emits a condition: an i32 that is 0 for false.
-    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> EmitResult<Emitted> {
+    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> EmitResult<EmittedCode> {
         let out = self.value(form, node, None)?;
         if out.ty.fits(Val::I32) {
             return Ok(out);
@@ -56,14 +56,18 @@ impl Emitter<'_, '_> {
     }
 
     /// Emits the value of a name, a number or an error code. Returns `None` for any other atom.
-    pub(crate) fn bare(&mut self, node: NodeId, want: Option<Val>) -> EmitResult<Option<Emitted>> {
+    pub(crate) fn bare(
+        &mut self,
+        node: NodeId,
+        want: Option<Val>,
+    ) -> EmitResult<Option<EmittedCode>> {
         let text = self.tree.text(node);
         if text.starts_with('$') {
             if let Some(ty) = self.local(text) {
                 self.put(node, "(local.get ");
                 self.out.push_str(text);
                 self.out.push(')');
-                return Ok(Some(Emitted::one(ty)));
+                return Ok(Some(EmittedCode::one(ty)));
             }
             if let Some(at) = self.types.globals.by_name.get(text) {
                 let ty = self
@@ -77,13 +81,13 @@ impl Emitter<'_, '_> {
                 self.put(node, "(global.get ");
                 self.out.push_str(text);
                 self.out.push(')');
-                return Ok(Some(Emitted::one(ty)));
+                return Ok(Some(EmittedCode::one(ty)));
             }
             return Ok(None);
         }
         if let Some(code) = Code::from_name(text) {
             self.put(node, &format!("(i32.const {})", code.number()));
-            return Ok(Some(Emitted::one(Val::I32)));
+            return Ok(Some(EmittedCode::one(Val::I32)));
         }
         let Some(own) = number_type(text) else { return Ok(None) };
         let ty = want.filter(|want| *want != Val::Any).unwrap_or(own);
@@ -95,7 +99,7 @@ impl Emitter<'_, '_> {
         self.out.push_str(".const ");
         self.out.push_str(text);
         self.out.push(')');
-        Ok(Some(Emitted::one(ty)))
+        Ok(Some(EmittedCode::one(ty)))
     }
 
     /// Returns true if a node is an instruction of WAT.
@@ -312,21 +316,26 @@ impl Join {
     }
 
     /// Ends a block. Its type is now known, and is inserted at `type_at`.
-    pub(crate) fn close(self, emit: &mut Emitter<'_, '_>, list: NodeId, type_at: usize) -> Emitted {
+    pub(crate) fn close(
+        self,
+        emit: &mut Emitter<'_, '_>,
+        list: NodeId,
+        type_at: usize,
+    ) -> EmittedCode {
         if !self.wanted {
-            return Emitted::NOTHING;
+            return EmittedCode::NOTHING;
         }
         match self.found {
             Some(ty) => {
                 let ty = if ty == Val::Any { self.want.unwrap_or(Val::I32) } else { ty };
                 emit.splice(type_at, 0, &format!(" (result {})", ty.name()));
-                Emitted { is_bool: self.is_bool, ..Emitted::one(ty) }
+                EmittedCode { is_bool: self.is_bool, ..EmittedCode::one(ty) }
             }
             None if self.never => {
                 emit.put(list, " (unreachable)");
-                Emitted::NEVER
+                EmittedCode::NEVER
             }
-            None => Emitted::NOTHING,
+            None => EmittedCode::NOTHING,
         }
     }
 }

@@ -19,7 +19,7 @@ const MAX_NESTING: usize = 16;
 
 /// The kind of a local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum LocalKind {
     One(ValueKind),
     /// Several kinds, or an unknown one.
     Mixed,
@@ -39,7 +39,7 @@ pub(crate) struct LocalKinds<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     program: &'a Program<'s>,
     pub(super) host: &'a Signatures,
-    locals: HashMap<&'s str, Known>,
+    locals: HashMap<&'s str, LocalKind>,
     pub(super) pairs: Vec<ValueErrPair>,
     /// If true, a number may be an address.
     raw: bool,
@@ -57,7 +57,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
             LocalKinds { tree, program, host, locals: HashMap::new(), pairs: Vec::new(), raw };
         let params =
             func.locals.list.iter().filter(|local| local.param).filter_map(|local| local.name);
-        kinds.locals.extend(params.map(|name| (name, Known::Mixed)));
+        kinds.locals.extend(params.map(|name| (name, LocalKind::Mixed)));
         for round in 0..=ROUNDS {
             let before = kinds.locals.clone();
             kinds.pairs.clear();
@@ -74,12 +74,12 @@ impl<'a, 's> LocalKinds<'a, 's> {
 
     fn set(&mut self, name: NodeId, kind: Option<ValueKind>) {
         let Some(name) = self.tree.name(name) else { return };
-        let known = kind.map_or(Known::Mixed, Known::One);
+        let known = kind.map_or(LocalKind::Mixed, LocalKind::One);
         self.locals
             .entry(name)
             .and_modify(|before| {
                 if *before != known {
-                    *before = Known::Mixed
+                    *before = LocalKind::Mixed
                 }
             })
             .or_insert(known);
@@ -208,8 +208,8 @@ impl<'a, 's> LocalKinds<'a, 's> {
     /// Returns the kind of a local, if certain.
     pub(crate) fn local(&self, name: &str) -> Option<ValueKind> {
         match self.locals.get(name)? {
-            Known::One(kind) => Some(*kind),
-            Known::Mixed => None,
+            LocalKind::One(kind) => Some(*kind),
+            LocalKind::Mixed => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Message, message};
-use crate::Unfinished;
+use crate::Interruption;
 use crate::cost::Measure;
 
 /// The code of a program that costs too much to compile.
@@ -64,22 +64,23 @@ pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
     message(TOO_LARGE, format!("{what}, more than the maximum of {limit}")).hint(hint)
 }
 
-pub(crate) fn unfinished(reason: &Unfinished, time: Duration) -> Message {
+pub(crate) fn unfinished(reason: &Interruption, time: Duration) -> Message {
     match reason {
-        Unfinished::Busy => {
+        Interruption::Busy => {
             message("host-busy", "the host is already compiling as many programs as it can")
                 .hint("the program is not at fault: try again in a few seconds")
         }
-        Unfinished::Overdue => message(
+        Interruption::Overdue => message(
             "compile-time",
             format!("compiling took longer than {} s and was stopped", time.as_secs_f64()),
         )
         .hint("split the program into several, or a long function into shorter ones"),
-        Unfinished::Bug(panic) => message("compiler-bug", format!("the compiler failed: {panic}"))
-            .hint(
+        Interruption::Bug(panic) => {
+            message("compiler-bug", format!("the compiler failed: {panic}")).hint(
                 "this is a bug in wattle, not in the program; writing the program differently may \
                  work",
-            ),
+            )
+        }
     }
 }
 

@@ -203,6 +203,32 @@ impl Body<'_, '_, '_> {
                 left.join(&right, &mut self.walk.effort)?;
                 self.stack.push(left);
             }
+            O::LocalGet { .. }
+            | O::LocalSet { .. }
+            | O::LocalTee { .. }
+            | O::GlobalGet { .. }
+            | O::GlobalSet { .. } => self.variable(operator)?,
+            O::I32Const { value } => self.stack.push(Value::number(*value)),
+            O::I32Add => self.calculate(Value::plus)?,
+            O::I32Sub => self.calculate(Value::minus)?,
+            O::MemoryCopy { .. } | O::MemoryFill { .. } | O::MemoryInit { .. } => {
+                self.replace(3, 0)?;
+                self.walk.writes.add_everything();
+            }
+            // All other operators only change the stack or a table, or read the memory.
+            _ if is_supported(operator) => {
+                let (pops, pushes) = operator.operator_arity(self.walk.module)?;
+                self.replace(pops as usize, pushes as usize)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Interprets an instruction that reads or sets a local or a global.
+    fn variable(&mut self, operator: &Operator<'_>) -> Option<()> {
+        use Operator as O;
+        match operator {
             O::LocalGet { local_index } => {
                 self.stack.push(self.locals.get(*local_index as usize)?.clone())
             }
@@ -220,18 +246,6 @@ impl Body<'_, '_, '_> {
                 let value = self.pop()?;
                 let global = self.walk.globals.get_mut(*global_index as usize)?;
                 self.walk.grew |= global.join(&value, &mut self.walk.effort)?;
-            }
-            O::I32Const { value } => self.stack.push(Value::number(*value)),
-            O::I32Add => self.calculate(Value::plus)?,
-            O::I32Sub => self.calculate(Value::minus)?,
-            O::MemoryCopy { .. } | O::MemoryFill { .. } | O::MemoryInit { .. } => {
-                self.replace(3, 0)?;
-                self.walk.writes.add_everything();
-            }
-            // All other operators only change the stack or a table, or read the memory.
-            _ if is_supported(operator) => {
-                let (pops, pushes) = operator.operator_arity(self.walk.module)?;
-                self.replace(pops as usize, pushes as usize)?;
             }
             _ => return None,
         }

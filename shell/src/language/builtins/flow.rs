@@ -2,7 +2,7 @@
 //! `source`, `shift`, `let`, `trap`, `command`, `type`, `alias`.
 
 use crate::language::builtin_table;
-use crate::language::exec::Found;
+use crate::language::exec::ResolvedCommand;
 use crate::language::interpreter::Jump;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, texts};
@@ -215,18 +215,18 @@ impl Interpreter {
             return Some((name.into(), format!("{name} is a function")));
         }
         match self.find(name) {
-            Found::Builtin(_) if !name.contains('/') => {
+            ResolvedCommand::Builtin(_) if !name.contains('/') => {
                 Some((name.into(), format!("{name} is a shell builtin")))
             }
-            Found::Tool(_) | Found::Shell | Found::Builtin(_) => {
+            ResolvedCommand::Tool(_) | ResolvedCommand::Shell | ResolvedCommand::Builtin(_) => {
                 let path =
                     if name.contains('/') { name.to_owned() } else { format!("/usr/bin/{name}") };
                 Some((path.clone(), format!("{name} is {path}")))
             }
-            Found::File(path) => {
+            ResolvedCommand::File(path) => {
                 self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}")))
             }
-            Found::Unknown => None,
+            ResolvedCommand::Unknown => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Looking up a command by its name, and the message for an unknown one.
 
+use std::iter::Peekable;
+
 use wattle_capability::files::EntryKind;
 
 use crate::bounds::amount;
@@ -7,9 +9,21 @@ use crate::language::builtin_table;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 
+/// The words of a command line.
+type Words = Peekable<std::vec::IntoIter<String>>;
+
+/// The options of `sh` and `bash` that choose the script.
+#[derive(Clone, Copy, Default)]
+struct ShellOptions {
+    /// If true, the first operand is the script.
+    command: bool,
+    /// If true, the script is the standard input.
+    from_input: bool,
+}
+
 /// The command that a name refers to.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ResolvedCommand {
     /// A shell: `sh`, `bash`, and the like.
     Shell,
     /// A command of the toolbox.
@@ -83,22 +97,26 @@ const ABSENT: &[(&str, &str)] = &[
 
 impl Interpreter {
     /// Returns the command that a name refers to, functions excluded.
-    pub(crate) fn find(&self, name: &str) -> Found {
+    pub(crate) fn find(&self, name: &str) -> ResolvedCommand {
         let plain = COMMAND_FOLDERS
             .iter()
             .find_map(|folder| name.strip_prefix(folder))
             .filter(|rest| !rest.contains('/'))
             .unwrap_or(name);
         if name.contains('/') && plain == name {
-            return Found::File(self.path(name));
+            return ResolvedCommand::File(self.path(name));
         }
         if matches!(plain, "sh" | "bash" | "dash" | "ash") {
-            return Found::Shell;
+            return ResolvedCommand::Shell;
         }
         if builtin_table::is_builtin(plain) {
-            return Found::Builtin(plain.to_owned());
+            return ResolvedCommand::Builtin(plain.to_owned());
         }
-        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Unknown }
+        if self.run.commands.has(plain) {
+            ResolvedCommand::Tool(plain.to_owned())
+        } else {
+            ResolvedCommand::Unknown
+        }
     }
 
     /// Returns the message for an unknown command, with a hint or the names most similar to it.
@@ -262,7 +280,26 @@ impl Interpreter {
     ) -> Flow<u8> {
         let mut shell = self.new_shell(env)?;
         let mut words = words.into_iter().peekable();
-        let (mut command, mut from_input) = (false, false);
+        let options = match self.shell_options(&mut shell, &mut words).await? {
+            Ok(options) => options,
+            Err(status) => return Ok(status),
+        };
+        let text = match self.shell_script(&mut shell, options, &mut words).await? {
+            Ok(text) => text,
+            Err(status) => return Ok(status),
+        };
+        shell.parameters.arguments = words.collect();
+        self.run_in(shell, text).await
+    }
+
+    /// Reads the options of `sh` or `bash`, up to the first operand. Returns a status if the shell
+    /// ends after them.
+    async fn shell_options(
+        &mut self,
+        shell: &mut Interpreter,
+        words: &mut Words,
+    ) -> Flow<Result<ShellOptions, u8>> {
+        let mut options = ShellOptions::default();
         while let Some(word) = words.peek().cloned() {
             if word == "--" || word == "-" {
                 words.next();
@@ -279,7 +316,7 @@ impl Interpreter {
                          system\n",
                     )
                     .await?;
-                    return Ok(0);
+                    return Ok(Err(0));
                 }
                 continue;
             }
@@ -287,11 +324,11 @@ impl Interpreter {
             for letter in word.chars().skip(1) {
                 let wrong = match letter {
                     'c' => {
-                        command = true;
+                        options.command = true;
                         None
                     }
                     's' => {
-                        from_input = true;
+                        options.from_input = true;
                         None
                     }
                     'i' | 'l' | 'p' | 'r' => None,
@@ -303,27 +340,37 @@ impl Interpreter {
                 };
                 if let Some(wrong) = wrong {
                     self.report(&format!("bash: {wrong}")).await;
-                    return Ok(2);
+                    return Ok(Err(2));
                 }
             }
         }
-        let text = if command {
+        Ok(Ok(options))
+    }
+
+    /// Returns the text of the script, or the status of a shell without one.
+    async fn shell_script(
+        &mut self,
+        shell: &mut Interpreter,
+        options: ShellOptions,
+        words: &mut Words,
+    ) -> Flow<Result<String, u8>> {
+        Ok(Ok(if options.command {
             let Some(text) = words.next() else {
                 self.report("bash: -c: option requires an argument").await;
-                return Ok(2);
+                return Ok(Err(2));
             };
             if let Some(name) = words.next() {
                 shell.parameters.name = name;
             }
             text
-        } else if let Some(path) = words.next_if(|_| !from_input) {
+        } else if let Some(path) = words.next_if(|_| !options.from_input) {
             let full = self.path(&path);
             shell.parameters.name = path.clone();
             match self.script(&full).await? {
                 Ok(text) => text,
                 Err((message, status)) => {
                     self.report(&format!("{path}: {message}")).await;
-                    return Ok(status);
+                    return Ok(Err(status));
                 }
             }
         } else {
@@ -334,12 +381,10 @@ impl Interpreter {
             };
             if over || text.len() > self.run.bounds.script {
                 self.report("bash: the script is too long").await;
-                return Ok(126);
+                return Ok(Err(126));
             }
             String::from_utf8_lossy(&text).into_owned()
-        };
-        shell.parameters.arguments = words.collect();
-        self.run_in(shell, text).await
+        }))
     }
 }
 

@@ -22,7 +22,7 @@ use super::interpreter::{Flow, Interpreter, Jump};
 use super::run::Slot;
 use crate::language::task::Task;
 
-pub(crate) use lookup::Found;
+pub(crate) use lookup::ResolvedCommand;
 
 /// Maximum nesting depth of commands on the host's stack of one task. Deeper ones run in a task of
 /// their own.

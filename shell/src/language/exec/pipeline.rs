@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::language::ast::{Command, Pipeline, Timed};
+use crate::language::ast::{Command, Pipeline, TimeFormat};
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 use crate::stream::Stream;
@@ -108,12 +108,12 @@ impl Interpreter {
         StageResult { status: self.last.status, killed: self.last.killed }
     }
 
-    /// Prints the elapsed time, for `time`.
-    async fn report_time(&mut self, start: Instant, timed: Timed) {
+    /// Prints the time that `time` reports.
+    async fn report_time(&mut self, start: Instant, timed: TimeFormat) {
         let seconds = start.elapsed().as_secs_f64();
         let text = match timed {
-            Timed::Posix => format!("real {seconds:.2}\nuser {seconds:.2}\nsys 0.00\n"),
-            Timed::Plain => {
+            TimeFormat::Posix => format!("real {seconds:.2}\nuser {seconds:.2}\nsys 0.00\n"),
+            TimeFormat::Plain => {
                 let minutes = (seconds / 60.0).floor();
                 let rest = seconds - minutes * 60.0;
                 format!("\nreal\t{minutes}m{rest:.3}s\nuser\t{minutes}m{rest:.3}s\nsys\t0m0.000s\n")

@@ -5,11 +5,11 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::stream::{Device, OpenMode, Stream};
 
 /// Result of a redirection: a value, or the message of a failure.
-type Redirected<T = ()> = Result<T, String>;
+type RedirectResult<T = ()> = Result<T, String>;
 
 impl Interpreter {
     /// Applies redirections to this shell's descriptors, in order.
-    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Redirected> {
+    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<RedirectResult> {
         for redirect in redirects {
             if let Err(message) = self.redirect_one(redirect).await? {
                 return Ok(Err(message));
@@ -18,7 +18,7 @@ impl Interpreter {
         Ok(Ok(()))
     }
 
-    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Redirected> {
+    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<RedirectResult> {
         let (path, how) = match &redirect.to {
             Target::Here(body) => {
                 let text = match body.get() {
@@ -54,7 +54,7 @@ impl Interpreter {
     }
 
     /// Expands a word to exactly one path.
-    async fn target(&mut self, word: &Word) -> Flow<Redirected<String>> {
+    async fn target(&mut self, word: &Word) -> Flow<RedirectResult<String>> {
         let mut fields = self.fields(word).await?;
         match (fields.pop(), fields.is_empty()) {
             (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
@@ -100,7 +100,7 @@ impl Interpreter {
     }
 
     /// Sets the descriptor of a redirection to a stream.
-    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Redirected> {
+    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<RedirectResult> {
         match &redirect.fd {
             Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),
             Descriptor::Both => {
@@ -121,7 +121,7 @@ impl Interpreter {
         }
     }
 
-    fn set_descriptor(&mut self, number: u32, stream: Stream) -> Redirected {
+    fn set_descriptor(&mut self, number: u32, stream: Stream) -> RedirectResult {
         if self.descriptors.open.len() >= self.run.bounds.descriptors || number > 1023 {
             return Err(format!("{number}: Bad file descriptor"));
         }
@@ -135,7 +135,7 @@ impl Interpreter {
         redirect: &Redirect,
         word: &Word,
         input: bool,
-    ) -> Flow<Redirected> {
+    ) -> Flow<RedirectResult> {
         let text = self.text(word).await?;
         if text == "-" {
             match &redirect.fd {

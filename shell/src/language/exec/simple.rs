@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::lookup::Found;
+use super::lookup::ResolvedCommand;
 use super::spawn::Spawner;
 use crate::language::ast::{Command as Tree, Redirect, Simple};
 use crate::language::interpreter::{Flow, Interpreter, Jump};
@@ -220,7 +220,8 @@ impl Interpreter {
             return Ok(true);
         }
         let name = words.remove(0);
-        if matches!(self.find(&name), Found::Unknown) && !builtin_table::is_builtin(&name) {
+        if matches!(self.find(&name), ResolvedCommand::Unknown) && !builtin_table::is_builtin(&name)
+        {
             self.report(&self.not_found(&name)).await;
             self.last.status = 127;
             return Err(Jump::Exit);
@@ -241,10 +242,10 @@ impl Interpreter {
             };
             let exited = |status: u8| Ok(CommandOutcome::Exited(Status(status)));
             match self.find(&name) {
-                Found::Shell => {
+                ResolvedCommand::Shell => {
                     exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?)
                 }
-                Found::Tool(name) => {
+                ResolvedCommand::Tool(name) => {
                     if let Err(message) = self.run.count_command() {
                         return Err(self.exceed(message));
                     }
@@ -265,12 +266,12 @@ impl Interpreter {
                         run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
                     Ok(ended)
                 }
-                Found::Builtin(name) => {
+                ResolvedCommand::Builtin(name) => {
                     let given = argv.into_iter().skip(1).map(ExpandedWord::Text).collect();
                     exited(self.builtin(&name, given).await?)
                 }
-                Found::File(path) => exited(self.run_file(path, argv, env).await?),
-                Found::Unknown => {
+                ResolvedCommand::File(path) => exited(self.run_file(path, argv, env).await?),
+                ResolvedCommand::Unknown => {
                     self.report(&self.not_found(&name)).await;
                     exited(127)
                 }

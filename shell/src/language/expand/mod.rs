@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::ast::{Argument, Assigned, Assignment, Part, Word};
+use super::ast::{Argument, AssignedValue, Assignment, Part, Word};
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::pattern::{self, Fragment, Pattern};
 use super::setting::{ArrayElement, ExpandedWord, Setting, SettingValue};
@@ -126,8 +126,8 @@ impl Interpreter {
             None => None,
         };
         let value = match &assignment.value {
-            Assigned::Text(word) => SettingValue::Text(self.text(word).await?),
-            Assigned::Array(elements) => {
+            AssignedValue::Text(word) => SettingValue::Text(self.text(word).await?),
+            AssignedValue::Array(elements) => {
                 let mut all = Vec::new();
                 for element in elements {
                     match &element.index {

@@ -66,28 +66,12 @@ impl Interpreter {
                 self.operand(word, quoting, out).await?
             }
             Action::Assign { word, .. } => {
-                let text = self.text(word).await?;
-                if !is_name(&name) {
-                    return Err(self.fail(&format!("${name}: cannot assign in this way")).await);
-                }
-                let index = if let Some(Selection::At(index)) = index { Some(index) } else { None };
-                self.assign(Setting {
-                    name,
-                    index,
-                    append: false,
-                    value: SettingValue::Text(text.clone()),
-                })
-                .await?;
+                let text = self.assign_default(name, index, word).await?;
                 if quoted { out.quoted(&text) } else { out.value(&text) }
             }
             Action::Fail { colon, word } => {
-                let words = self.text(word).await?;
-                let words = match (words.is_empty(), *colon) {
-                    (false, _) => words,
-                    (true, true) => "parameter null or not set".into(),
-                    (true, false) => "parameter not set".into(),
-                };
-                return Err(self.missing(&format!("{name}: {words}")).await);
+                let message = self.unset_message(word, *colon).await?;
+                return Err(self.missing(&format!("{name}: {message}")).await);
             }
             action => {
                 if !there
@@ -102,6 +86,38 @@ impl Interpreter {
             }
         }
         Ok(())
+    }
+
+    /// Assigns the word of `${name=word}`, and returns its text.
+    async fn assign_default(
+        &mut self,
+        name: String,
+        index: Option<Selection>,
+        word: &Word,
+    ) -> Flow<String> {
+        let text = self.text(word).await?;
+        if !is_name(&name) {
+            return Err(self.fail(&format!("${name}: cannot assign in this way")).await);
+        }
+        let index = if let Some(Selection::At(index)) = index { Some(index) } else { None };
+        self.assign(Setting {
+            name,
+            index,
+            append: false,
+            value: SettingValue::Text(text.clone()),
+        })
+        .await?;
+        Ok(text)
+    }
+
+    /// Returns the message of `${name?word}`: the word, or a default.
+    async fn unset_message(&mut self, word: &Word, colon: bool) -> Flow<String> {
+        let text = self.text(word).await?;
+        Ok(match colon {
+            _ if !text.is_empty() => text,
+            true => "parameter null or not set".into(),
+            false => "parameter not set".into(),
+        })
     }
 
     /// Reports a required variable that is not set, and ends the shell with the status of bash.

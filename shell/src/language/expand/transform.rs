@@ -4,7 +4,7 @@ use super::values::{Selection, Values};
 use crate::language::ast::{Action, ReplaceScope};
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter};
-use crate::language::pattern::{Cache, Matched, Pattern, TooCostly};
+use crate::language::pattern::{Cache, MatchResult, Pattern, TooCostly};
 
 impl Interpreter {
     /// Applies an operation to the values of a parameter.
@@ -83,14 +83,14 @@ impl Interpreter {
     async fn each(
         &mut self,
         values: Values,
-        mut change: impl FnMut(String) -> Matched<String>,
+        mut change: impl FnMut(String) -> MatchResult<String>,
     ) -> Flow<Values> {
         let changed = match values {
             Values::One(text) => text.map(&mut change).transpose().map(Values::One),
             Values::Many { list, joined } => list
                 .into_iter()
                 .map(change)
-                .collect::<Matched<Vec<_>>>()
+                .collect::<MatchResult<Vec<_>>>()
                 .map(|list| Values::Many { list, joined }),
         };
         match changed {
@@ -157,7 +157,7 @@ fn replace(
     scope: ReplaceScope,
     cache: &Cache,
     limit: usize,
-) -> Matched<String> {
+) -> MatchResult<String> {
     let slice = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     if pattern.literal().is_some_and(|literal| literal.is_empty()) {
         return Ok(match scope {

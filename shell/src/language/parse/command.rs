@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::language::ast::{
-    Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, Timed,
+    Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, TimeFormat,
 };
 
 /// Reserved words. They are special where a command may start.
@@ -23,7 +23,7 @@ const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"
 impl Parser {
     /// Parses commands up to the end of the text, a `)`, a `;;` or a reserved word that ends a
     /// list.
-    pub(super) fn list(&mut self) -> Parsed<List> {
+    pub(super) fn list(&mut self) -> ParseResult<List> {
         let mut items = Vec::new();
         loop {
             self.newlines()?;
@@ -62,7 +62,7 @@ impl Parser {
     }
 
     /// Parses a list of at least one command.
-    pub(super) fn body(&mut self, of: &str) -> Parsed<List> {
+    pub(super) fn body(&mut self, of: &str) -> ParseResult<List> {
         let list = self.deeper(Parser::list)?;
         if list.items.is_empty() {
             let found = self.found();
@@ -97,7 +97,7 @@ impl Parser {
 
     /// Consumes a reserved word, or fails. `opened` is the construct that it belongs to and its
     /// line.
-    pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> Parsed<()> {
+    pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> ParseResult<()> {
         if self.keyword(word) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Parser {
             .error(format!("unexpected {found}: expected `{word}` for the `{of}` in line {line}")))
     }
 
-    fn chain(&mut self) -> Parsed<Chain> {
+    fn chain(&mut self) -> ParseResult<Chain> {
         let first = self.pipeline()?;
         let mut rest = Vec::new();
         loop {
@@ -124,7 +124,7 @@ impl Parser {
         }
     }
 
-    fn pipeline(&mut self) -> Parsed<Pipeline> {
+    fn pipeline(&mut self) -> ParseResult<Pipeline> {
         let (mut timed, mut negated) = (None, false);
         loop {
             self.skip_spaces();
@@ -133,10 +133,10 @@ impl Parser {
             } else if timed.is_none() && self.keyword("time") {
                 self.skip_spaces();
                 let mark = self.mark();
-                timed = Some(Timed::Plain);
+                timed = Some(TimeFormat::Plain);
                 if self.take("-p") {
                     if self.peek().is_none_or(ends_word) {
-                        timed = Some(Timed::Posix);
+                        timed = Some(TimeFormat::Posix);
                     } else {
                         self.back_to(&mark);
                     }
@@ -168,7 +168,7 @@ impl Parser {
     }
 
     /// Parses a command.
-    pub(super) fn command(&mut self) -> Parsed<Command> {
+    pub(super) fn command(&mut self) -> ParseResult<Command> {
         self.skip_spaces();
         let line = self.line;
         let kind = match self.compound()? {
@@ -179,7 +179,7 @@ impl Parser {
         Ok(Command { kind, redirects, line })
     }
 
-    fn simple(&mut self, line: u32) -> Parsed<Command> {
+    fn simple(&mut self, line: u32) -> ParseResult<Command> {
         let (mut simple, mut redirects) = (Simple::default(), Vec::new());
         let mut declares = false;
         loop {
@@ -228,7 +228,7 @@ impl Parser {
     }
 
     /// Consumes the `()` after a function's name, if it comes next.
-    pub(super) fn parentheses(&mut self) -> Parsed<bool> {
+    pub(super) fn parentheses(&mut self) -> ParseResult<bool> {
         let mark = self.mark();
         self.skip_spaces();
         if self.take("(") {
@@ -242,7 +242,7 @@ impl Parser {
     }
 
     /// Parses the body of a function.
-    pub(super) fn function(&mut self, name: Option<String>, line: u32) -> Parsed<Command> {
+    pub(super) fn function(&mut self, name: Option<String>, line: u32) -> ParseResult<Command> {
         let Some(name) = name.filter(|name| !name.contains(['$', '=', '/'])) else {
             return Err(self.error("a function's name is a plain word"));
         };

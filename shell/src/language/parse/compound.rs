@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::word::Until;
-use super::{MAX_MISREAD, Parsed, Parser, SyntaxError};
+use super::{MAX_MISREAD, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 
 impl Parser {
     /// Parses a compound command, if one comes next.
-    pub(super) fn compound(&mut self) -> Parsed<Option<Kind>> {
+    pub(super) fn compound(&mut self) -> ParseResult<Option<Kind>> {
         let line = self.line;
         if self.peek() == Some('(') {
             if self.peek_at(1) == Some('(')
@@ -68,7 +68,7 @@ impl Parser {
     }
 
     /// Parses a list and the `)` that closes it.
-    pub(super) fn until_parenthesis(&mut self, opened: &str, line: u32) -> Parsed<List> {
+    pub(super) fn until_parenthesis(&mut self, opened: &str, line: u32) -> ParseResult<List> {
         let outer = std::mem::take(&mut self.documents);
         let list = self.deeper(Parser::list)?;
         if !self.take(")") {
@@ -84,11 +84,11 @@ impl Parser {
     }
 
     /// Parses `(( … ))`. Returns `None` if the parentheses are those of subshells.
-    pub(super) fn double_parentheses(&mut self) -> Parsed<Option<Word>> {
+    pub(super) fn double_parentheses(&mut self) -> ParseResult<Option<Word>> {
         if self.misread >= MAX_MISREAD {
-            let words = "too many `((` that do not start arithmetic: put a space between the \
-                         parentheses of subshells";
-            return Err(SyntaxError { incomplete: false, ..self.error(words) });
+            let message = "too many `((` that do not start arithmetic: put a space between the \
+                           parentheses of subshells";
+            return Err(SyntaxError { incomplete: false, ..self.error(message) });
         }
         let mark = self.mark();
         self.at += 2;
@@ -102,7 +102,7 @@ impl Parser {
         }
     }
 
-    fn condition(&mut self, line: u32) -> Parsed<Kind> {
+    fn condition(&mut self, line: u32) -> ParseResult<Kind> {
         self.at += 2;
         let mut arms = Vec::new();
         let mut otherwise = None;
@@ -123,7 +123,7 @@ impl Parser {
         }
     }
 
-    fn do_group(&mut self, of: &str, line: u32) -> Parsed<List> {
+    fn do_group(&mut self, of: &str, line: u32) -> ParseResult<List> {
         self.newlines()?;
         if self.keyword("{") {
             let list = self.body("after `{`")?;
@@ -136,7 +136,7 @@ impl Parser {
         Ok(list)
     }
 
-    fn for_loop(&mut self, line: u32) -> Parsed<Kind> {
+    fn for_loop(&mut self, line: u32) -> ParseResult<Kind> {
         self.at += 3;
         self.skip_spaces();
         if self.take("((") {
@@ -157,7 +157,7 @@ impl Parser {
     }
 
     /// Parses `name [in words] ;`.
-    fn loop_head(&mut self, of: &str) -> Parsed<(String, Option<Vec<Word>>)> {
+    fn loop_head(&mut self, of: &str) -> ParseResult<(String, Option<Vec<Word>>)> {
         self.skip_spaces();
         let name = self.name().filter(|_| self.peek().is_none_or(ends_word));
         let Some(name) = name else {
@@ -179,7 +179,7 @@ impl Parser {
     }
 
     /// Parses words up to the end of the command.
-    fn words(&mut self) -> Parsed<Vec<Word>> {
+    fn words(&mut self) -> ParseResult<Vec<Word>> {
         let mut words = Vec::new();
         loop {
             self.skip_spaces();
@@ -191,7 +191,7 @@ impl Parser {
         }
     }
 
-    fn case(&mut self, line: u32) -> Parsed<Kind> {
+    fn case(&mut self, line: u32) -> ParseResult<Kind> {
         self.at += 4;
         self.skip_spaces();
         let word = self.word()?;

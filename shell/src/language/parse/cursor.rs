@@ -1,7 +1,7 @@
 //! Moving through the text: characters, spaces, comments, newlines and the here-documents after
 //! them.
 
-use super::{Document, MAX_NESTING, Mark, Parsed, Parser, SyntaxError};
+use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};
 
 /// Returns true if a character ends a word.
@@ -109,7 +109,10 @@ impl Parser {
     }
 
     /// Parses `inner` one nesting level deeper.
-    pub(super) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn deeper<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Parser) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         if self.depth >= MAX_NESTING {
             let mut error = self.error(format!(
                 "nested deeper than {MAX_NESTING} levels: write parts of it as functions or in \
@@ -152,7 +155,7 @@ impl Parser {
     }
 
     /// Skips spaces and newlines, and reads the here-documents that start after a newline.
-    pub(super) fn newlines(&mut self) -> Parsed<()> {
+    pub(super) fn newlines(&mut self) -> ParseResult<()> {
         self.skip_spaces();
         while self.peek() == Some('\n') {
             self.next();
@@ -163,7 +166,7 @@ impl Parser {
     }
 
     /// Reads the bodies of the pending here-documents. The parser is at the start of a line.
-    pub(super) fn read_documents(&mut self) -> Parsed<()> {
+    pub(super) fn read_documents(&mut self) -> ParseResult<()> {
         for document in std::mem::take(&mut self.documents) {
             self.read_document(&document)?;
         }
@@ -171,29 +174,29 @@ impl Parser {
     }
 
     /// Fails at the end of the text if a here-document has no body.
-    pub(super) fn close_documents(&mut self) -> Parsed<()> {
+    pub(super) fn close_documents(&mut self) -> ParseResult<()> {
         match self.documents.first() {
             Some(document) => {
-                let words = format!(
+                let message = format!(
                     "the here-document has no body: expected lines up to one that is `{}`",
                     document.end
                 );
-                Err(self.unclosed(document.line, words))
+                Err(self.unclosed(document.line, message))
             }
             None => Ok(()),
         }
     }
 
-    fn read_document(&mut self, document: &Document) -> Parsed<()> {
+    fn read_document(&mut self, document: &Document) -> ParseResult<()> {
         let line = self.line;
         let mut body = String::new();
         loop {
             if self.peek().is_none() {
-                let words = format!(
+                let message = format!(
                     "the here-document is not ended: expected a line that is `{}`",
                     document.end
                 );
-                return Err(self.unclosed(document.line, words));
+                return Err(self.unclosed(document.line, message));
             }
             let from = self.at;
             while self.peek().is_some_and(|c| c != '\n') {
@@ -222,7 +225,7 @@ impl Parser {
         Ok(())
     }
 
-    fn document_body(&mut self, text: &str, line: u32) -> Parsed<Word> {
+    fn document_body(&mut self, text: &str, line: u32) -> ParseResult<Word> {
         let mut parser = Parser::new(text, line, self.depth);
         parser.misread = self.misread;
         let parts = parser.deeper(|parser| parser.double_parts(None));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::{begins_name, in_name};
 use super::word::{Parts, Until};
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::language::ast::{Action, Index, Parameter, Part, ReplaceScope, Word};
 
 /// Special parameters, which are one character long.
@@ -12,7 +12,7 @@ const SPECIAL: [char; 8] = ['@', '*', '#', '?', '-', '$', '!', '_'];
 
 impl Parser {
     /// Parses an expansion. The next character is its `$`.
-    pub(super) fn dollar(&mut self, parts: &mut Parts, quoted: bool) -> Parsed<()> {
+    pub(super) fn dollar(&mut self, parts: &mut Parts, quoted: bool) -> ParseResult<()> {
         let line = self.line;
         self.next();
         match self.peek() {
@@ -49,8 +49,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Parses `` `…` ``. The text between the backquotes is a separate script.
-    pub(super) fn backquoted(&mut self, in_quotes: bool) -> Parsed<Part> {
+    /// Parses `` `…` ``. The text between the backquotes is a script of its own.
+    pub(super) fn backquoted(&mut self, in_quotes: bool) -> ParseResult<Part> {
         let line = self.line;
         self.next();
         let mut text = String::new();
@@ -83,7 +83,7 @@ impl Parser {
     }
 
     /// Parses the rest of an expansion after `${`.
-    fn braced(&mut self, quoted: bool, line: u32) -> Parsed<Parameter> {
+    fn braced(&mut self, quoted: bool, line: u32) -> ParseResult<Parameter> {
         if self.peek() == Some('#')
             && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '/'))
             && !(self.peek_at(1) == Some('#') && self.peek_at(2) != Some('}'))
@@ -116,7 +116,7 @@ impl Parser {
         Ok(Parameter { name, index, indirect, action })
     }
 
-    fn close(&mut self, line: u32) -> Parsed<()> {
+    fn close(&mut self, line: u32) -> ParseResult<()> {
         if self.take("}") {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl Parser {
     }
 
     /// Parses the name and index of a parameter.
-    fn subject(&mut self) -> Parsed<(String, Option<Index>)> {
+    fn subject(&mut self) -> ParseResult<(String, Option<Index>)> {
         let name = match self.peek() {
             Some(c) if begins_name(c) => self.name().unwrap_or_default(),
             Some(c) if c.is_ascii_digit() => {
@@ -159,7 +159,7 @@ impl Parser {
     }
 
     /// Parses the operation of an expansion.
-    fn action(&mut self, quoted: bool, line: u32) -> Parsed<Action> {
+    fn action(&mut self, quoted: bool, line: u32) -> ParseResult<Action> {
         let colon =
             self.peek() == Some(':') && matches!(self.peek_at(1), Some('-' | '=' | '?' | '+'));
         if colon {
@@ -191,24 +191,7 @@ impl Parser {
             }
             '/' => {
                 self.next();
-                let scope = match self.peek() {
-                    Some('/') => ReplaceScope::All,
-                    Some('#') => ReplaceScope::Start,
-                    Some('%') => ReplaceScope::End,
-                    _ => ReplaceScope::First,
-                };
-                if scope != ReplaceScope::First {
-                    self.next();
-                }
-                // Directly after `//`, a `/` belongs to the pattern.
-                let min = usize::from(scope == ReplaceScope::All);
-                let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
-                let with = if self.take("/") {
-                    self.operand(quoted, false, None, line)?
-                } else {
-                    Word::default()
-                };
-                Action::Replace { scope, pattern, with }
+                self.replacement(quoted, line)?
             }
             '^' | ',' => {
                 self.next();
@@ -242,6 +225,25 @@ impl Parser {
         })
     }
 
+    /// Parses the pattern and the replacement after the `/` of an expansion.
+    fn replacement(&mut self, quoted: bool, line: u32) -> ParseResult<Action> {
+        let scope = match self.peek() {
+            Some('/') => ReplaceScope::All,
+            Some('#') => ReplaceScope::Start,
+            Some('%') => ReplaceScope::End,
+            _ => ReplaceScope::First,
+        };
+        if scope != ReplaceScope::First {
+            self.next();
+        }
+        // Directly after `//`, a `/` belongs to the pattern.
+        let min = usize::from(scope == ReplaceScope::All);
+        let pattern = self.operand(quoted, false, Some(('/', min)), line)?;
+        let with =
+            if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
+        Ok(Action::Replace { scope, pattern, with })
+    }
+
     /// Parses the word after an operator, up to `}`, or up to a stop character that comes after a
     /// minimum number of characters. `quoted` means inside double quotes, `plain` that single
     /// quotes are plain characters.
@@ -251,7 +253,7 @@ impl Parser {
         plain: bool,
         stop: Option<(char, usize)>,
         line: u32,
-    ) -> Parsed<Word> {
+    ) -> ParseResult<Word> {
         let mut parts = Parts::default();
         let from = self.at;
         loop {

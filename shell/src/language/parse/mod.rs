@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str, line: u32) -> Result<List, SyntaxError> {
     }
 }
 
-type Parsed<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
 /// A here-document whose body is not parsed yet.
 struct Document {

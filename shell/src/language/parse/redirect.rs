@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::cursor::{begins_name, ends_word, in_name};
 use super::word::{Style, Until};
-use super::{Document, Parsed, Parser};
+use super::{Document, ParseResult, Parser};
 use crate::language::ast::{
-    Assigned, Assignment, Descriptor, Element, Part, Redirect, Target, Word,
+    AssignedValue, Assignment, Descriptor, Element, Part, Redirect, Target, Word,
 };
 
 impl Redirect {
@@ -19,7 +19,7 @@ impl Redirect {
 
 impl Parser {
     /// Parses the redirections after a compound command.
-    pub(super) fn redirects(&mut self) -> Parsed<Vec<Redirect>> {
+    pub(super) fn redirects(&mut self) -> ParseResult<Vec<Redirect>> {
         let mut redirects = Vec::new();
         loop {
             self.skip_spaces();
@@ -31,7 +31,7 @@ impl Parser {
     }
 
     /// Parses a redirection, if one comes next.
-    pub(super) fn redirect(&mut self) -> Parsed<Option<Redirect>> {
+    pub(super) fn redirect(&mut self) -> ParseResult<Option<Redirect>> {
         let mark = self.mark();
         let fd = self.descriptor();
         match (self.peek(), self.peek_at(1)) {
@@ -108,7 +108,7 @@ impl Parser {
         None
     }
 
-    fn target(&mut self, after: &str) -> Parsed<Word> {
+    fn target(&mut self, after: &str) -> ParseResult<Word> {
         self.skip_spaces();
         let process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
         if !process && self.peek().is_none_or(ends_word) {
@@ -118,7 +118,7 @@ impl Parser {
         self.word()
     }
 
-    fn document(&mut self, strip_tabs: bool) -> Parsed<Target> {
+    fn document(&mut self, strip_tabs: bool) -> ParseResult<Target> {
         self.skip_spaces();
         let line = self.line;
         let from = self.at;
@@ -147,7 +147,7 @@ impl Parser {
     }
 
     /// Parses an assignment, if one comes next.
-    pub(super) fn assignment(&mut self) -> Parsed<Option<Assignment>> {
+    pub(super) fn assignment(&mut self) -> ParseResult<Option<Assignment>> {
         if !self.peek().is_some_and(begins_name) || !self.may_assign() {
             return Ok(None);
         }
@@ -171,9 +171,9 @@ impl Parser {
         }
         self.at += if append { 2 } else { 1 };
         let value = if self.peek() == Some('(') && index.is_none() {
-            Assigned::Array(self.deeper(Parser::elements)?)
+            AssignedValue::Array(self.deeper(Parser::elements)?)
         } else {
-            Assigned::Text(self.word_in(Style::Assigned)?)
+            AssignedValue::Text(self.word_in(Style::Assigned)?)
         };
         Ok(Some(Assignment { name, index, append, value }))
     }
@@ -185,13 +185,13 @@ impl Parser {
     }
 
     /// Parses `[…]` and returns the word between the brackets.
-    pub(super) fn bracketed(&mut self) -> Parsed<Word> {
+    pub(super) fn bracketed(&mut self) -> ParseResult<Word> {
         self.take("[");
         let word = self.deeper(|parser| parser.arithmetic(Until::Bracket))?;
         if self.take("]") { Ok(word) } else { Err(self.error("expected `]`")) }
     }
 
-    fn elements(&mut self) -> Parsed<Vec<Element>> {
+    fn elements(&mut self) -> ParseResult<Vec<Element>> {
         let line = self.line;
         self.take("(");
         let mut elements = Vec::new();
@@ -211,7 +211,7 @@ impl Parser {
         }
     }
 
-    fn element(&mut self) -> Parsed<Element> {
+    fn element(&mut self) -> ParseResult<Element> {
         let mark = self.mark();
         if self.peek() == Some('[')
             && let Ok(index) = self.bracketed()

@@ -2,7 +2,7 @@
 
 use super::cursor::ends_word;
 use super::word::Style;
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::language::ast::{Test, Word};
 
 /// The operators between two words, longest first.
@@ -12,7 +12,7 @@ const BINARY: [&str; 15] = [
 
 impl Parser {
     /// Parses the rest of a test after `[[`, up to and including the `]]`.
-    pub(super) fn double_bracket(&mut self, line: u32) -> Parsed<Test> {
+    pub(super) fn double_bracket(&mut self, line: u32) -> ParseResult<Test> {
         let test = self.either()?;
         self.skip_newlines()?;
         if self.keyword_brackets() {
@@ -26,11 +26,11 @@ impl Parser {
         self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word) && self.take("]]")
     }
 
-    fn skip_newlines(&mut self) -> Parsed<()> {
+    fn skip_newlines(&mut self) -> ParseResult<()> {
         self.newlines()
     }
 
-    fn either(&mut self) -> Parsed<Test> {
+    fn either(&mut self) -> ParseResult<Test> {
         let mut left = self.both()?;
         loop {
             self.skip_newlines()?;
@@ -41,7 +41,7 @@ impl Parser {
         }
     }
 
-    fn both(&mut self) -> Parsed<Test> {
+    fn both(&mut self) -> ParseResult<Test> {
         let mut left = self.term()?;
         loop {
             self.skip_newlines()?;
@@ -52,7 +52,7 @@ impl Parser {
         }
     }
 
-    fn term(&mut self) -> Parsed<Test> {
+    fn term(&mut self) -> ParseResult<Test> {
         self.skip_newlines()?;
         if self.peek() == Some('!') && self.peek_at(1).is_none_or(ends_word) {
             self.next();
@@ -115,7 +115,7 @@ impl Parser {
             || self.peek_at(operator.len()).is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
     }
 
-    fn test_word(&mut self) -> Parsed<Word> {
+    fn test_word(&mut self) -> ParseResult<Word> {
         if self.peek().is_none_or(ends_word)
             || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word))
         {

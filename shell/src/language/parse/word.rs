@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::cursor::ends_word;
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::language::ast::{Part, Word};
 use crate::language::escape;
 
@@ -64,11 +64,11 @@ impl Parts {
 
 impl Parser {
     /// Parses a word of a command.
-    pub(super) fn word(&mut self) -> Parsed<Word> {
+    pub(super) fn word(&mut self) -> ParseResult<Word> {
         self.word_in(Style::Plain)
     }
 
-    pub(super) fn word_in(&mut self, style: Style) -> Parsed<Word> {
+    pub(super) fn word_in(&mut self, style: Style) -> ParseResult<Word> {
         let mut parts = Parts::default();
         let (mut braces, mut extended) = (false, false);
         let mut parentheses = 0_u32;
@@ -130,7 +130,7 @@ impl Parser {
     }
 
     /// Parses an unquoted character, or the quote or expansion that it starts.
-    pub(super) fn unquoted(&mut self, parts: &mut Parts) -> Parsed<()> {
+    pub(super) fn unquoted(&mut self, parts: &mut Parts) -> ParseResult<()> {
         let line = self.line;
         match self.peek() {
             Some('\\') => {
@@ -164,7 +164,7 @@ impl Parser {
         Ok(())
     }
 
-    fn single_quoted(&mut self, line: u32) -> Parsed<String> {
+    fn single_quoted(&mut self, line: u32) -> ParseResult<String> {
         let from = self.at;
         loop {
             match self.next() {
@@ -182,7 +182,7 @@ impl Parser {
         }
     }
 
-    fn ansi_quoted(&mut self, line: u32) -> Parsed<String> {
+    fn ansi_quoted(&mut self, line: u32) -> ParseResult<String> {
         let mut raw = String::new();
         loop {
             match self.next() {
@@ -198,7 +198,7 @@ impl Parser {
     }
 
     /// Parses the rest of a double-quoted text after its `"`.
-    pub(super) fn double_quoted(&mut self, line: u32) -> Parsed<Part> {
+    pub(super) fn double_quoted(&mut self, line: u32) -> ParseResult<Part> {
         let parts = self.deeper(|parser| parser.double_parts(Some('"')))?;
         if self.take("\"") {
             Ok(Part::Double(parts))
@@ -208,7 +208,7 @@ impl Parser {
     }
 
     /// Parses text by the rules of double quotes, up to `end` or the end of the text.
-    pub(super) fn double_parts(&mut self, end: Option<char>) -> Parsed<Vec<Part>> {
+    pub(super) fn double_parts(&mut self, end: Option<char>) -> ParseResult<Vec<Part>> {
         let mut parts = Parts::default();
         while let Some(c) = self.peek() {
             match c {
@@ -239,7 +239,7 @@ impl Parser {
     }
 
     /// Parses an arithmetic expression up to its terminator, which it does not consume.
-    pub(super) fn arithmetic(&mut self, until: Until) -> Parsed<Word> {
+    pub(super) fn arithmetic(&mut self, until: Until) -> ParseResult<Word> {
         let line = self.line;
         let mut parts = Parts::default();
         let (mut round, mut square, mut choices) = (0_u32, 0_u32, 0_u32);
@@ -300,7 +300,7 @@ impl Parser {
 
     /// Parses an extended pattern such as `?( … )` as a part of the word. Returns false if its
     /// parentheses are not closed in this line.
-    fn extended(&mut self, parts: &mut Parts) -> Parsed<bool> {
+    fn extended(&mut self, parts: &mut Parts) -> ParseResult<bool> {
         let mut depth = 0_u32;
         let closes = self.chars.iter().skip(self.at).take_while(|c| **c != '\n').any(|c| {
             match c {

@@ -16,7 +16,7 @@ use regex::Regex;
 
 pub(crate) use compile::{Cache, extended_regex};
 pub(crate) use fragment::Fragment;
-pub(crate) use walk::{Matched, TooCostly};
+pub(crate) use walk::{MatchResult, TooCostly};
 
 use compile::Shape;
 use fragment::quoted_chars;
@@ -50,7 +50,7 @@ impl Pattern {
     }
 
     /// Returns true if the pattern matches the whole text.
-    pub(crate) fn matches(&self, text: &str, cache: &Cache) -> Matched<bool> {
+    pub(crate) fn matches(&self, text: &str, cache: &Cache) -> MatchResult<bool> {
         if let Some(literal) = self.literal() {
             return Ok(literal == text);
         }
@@ -70,7 +70,7 @@ impl Pattern {
         text: &str,
         longest: bool,
         cache: &Cache,
-    ) -> Matched<Option<usize>> {
+    ) -> MatchResult<Option<usize>> {
         if let Some(literal) = self.literal() {
             return Ok(text.starts_with(&literal).then_some(literal.len()));
         }
@@ -89,7 +89,7 @@ impl Pattern {
         text: &str,
         longest: bool,
         cache: &Cache,
-    ) -> Matched<Option<usize>> {
+    ) -> MatchResult<Option<usize>> {
         if let Some(literal) = self.literal() {
             return Ok(text.ends_with(&literal).then(|| text.len() - literal.len()));
         }
@@ -120,7 +120,7 @@ impl Pattern {
         text: &str,
         from: usize,
         cache: &Cache,
-    ) -> Matched<Option<(usize, usize)>> {
+    ) -> MatchResult<Option<(usize, usize)>> {
         let rest = text.get(from..).unwrap_or_default();
         if let Some(literal) = self.literal() {
             return Ok(rest.find(&literal).map(|at| (from + at, from + at + literal.len())));

@@ -11,7 +11,7 @@ const MAX_STEPS: u64 = 5_000_000;
 pub(crate) struct TooCostly;
 
 /// Result of a match.
-pub(crate) type Matched<T> = Result<T, TooCostly>;
+pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
 /// Matches patterns with groups against a text, by following the set of positions that each part
 /// reaches.
@@ -37,12 +37,12 @@ impl Walk {
     }
 
     /// Returns all positions at which a match that begins at `start` can end, in ascending order.
-    pub(super) fn ends(&mut self, globs: &[Glob], start: usize) -> Matched<Vec<usize>> {
+    pub(super) fn ends(&mut self, globs: &[Glob], start: usize) -> MatchResult<Vec<usize>> {
         self.follow(globs, vec![start])
     }
 
     /// Returns the positions after matching `globs` from any of the given positions.
-    fn follow(&mut self, globs: &[Glob], mut positions: Vec<usize>) -> Matched<Vec<usize>> {
+    fn follow(&mut self, globs: &[Glob], mut positions: Vec<usize>) -> MatchResult<Vec<usize>> {
         for glob in globs {
             self.steps += positions.len() as u64 + 1;
             if self.steps > MAX_STEPS {
@@ -76,7 +76,7 @@ impl Walk {
         kind: char,
         alternatives: &[Vec<Glob>],
         positions: Vec<usize>,
-    ) -> Matched<Vec<usize>> {
+    ) -> MatchResult<Vec<usize>> {
         if kind == '!' {
             let mut all = Vec::new();
             for position in positions {
@@ -111,7 +111,11 @@ impl Walk {
     }
 
     /// Returns the positions after matching one of the alternatives once.
-    fn once(&mut self, alternatives: &[Vec<Glob>], positions: Vec<usize>) -> Matched<Vec<usize>> {
+    fn once(
+        &mut self,
+        alternatives: &[Vec<Glob>],
+        positions: Vec<usize>,
+    ) -> MatchResult<Vec<usize>> {
         let mut all = Vec::new();
         for alternative in alternatives {
             all.extend(self.follow(alternative, positions.clone())?);

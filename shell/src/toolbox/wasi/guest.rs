@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::ResourceLimiter;
 use wattle_capability::files::Files;
-use wattle_rt::{Account, Failure, Held};
+use wattle_rt::{Account, Failure, MemoryCharge};
 
 use super::call::{CallError, Exit};
 use super::table::Table;
@@ -39,7 +39,7 @@ pub(crate) struct Guest {
 pub(crate) struct MemoryLimiter {
     memory: usize,
     /// Memory that the guest holds on the account of its run.
-    held: Option<Held>,
+    held: Option<MemoryCharge>,
     /// If true, the guest requested more memory than its limit.
     pub(crate) refused: bool,
     /// Failure of the account, if it refused more memory.
