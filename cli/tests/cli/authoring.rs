@@ -27,9 +27,9 @@ fn play(page: &str) -> (String, usize) {
         if kind == "console" {
             for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
                 let done = place.shell(&format!("{command} || true")).run();
-                let told = format!("{}{}", done.stdout, done.stderr)
+                let output = format!("{}{}", done.stdout, done.stderr)
                     .replace(place.work().to_str().unwrap(), "/home/ada/programs");
-                let _ = write!(played, "$ {command}\n{told}");
+                let _ = write!(played, "$ {command}\n{output}");
                 commands += 1;
             }
         } else {

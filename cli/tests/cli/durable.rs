@@ -137,10 +137,10 @@ fn a_run_that_is_killed_at_any_moment_resumes_and_does_nothing_twice() {
         }
         assert!(posts.values().all(|count| *count == 1), "posted twice: {posts:?}");
         let said = requests.iter().filter(|request| request.path.ends_with("/chat/completions"));
-        let told =
+        let lines =
             said.flat_map(Recorded::messages).filter(|text| text.contains("outcome unknown: "));
         let lost: std::collections::BTreeSet<String> =
-            told.map(|text| text.lines().take(2).collect()).collect();
+            lines.map(|text| text.lines().take(2).collect()).collect();
         unknown += lost.len();
         let log = place.read("log.txt");
         for n in 0..4 {
@@ -172,8 +172,8 @@ fn a_run_that_is_killed_at_any_moment_resumes_and_does_nothing_twice() {
         assert!(verified.stdout.contains("sound 4 lines"), "{verified:?}");
     }
     println!(
-        "{kills} kills in {runs} runs, {:.1} s: nothing was done twice; of {unknown} effects that \
-         were under way the model was told",
+        "{kills} kills in {runs} runs, {:.1} s: nothing was repeated, and notes reported {unknown} \
+         unknown outcomes to the model",
         began.elapsed().as_secs_f32()
     );
 }

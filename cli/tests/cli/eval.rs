@@ -312,8 +312,8 @@ fn the_manual_names_every_flag_and_key() {
     place.write("y/y.toml", "prompt = 'p'\nexpect.answer.x = 1");
     place.write("z/y.toml", "prompt = 'p'\nbudget.x = 1");
     for set in ["x", "y", "z"] {
-        let told = place.wattle(["eval", set]).run().code(3).stderr;
-        for key in told.rsplit("known keys are ").next().unwrap().trim().split(", ") {
+        let report = place.wattle(["eval", set]).run().code(3).stderr;
+        for key in report.rsplit("known keys are ").next().unwrap().trim().split(", ") {
             assert!(
                 MANUAL.contains(&format!("`{key}")) || MANUAL.contains(&format!(".{key}`")),
                 "{key} is not in the manual"

@@ -103,14 +103,14 @@ fn a_mistake_is_fixed_without_a_turn() {
     let provider = Provider::start([slip, ANSWER].map(Answer::text));
     let done = wattle(&place, &provider, &["how long?"]).code(0);
     done.reports(&["fixed", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
-    let told = provider.requests()[1].messages();
+    let messages = provider.requests()[1].messages();
     assert!(
-        told.iter().any(|message| message.contains("lenght")),
-        "the model's own answer is unchanged: {told:#?}"
+        messages.iter().any(|message| message.contains("lenght")),
+        "the model's own answer is unchanged: {messages:#?}"
     );
     let note = "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: \
                 `$str.lenght` → `$str.len`\n4";
-    assert_eq!(told.last().unwrap(), note);
+    assert_eq!(messages.last().unwrap(), note);
     let step: Json = serde_json::from_str(place.read("_steps.jsonl").trim()).unwrap();
     assert_eq!(
         (&step["output"], &step["mended"][0]),
