@@ -9,6 +9,7 @@ use crate::write_through::WriteThrough;
 /// The tree of a run. Operations that only an overlay has match on the variant, and so state what
 /// they do in a run that writes through.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "each run has one store")]
 pub(crate) enum Store {
     Overlay(Overlay),
     WriteThrough(WriteThrough),

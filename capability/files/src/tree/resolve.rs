@@ -39,14 +39,14 @@ pub(crate) fn resolve(
 ) -> Result<RunPath, FilesError> {
     let intent = Intent::of(target);
     let mut walk = Walk::new(tree, text, intent)?;
-    let entry = walk.to_entry()?;
+    let entry = walk.resolve_entry()?;
     let Some(guard) = guard else {
-        let path = if final_link == FinalLink::Keep { entry } else { walk.to_end()? };
+        let path = if final_link == FinalLink::Keep { entry } else { walk.resolve_end()? };
         check_access(tree, &path, intent)?;
         return Ok(path);
     };
     check_access(tree, &entry, intent)?;
-    let end = walk.to_end()?;
+    let end = walk.resolve_end()?;
     let ask = |path: &RunPath| {
         guard(target, path.as_str()).map_err(|why| FilesError::guarded(intent, &why))
     };
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks to the last name and returns its path, without following a link there.
-    fn to_entry(&mut self) -> Result<RunPath, FilesError> {
+    fn resolve_entry(&mut self) -> Result<RunPath, FilesError> {
         while self.names.len() > 1 {
             self.step()?;
         }
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks to the end, following a link there too.
-    fn to_end(&mut self) -> Result<RunPath, FilesError> {
+    fn resolve_end(&mut self) -> Result<RunPath, FilesError> {
         while !self.names.is_empty() {
             self.step()?;
         }

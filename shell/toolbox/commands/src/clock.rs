@@ -11,9 +11,9 @@ pub(crate) struct Moment {
     pub minute: u32,
     pub second: u32,
     pub nanos: u32,
-    /// The day of the week. 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub weekday: u32,
-    /// The day of the year. 1 is the first of January.
+    /// The day of the year; 1 is the first of January.
     pub yearday: u32,
     pub epoch: i64,
 }

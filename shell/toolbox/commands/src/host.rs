@@ -27,7 +27,7 @@ pub(crate) struct Command {
     /// The environment, `NAME=value` each; `None` inherits the caller's.
     pub env: Option<Vec<Vec<u8>>>,
     pub empty_input: bool,
-    /// The time limit in milliseconds. 0 for none.
+    /// The time limit in milliseconds; 0 for none.
     pub timeout: i64,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn about(name: &str, file: &str, error: &std::io::Error) {
     say(name, format_args!("{file}: {}", words(error)));
 }
 
-/// Opens a file. `-` is standard input.
+/// Opens a file; `-` is standard input.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub(crate) fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
     Ok(Box::new(std::fs::File::open(file)?))
 }
 
-/// Reads a whole file. `-` is standard input.
+/// Reads a whole file; `-` is standard input.
 ///
 /// # Errors
 ///

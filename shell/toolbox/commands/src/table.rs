@@ -4,8 +4,7 @@ use std::ffi::OsString;
 
 use crate::{awk, find, grep, jq, pack, small, text};
 
-/// A function that runs a command. Its argument is the command's words, with its name first. It
-/// returns the exit status.
+/// Runs a command with its words, its name first. Returns its exit status.
 pub(crate) type Run = fn(&[String]) -> i32;
 
 /// A command of uutils.

@@ -34,7 +34,7 @@ pub enum Request {
     Text {
         /// The URL that relative links start from.
         url: String,
-        /// The value of the header `content-type`. Empty if there was none.
+        /// The value of the header `content-type`; empty if there was none.
         content_type: String,
         /// If true, tags are taken out of a page without building its tree: linear in time and
         /// memory.

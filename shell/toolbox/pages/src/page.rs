@@ -165,7 +165,7 @@ fn depth_at_end(document: &Document) -> usize {
     std::iter::successors(document.root().last_child(), NodeRef::last_child).count()
 }
 
-/// Returns the number of elements of a page, or `None` if it is nested too deeply.
+/// Returns the number of elements of a page; `None` if it is nested too deeply.
 pub(crate) fn measure(document: &Document) -> Option<usize> {
     let mut elements = 0;
     let mut depth = 0_usize;
@@ -223,7 +223,7 @@ fn begins_with(text: &str, title: &str) -> bool {
     first.starts_with('#') && plain(first) == plain(title)
 }
 
-/// Returns the page's article, or `None` if none is found.
+/// Returns the page's article; `None` if none is found.
 fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     let config = Config {
         text_mode: TextMode::Markdown,

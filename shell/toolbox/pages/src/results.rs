@@ -90,7 +90,7 @@ pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
     Ok(hits)
 }
 
-/// Returns the final target of a result link, or `None` if that is the engine itself.
+/// Returns the final target of a result link; `None` if that is the engine itself.
 fn leads_to(target: &Url, page: &Url) -> Option<Url> {
     let same_site = |url: &Url| {
         let site = |url: &Url| {

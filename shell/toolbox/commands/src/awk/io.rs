@@ -54,7 +54,7 @@ impl Records {
         Some(text)
     }
 
-    /// Reads the next record. Returns `None` at the end.
+    /// Reads the next record; `None` at the end.
     pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
         if matches!(separator, Separator::Paragraph) {
             loop {

@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// Returns true if the value is compared as a number.
+    /// If true, it compares as a number.
     pub(crate) fn numeric(&self) -> bool {
         !matches!(self, Value::Text(_))
     }

@@ -162,7 +162,7 @@ fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
     }
 }
 
-/// Returns the mode of a file. Every file is readable and writable here.
+/// The mode of a file: every file may be read and written here.
 pub(crate) fn mode(found: &Metadata) -> u32 {
     match letter(found) {
         'd' => 0o755,
@@ -171,7 +171,7 @@ pub(crate) fn mode(found: &Metadata) -> u32 {
     }
 }
 
-/// Returns the mode of a file, as `ls -l` writes it.
+/// The mode of a file, as `ls -l` writes it.
 pub(crate) fn mode_text(found: &Metadata) -> String {
     match letter(found) {
         'd' => "drwxr-xr-x",

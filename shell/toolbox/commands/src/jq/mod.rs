@@ -161,7 +161,7 @@ fn apply(line: &Line) -> Result<i32, i32> {
     Ok(status)
 }
 
-/// An iterator over readers of the files, or of standard input if there are no files.
+/// Reads the files one after the other, or standard input if there are none.
 struct Texts<'a> {
     files: std::slice::Iter<'a, String>,
     started: bool,

@@ -1,6 +1,5 @@
-//! `sort`: the implementation of uutils, except for the two modes that use threads in uutils. These
-//! are implemented here: the check for sorted input (`-c`, `-C`), and the merge of sorted files
-//! (`-m`). A merge sorts the files.
+//! `sort`: uutils' implementation, except for the two modes that need threads there: the check for
+//! sorted input (`-c`, `-C`), and the merge of sorted files (`-m`), which sorts instead.
 
 use std::ffi::OsString;
 use std::fs;
@@ -68,7 +67,7 @@ fn run(options: Vec<String>, files: &[String]) -> i32 {
     uu_sort::uumain(words.map(OsString::from).collect::<Vec<_>>().into_iter())
 }
 
-/// Checks if the input is sorted, which is true if sorting does not change it.
+/// Checks for sorted input: input is sorted if sorting does not change it.
 fn check(mut options: Vec<String>, files: &[String], silent: bool) -> i32 {
     let file = files.first().map_or("-", String::as_str);
     if let Some(extra) = files.get(1) {
