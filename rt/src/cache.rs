@@ -57,7 +57,8 @@ impl Weighter<Key, Arc<CompiledCode>> for ByCode {
 }
 
 impl Programs {
-    /// Creates a cache that holds at most `bytes` of compiled code and a quarter as much of texts.
+    /// Creates a cache that holds at most `bytes` of compiled code, and a quarter of that amount of
+    /// texts.
     pub(crate) fn new(bytes: u64) -> Self {
         Programs {
             texts: Cache::with_weighter(4_096, bytes / 4, ByText),

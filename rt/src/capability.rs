@@ -93,8 +93,8 @@ pub enum PromptDetail {
 /// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
 ///   `command` (may name any program and any key). The function gets an
-///   [`Unadmitted`](crate::Unadmitted) and asks the [`Gate`](crate::Gate), with which it opens,
-///   about each name.
+///   [`Unadmitted`](crate::Unadmitted), opens it to get the value and a [`Gate`](crate::Gate), and
+///   asks the gate about each name.
 ///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
 /// `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns

@@ -77,8 +77,8 @@ impl App {
         App { signer: Some(signer), ..self }
     }
 
-    /// Applies this policy to the programs of every run. Nobody can approve a call, so what the
-    /// policy asks about is denied.
+    /// Applies this policy to the programs of every run. Nobody can approve a call, so a call that
+    /// needs approval is denied.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
@@ -121,8 +121,8 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// Returns the job of a message. The files of a plain run are an overlay over nothing: a client
-    /// can touch no more than the operator allows.
+    /// Returns the job of a message. The files of a plain run are an overlay with no workdir below
+    /// it, so a client can access only what the operator allows.
     pub(crate) fn job(
         &self,
         session: &SessionId,
@@ -174,7 +174,7 @@ impl App {
         Arc::new(self.store.clone())
     }
 
-    /// Returns the journal's record that a server started the run, and if it is trusted.
+    /// Returns the journal's record that a server started the run, and whether it is trusted.
     pub(crate) fn origin(exec: bool) -> Json {
         json!({"by": "serve", "exec": exec})
     }

@@ -130,7 +130,7 @@ pub enum Target {
     Tree,
     /// A key of the session's state.
     Key,
-    /// A prefix of keys, all of which are read.
+    /// A prefix. All keys that begin with it are read.
     Keys,
     /// The name of a catalog program that is run. Empty for a program without a name.
     Program,

@@ -92,7 +92,7 @@ impl Authority {
         Authority { uses: uses.unwrap_or_else(|| imports.iter().map(anything).collect()) }
     }
 
-    /// Returns the calls that the program may make, in the order of its binary.
+    /// Returns the calls that the program may make, in the order in which they occur in its binary.
     #[must_use]
     pub fn uses(&self) -> &[Use] {
         &self.uses

@@ -46,8 +46,8 @@ impl TapeCursor {
     }
 
     /// Returns the cursor under which the call in progress starts programs. A call may start
-    /// programs several times, with another cursor each time. A call that is not recorded gets a
-    /// number for this purpose.
+    /// programs several times, with a different cursor each time. A call that is not recorded gets
+    /// a number for this purpose.
     pub(crate) fn nested(&mut self) -> TapeCursor {
         let (number, starts) = match &mut self.current {
             Some(call) => {

@@ -223,7 +223,7 @@ impl<'c> Body<'c> {
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
-    /// The locals among them that the enclosing frame has already counted.
+    /// The number of those locals that the enclosing frame has already counted.
     known_around: u64,
 }
 

@@ -133,7 +133,7 @@ impl Layout {
             return !is_list && !fits(self.column + 1);
         }
         if at == frame.lead && !is_list && !fits(column) {
-            // The piece is not shorter on the next line.
+            // The piece does not fit on the next line either.
             return false;
         }
         frame.broken || !fits(self.column + 1)
