@@ -125,8 +125,9 @@ impl Account {
         MemoryCharge { account: self.clone(), bytes: 0, used: 0 }
     }
 
-    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. A waiter
-    /// must not hold memory that it got from this function, so that the others can finish.
+    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. The
+    /// caller must not hold memory from an earlier call of this function. Otherwise, two waiters
+    /// could block each other.
     ///
     /// # Errors
     /// `ENOMEM` if the account can never hold so much, or cannot until the deadline `until`.

@@ -1,4 +1,4 @@
-//! The parts of the server's runs.
+//! The parts that the server's runs share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use wattle_agent::{
 
 use crate::request::SessionId;
 
-/// The parts of the runs over HTTP. Cheap to clone.
+/// The parts that runs over HTTP share. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) host: Host,

@@ -46,7 +46,7 @@ impl Screen {
 pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
 
 impl Rest {
-    /// Writes them.
+    /// Writes the incomplete characters.
     ///
     /// # Errors
     /// If stdout cannot be written.
@@ -70,7 +70,7 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// Wraps a stream of the process, which is read and written off the threads that run commands.
+/// Wraps a stream of the process. It is not read or written on the threads that run commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own =

@@ -1,4 +1,5 @@
-//! Ctrl-C during work. The first one asks the work to stop, and the second one abandons it.
+//! Handles Ctrl-C during work. The first Ctrl-C asks the work to stop, and the second one abandons
+//! it.
 
 use std::pin::pin;
 

@@ -371,7 +371,8 @@ fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
-/// Loads the catalog of the settings over the built-in programs, and warns about invalid programs.
+/// Loads the built-in programs and those of the folders in the settings, and warns about invalid
+/// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
