@@ -4,7 +4,7 @@
 //! hash of a module to its compiled code. Texts that differ only in whitespace and comments share
 //! code. Texts that differ in a string literal do not, since the literal is part of the module.
 //!
-//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, however
+//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, even if
 //! many tasks ask for it at the same time.
 
 use std::sync::Arc;

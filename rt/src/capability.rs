@@ -68,7 +68,7 @@ pub enum PromptDetail {
 /// The attributes:
 ///
 /// - `#[prompt(signature)]` or `#[prompt(name)]` selects the part of the row that is in a model's
-///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt has the sentence, too.
+///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt also has the sentence.
 /// - `#[effect(…)]` is the effect of a call outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
 ///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
@@ -80,7 +80,7 @@ pub enum PromptDetail {
 ///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
 ///   accesses nothing. Otherwise the table does not compile.
 ///
-/// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` can fail: it pushes
+/// `fn` rows are synchronous; `async` rows may wait. A row with codes after `!` can fail: it pushes
 /// `err` last. If a function without codes fails, the program traps.
 ///
 /// Types are [kinds](crate::kind):

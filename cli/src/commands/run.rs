@@ -237,7 +237,7 @@ async fn fork(
 /// Finds a run in the store.
 ///
 /// # Errors
-/// If there is no such run, or no store.
+/// If the run or the store does not exist.
 pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, RunRecord), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;

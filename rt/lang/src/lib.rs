@@ -133,7 +133,7 @@ impl AssembledModule {
 /// Removes the custom sections, which come last. Nothing reads the names in them: [`locate`] does
 /// not need them.
 fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
-    let mut at = 8; // behind the magic number and the version
+    let mut at = 8; // after the magic number and the version
     while let Some([id, size @ ..]) = binary.get(at..) {
         if *id == 0 {
             break;

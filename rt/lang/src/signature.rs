@@ -222,8 +222,8 @@ impl Signature {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Asserts that the row declares what its calls use. If a function waits or has an effect, it
-    /// must declare resources, or name one in an argument.
+    /// Asserts that the row declares the resources that its calls use. If a function waits or has
+    /// an effect, it must declare resources, or name one in an argument.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {

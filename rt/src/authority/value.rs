@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::walk::Effort;
 
-/// Maximum number of known values. A value with more of them is unknown.
+/// Maximum number of known values. A value with more possibilities is unknown.
 const MAX_ATOMS: usize = 8;
 /// Maximum number of pieces of a text. The rest of a longer text is unknown.
 const MAX_PIECES: usize = 64;

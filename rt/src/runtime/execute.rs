@@ -16,7 +16,7 @@ use crate::run::FailedCall;
 use crate::tape::{CallId, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
-/// The settings of one run of a program besides the program and its grants.
+/// The settings of one run of a program, except the program and its grants.
 struct Launch {
     args: Vec<String>,
     /// Maximum running time.
@@ -40,8 +40,8 @@ struct Offsets {
 }
 
 impl Runtime {
-    /// Runs a program with its grants and returns its outcome. A program that fails or traps has
-    /// an outcome, too.
+    /// Runs a program with its grants and returns its outcome. A program that fails or traps also
+    /// has an outcome.
     ///
     /// Dropping the future ends the program within a few milliseconds.
     ///

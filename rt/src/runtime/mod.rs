@@ -35,7 +35,7 @@ struct Inner {
     /// Slots for programs at each level of nesting. A program holds a slot of its own level and
     /// waits for slots of the next level only.
     slots: [Semaphore; LEVELS],
-    /// Hash of everything besides the module that determines the result of compilation: the
+    /// Hash of everything that determines the result of compilation, except the module: the
     /// versions of the capabilities and the compiler's settings.
     settings: Key,
 }
@@ -135,7 +135,7 @@ impl Runtime {
     }
 }
 
-/// Hashes everything besides the module that determines the result of compilation.
+/// Hashes everything that determines the result of compilation, except the module.
 fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
     use std::hash::{Hash, Hasher};
     struct Collect(blake3::Hasher);

@@ -86,7 +86,7 @@ impl Runtime {
             .map_err(PrepareError::Invalid)
     }
 
-    /// Does work on a text: on the calling thread if the text is small, otherwise on the pool.
+    /// Processes a text: on the calling thread if the text is small, otherwise on the pool.
     async fn inline_or_pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -99,7 +99,7 @@ impl Runtime {
         }
     }
 
-    /// Does work on a text on a thread of the pool.
+    /// Processes a text on a thread of the pool.
     async fn pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -138,8 +138,8 @@ impl Runtime {
         }
     }
 
-    /// Returns, for each of the program's [uses](Authority::uses) in order, its position in the
-    /// author's text.
+    /// Returns the position in the author's text of each of the program's [uses](Authority::uses),
+    /// in order.
     ///
     /// A long text is processed by the pool. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {

@@ -120,8 +120,8 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Records that the program begins. If an earlier run of it timed out or was refused, also
-    /// returns that end: the clock would not stop the program at the same instruction again.
+    /// Records that the program begins. If the program timed out or was refused in an earlier run,
+    /// also returns that end: the clock would not stop the program at the same instruction again.
     pub(crate) fn open(
         &self,
         source: &str,

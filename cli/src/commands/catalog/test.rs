@@ -104,8 +104,7 @@ fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// Tests all programs, as many at once as there are processors, and reports them in the given
-/// order.
+/// Tests all programs concurrently, and reports them in the given order.
 async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
     let mut tasks = JoinSet::new();
     for (at, tested) in all.into_iter().enumerate() {

@@ -168,7 +168,7 @@ impl<'c> Body<'c> {
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
         self.branches += 1;
-        // The engine adds one value of its own, which every loop changes.
+        // The engine adds one value that every loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
             BlockKind::Loop => frame.params + frame.set.count + 3,

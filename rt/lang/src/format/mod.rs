@@ -54,7 +54,7 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
 
 /// The layout of the pieces of a list, or of the whole text.
 struct Frame {
-    /// The column of pieces on lines of their own.
+    /// The column of pieces that begin a line.
     base: usize,
     /// The number of pieces on the first line.
     lead: usize,
