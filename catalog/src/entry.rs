@@ -116,7 +116,7 @@ impl Entry {
         &self.origin
     }
 
-    /// Returns the fields that searches look at, with their weights.
+    /// Returns the fields that searches examine, with their weights.
     #[must_use]
     pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;

@@ -95,7 +95,7 @@ fn log(cli: &Cli) {
     };
 }
 
-/// Performs the command. Options before the command also apply to it.
+/// Runs the command. Options before the command also apply to it.
 fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {

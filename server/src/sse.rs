@@ -69,7 +69,7 @@ impl Sink for Frames {
 }
 
 impl Frames {
-    /// Sends the last event of an ended run.
+    /// Sends the last event of a finished run.
     pub(crate) async fn finish(self) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {

@@ -7,8 +7,8 @@ use subtle::ConstantTimeEq;
 /// The text that replaces the token in debug output.
 const MASK: &str = "***";
 
-/// The bearer token that opens the server. `Debug` hides it; [`reveal`](Token::reveal) is the only
-/// way to read its text.
+/// The bearer token that requests to the server must have. `Debug` hides it;
+/// [`reveal`](Token::reveal) is the only way to read its text.
 #[derive(Clone)]
 pub struct Token(String);
 

@@ -282,7 +282,7 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// Applies or only lists the file changes of an ended run, prints its answer, and records its end
+/// Applies or only lists the file changes of a finished run, prints its answer, and records its end
 /// in the journal.
 async fn finish(
     control: &RunControl,

@@ -1,7 +1,7 @@
 //! `wattle repl`: an interactive session.
 //!
 //! [`lines`] reads inputs, each complete according to [`open`]; [`entry`] parses an input, and
-//! [`session`] performs it. No line is edited while an input is performed, so output appears above
+//! [`session`] processes it. No line is edited while an input is processed, so output appears above
 //! the next prompt.
 
 mod entry;
@@ -65,7 +65,7 @@ async fn converse(config: Config) -> Result<Exit, Fault> {
     }
 }
 
-/// Performs one input.
+/// Processes one input.
 async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Result<Next, Fault>) {
     let done = match entry::read(text) {
         Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
