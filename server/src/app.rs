@@ -184,8 +184,8 @@ impl App {
         run.start.origin.get("by").is_some_and(|by| by == "serve")
     }
 
-    /// Returns the parts with which a run resumes. A trusted run stays trusted if the operator
-    /// still allows trusted runs.
+    /// Returns the parts that a resumed run gets. A trusted run stays trusted if the operator still
+    /// allows trusted runs.
     pub(crate) fn resumed(
         &self,
         session: &str,

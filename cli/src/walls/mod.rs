@@ -2,8 +2,8 @@
 //! need, before it starts a thread and before it reads untrusted data. Programs run in their own
 //! sandbox. The confinement is a second barrier, in case the sandbox has a flaw.
 //!
-//! The allowed files of a command are data ([`Rule`]), made from its settings. Landlock enforces
-//! them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
+//! The files that a command may access are data ([`Rule`]), derived from its settings. Landlock
+//! enforces them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;

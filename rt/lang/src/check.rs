@@ -1,4 +1,4 @@
-//! Auto-fixing a program, and finding all of its faults.
+//! Auto-fixes a program, and finds all of its faults.
 //!
 //! Both work in rounds on a draft: find the first fault, fix it, and find the next one.
 

@@ -59,7 +59,7 @@ pub struct Use {
 /// An argument of a call, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Any one of these texts. It may also be an invalid text, with which the call fails.
+    /// Any one of these texts. It may also be an invalid text, in which case the call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
