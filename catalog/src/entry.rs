@@ -80,7 +80,7 @@ impl Entry {
     /// Reads a program from a file.
     ///
     /// # Errors
-    /// If it is not a regular file or cannot be read, and as [`parse`](Entry::parse).
+    /// The same as for [`parse`](Entry::parse). Also if it is not a regular file or cannot be read.
     pub fn read(path: &Path) -> Result<Entry, Problem> {
         folder::program(path)
     }
@@ -116,7 +116,7 @@ impl Entry {
         &self.origin
     }
 
-    /// Returns the fields that searches look at, with their weights.
+    /// Returns the fields that searches examine, with their weights.
     #[must_use]
     pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;
@@ -134,7 +134,7 @@ impl Entry {
             .collect()
     }
 
-    /// Returns the problem that the program does not compile.
+    /// Returns the problem of a program that does not compile.
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();
@@ -147,7 +147,8 @@ impl Entry {
     /// be listed. Without `uses` in the front matter, nothing is checked.
     ///
     /// # Errors
-    /// If the body calls a capability that `uses` does not list, or the reverse.
+    /// If the body calls a capability that `uses` does not list, or `uses` lists a capability that
+    /// the body does not call.
     pub fn check_uses(&self, imports: &[Signature]) -> Result<(), Problem> {
         let Some(declared) = &self.meta.uses else { return Ok(()) };
         let called: Vec<&str> =

@@ -19,7 +19,7 @@ pub struct Example {
     pub expected: Expected,
 }
 
-/// The environment of an example's call. It contains nothing else.
+/// The complete environment of an example's call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fixtures {
     /// The files by path, relative to the top of the run's files.
@@ -31,7 +31,7 @@ pub struct Fixtures {
     pub http: Vec<HttpAnswer>,
     /// The time of the clock, in RFC 3339. Without it, the clock shows the real time.
     pub now: Option<String>,
-    /// The numbers that the random generator returns in order, reduced to the range asked for. The
+    /// The numbers that the random generator returns in order, reduced to the requested range. The
     /// last one is repeated. Without them, random numbers are unpredictable.
     pub random: Vec<u32>,
     /// The model's answers to programs. A call without an answer fails.

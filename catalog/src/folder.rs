@@ -53,7 +53,7 @@ impl Stamp {
     }
 }
 
-/// A check that a program can be used. It returns the problem if not.
+/// A check that a program can be used. If it cannot, the check returns the problem.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {

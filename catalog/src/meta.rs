@@ -31,7 +31,7 @@ pub struct Meta {
     pub exclusive: bool,
     /// If true, the results of a call are not shown in the conversation.
     pub silent: bool,
-    /// Maximum time of a call, from `timeout_ms`. The limit of the runtime applies, too.
+    /// Maximum time of a call, from `timeout_ms`. The limit of the runtime also applies.
     pub timeout: Option<Duration>,
     /// The examples, which are run as tests and shown in the manual.
     pub examples: Vec<Example>,

@@ -5,15 +5,15 @@ use strsim::osa_distance;
 /// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
-/// Returns the closest known word, however distant, and the first of several. A word that is a
-/// prefix of the other counts as close.
+/// Returns the closest known word, however distant, or the first of several that are equally close.
+/// A word that is a prefix of the other counts as close.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
     known.iter().copied().min_by_key(|k| if abbreviates(k) { 1 } else { osa_distance(&word, k) })
 }
 
-/// Returns the edit distance of a program's name from the one asked for. It is 0 if only case,
+/// Returns the edit distance of a program's name from the requested one. It is 0 if only case,
 /// separators, a namespace or the order of words differ. Returns `None` if the names are not close.
 pub(crate) fn distance(asked: &str, name: &str) -> Option<usize> {
     if asked.len() > MAX_WORD {

@@ -42,7 +42,7 @@ impl Problem {
         &self.path
     }
 
-    /// Returns the line of the file, counted from 1, if the problem is in a line.
+    /// Returns the line of the file, counted from 1, if the problem is in a particular line.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line

@@ -1,4 +1,4 @@
-//! Relevance: ranking texts by a question.
+//! Ranking of texts by their relevance to a question.
 //!
 //! This is BM25 over weighted fields: a word counts more if fewer texts contain it, and if the text
 //! that contains it is shorter. The same texts and question give the same order on every machine.

@@ -1,4 +1,4 @@
-//! Asks the user at the terminal to approve what the policy asks about.
+//! Asks the user at the terminal about calls that need approval under the policy.
 
 use std::io::{BufRead, IsTerminal, stdin};
 use std::pin::Pin;

@@ -26,7 +26,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Returns the treatment for these settings and the success of the run.
+    /// Returns the treatment that follows from the settings and the success of the run.
     pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
         match (config.writes_through(), config.apply.value, succeeded) {
             (true, _, _) => Fate::Written,
@@ -45,7 +45,7 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
     files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))
 }
 
-/// Applies the changes if the treatment says so, and lists them on stderr.
+/// Lists the changes on stderr, and applies them if `fate` is [`Fate::Apply`].
 ///
 /// # Errors
 /// If the changes cannot be listed, or some could not be applied; the error names them.

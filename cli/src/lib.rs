@@ -1,6 +1,6 @@
-//! The command line of the Wattle agent runtime: the only crate that knows a terminal.
+//! The command line of the Wattle agent runtime: the only crate that uses a terminal.
 //!
-//! The binary calls [`main`]. It is a library for the fuzz targets, which read project files.
+//! The binary calls [`main`]. It is a library so that the fuzz targets can parse project files.
 
 mod args;
 mod ask;
@@ -32,7 +32,7 @@ use crate::args::{Cli, Command};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
-/// Runs the command of the process's arguments, and returns its exit code.
+/// Runs the command that the process's arguments name, and returns its exit code.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
@@ -95,7 +95,7 @@ fn log(cli: &Cli) {
     };
 }
 
-/// Performs the command. Options in front of the command apply to it too.
+/// Runs the command. Options before the command also apply to it.
 fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {

@@ -142,7 +142,7 @@ impl Progress {
     }
 }
 
-/// Renders tokens and their cost; `None` without tokens.
+/// Renders tokens and their cost. Returns `None` if there are no tokens.
 pub(crate) fn spent(usage: Usage) -> Option<String> {
     let cost = usage.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     (usage.total() > 0).then(|| format!("{} + {} tokens{cost}", usage.prompt, usage.completion))

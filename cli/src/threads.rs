@@ -5,10 +5,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::fault::Fault;
 
-/// Runs the work of a command on new threads, and stops whatever still runs at its end.
+/// Runs a command on new threads, and stops all remaining tasks when the command ends.
 ///
 /// # Errors
-/// If the threads cannot be started, or the work fails.
+/// If the threads cannot be started, or the command fails.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
     let done = runtime.block_on(work);

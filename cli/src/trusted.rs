@@ -102,7 +102,7 @@ fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
 }
 
 /// Returns the secrets that requests may refer to: those of the settings, then those of the store,
-/// which is opened on first use. A secret whose variable is not set reports that on use.
+/// which is opened on first use. A secret whose variable is not set reports that when it is used.
 ///
 /// # Errors
 /// If a variable's value cannot be a secret.

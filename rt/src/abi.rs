@@ -9,8 +9,8 @@
 
 use crate::{Code, Failure};
 
-/// Minimum address of a value. A smaller number passed as a pointer is an error code, a count or an
-/// index by mistake.
+/// Minimum address of a value. A smaller number is not a pointer, but an error code, a count or an
+/// index that was passed by mistake.
 pub const MIN_ADDRESS: u32 = 16;
 
 /// Returns the bytes at `pointer`.

@@ -53,7 +53,7 @@ struct Inner {
     /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// Wakes those that wait for memory.
+    /// Wakes the tasks that wait for memory.
     released: Notify,
 }
 
@@ -125,8 +125,9 @@ impl Account {
         MemoryCharge { account: self.clone(), bytes: 0, used: 0 }
     }
 
-    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. A waiter
-    /// must not hold memory that it got from this function, so that the others can finish.
+    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. The
+    /// caller must not hold memory from an earlier call of this function. Otherwise, two waiters
+    /// could block each other.
     ///
     /// # Errors
     /// `ENOMEM` if the account can never hold so much, or cannot until the deadline `until`.
@@ -256,8 +257,8 @@ impl Account {
     }
 
     /// Charges the time that a future's polls take. If metered futures poll each other, only the
-    /// outermost one is charged. The time is read from the wall clock, which costs a short program
-    /// nothing; on a busy machine it is an upper bound of the processor time.
+    /// outermost one is charged. The time is measured with the wall clock, which is cheap enough
+    /// for short programs. On a busy machine it is an upper bound of the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {
@@ -335,7 +336,7 @@ impl MemoryCharge {
         if used > self.bytes {
             let missing = used - self.bytes;
             let portion = missing.next_multiple_of(PORTION);
-            // Close to the limit the exact amount may fit when a whole portion does not.
+            // Close to the limit, the exact amount may fit even if a whole portion does not.
             let taken = match self.account.take(portion, 0) {
                 Ok(()) => portion,
                 Err(_) => self

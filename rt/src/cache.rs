@@ -4,7 +4,7 @@
 //! hash of a module to its compiled code. Texts that differ only in whitespace and comments share
 //! code. Texts that differ in a string literal do not, since the literal is part of the module.
 //!
-//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, however
+//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, even if
 //! many tasks ask for it at the same time.
 
 use std::sync::Arc;
@@ -57,7 +57,8 @@ impl Weighter<Key, Arc<CompiledCode>> for ByCode {
 }
 
 impl Programs {
-    /// Creates a cache that holds at most `bytes` of compiled code and a quarter as much of texts.
+    /// Creates a cache that holds at most `bytes` of compiled code, and a quarter of that amount of
+    /// texts.
     pub(crate) fn new(bytes: u64) -> Self {
         Programs {
             texts: Cache::with_weighter(4_096, bytes / 4, ByText),

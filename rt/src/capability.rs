@@ -68,7 +68,7 @@ pub enum PromptDetail {
 /// The attributes:
 ///
 /// - `#[prompt(signature)]` or `#[prompt(name)]` selects the part of the row that is in a model's
-///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt has the sentence, too.
+///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt also has the sentence.
 /// - `#[effect(…)]` is the effect of a call outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
 ///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
@@ -80,7 +80,7 @@ pub enum PromptDetail {
 ///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
 ///   accesses nothing. Otherwise the table does not compile.
 ///
-/// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` can fail: it pushes
+/// `fn` rows are synchronous; `async` rows may wait. A row with codes after `!` can fail: it pushes
 /// `err` last. If a function without codes fails, the program traps.
 ///
 /// Types are [kinds](crate::kind):
@@ -93,8 +93,8 @@ pub enum PromptDetail {
 /// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may
 ///   access any file), `file_query` (may read any file), `plan` (may name any program) and
 ///   `command` (may name any program and any key). The function gets an
-///   [`Unadmitted`](crate::Unadmitted) and asks the [`Gate`](crate::Gate), with which it opens,
-///   about each name.
+///   [`Unadmitted`](crate::Unadmitted), opens it to get the value and a [`Gate`](crate::Gate), and
+///   asks the gate about each name.
 ///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
 /// `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns

@@ -26,8 +26,8 @@ pub struct Limits {
     /// Maximum number of instructions (engine fuel) that one program may use. With `None`, programs
     /// are not metered and run faster.
     pub fuel: Option<u64>,
-    /// Maximum number of programs that run at once; further ones wait. Nested programs have slots
-    /// of their own: each level of nesting has half as many as the one above it and at least one,
+    /// Maximum number of programs that run at once; further ones wait. Nested programs have
+    /// separate slots: each level of nesting has half as many as the one above it and at least one,
     /// so that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
     /// Maximum size of the cache of compiled programs, in bytes. Default 256 MiB.
@@ -37,7 +37,7 @@ pub struct Limits {
     /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
     pub process_memory: usize,
     /// Maximum time to wait for a program whose compilation has started. Default 10 s; a program
-    /// that passes the checks before compilation takes 2 s at most.
+    /// that passes the checks before compilation takes at most 2 s.
     pub compile: Duration,
 }
 

@@ -40,9 +40,9 @@ impl<'a> Preview<'a> {
         Preview { program, args, runtime, tape }
     }
 
-    /// Asks a question about the program, once: the answer is recorded, and is used again if the
-    /// run is resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run
-    /// then waits for the answer.
+    /// Asks a question about the program once. The answer is recorded, and is reused if the run is
+    /// resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run then
+    /// waits for the answer.
     pub async fn ask(
         &self,
         question: &str,

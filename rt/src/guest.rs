@@ -1,5 +1,5 @@
 //! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host
-//! function, because the work could take any time and any memory.
+//! function, because the work could take any amount of time and memory.
 //!
 //! A guest imports nothing. It exports its memory and these functions:
 //!
@@ -40,7 +40,7 @@ pub struct GuestBounds {
     pub cpu: Duration,
     /// Maximum length of the output, in bytes.
     pub output: usize,
-    /// Deadline of the call, time spent waiting for memory included.
+    /// Deadline of the call, including the time spent waiting for memory.
     pub until: Instant,
 }
 
@@ -59,7 +59,7 @@ pub enum GuestFault {
     /// The guest used up its time.
     #[error("it ran out of time")]
     Time,
-    /// The calls inside the guest were nested too deep.
+    /// The calls inside the guest were nested too deeply.
     #[error("it nests too deep")]
     Stack,
     /// The guest needed more memory than its limit.

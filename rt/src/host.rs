@@ -199,7 +199,7 @@ impl TapedCall {
         effect: CallEffect,
         args: impl FnOnce(&mut Args),
     ) -> Result<TapedCall, Halt> {
-        // A call that another host call makes is part of that one and is not recorded by itself.
+        // A call made by another host call is part of that call and is not recorded separately.
         let Some(cursor) = run.tape.as_mut().filter(|cursor| !cursor.is_busy()) else {
             return Ok(TapedCall { recording: None, recorded: None, is_performed: true });
         };
@@ -225,7 +225,7 @@ impl TapedCall {
         self.is_performed
     }
 
-    /// Flushes the note that the call begins, if the tape asks for it.
+    /// Flushes the note that the call begins, if the tape requires it.
     pub async fn flush(&self) -> Result<(), Halt> {
         match &self.recording {
             Some((tape, id)) if tape.needs_flush(id) => tape.flush().await,

@@ -6,8 +6,8 @@
 //!
 //! - A [`Plain`] value names nothing.
 //! - A [`Named`] text is a name. The adapter asks the guard about it before it calls the function.
-//! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], which opens
-//!   together with the [`Gate`] to ask about each name.
+//! - A [`Holding`] value contains names. The function receives it as an [`Unadmitted`], opens it to
+//!   get the value and a [`Gate`], and asks the gate about each name.
 
 use std::marker::PhantomData;
 
@@ -31,7 +31,7 @@ pub trait Form {
     /// Reads a value from a program's memory.
     ///
     /// # Errors
-    /// `EBOUND` and `EPARSE` as [`abi::text`].
+    /// `EBOUND` and `EPARSE`, for the same reasons as [`abi::text`].
     fn read(memory: &[u8], raw: Self::Raw) -> Result<Self::Borrowed<'_>, Failure>;
 
     /// Copies a value out of the program's memory.
@@ -364,7 +364,7 @@ holds! {
     Urls: Url;
     /// Calls of programs.
     Programs: Program;
-    /// A script, which may touch any file.
+    /// A script, which may access any file.
     Script: Tree;
     /// A query, which may read any file.
     FileQuery: Read;

@@ -12,7 +12,7 @@ use crate::{Code, Failure};
 pub struct Outcome {
     /// The way in which the program ended.
     pub exit: Exit,
-    /// The results that it printed, in order, even if it failed in the end. They are text by
+    /// The results that it printed, in order, even if it failed afterwards. They are text by
     /// convention but may be any bytes.
     pub results: Vec<Vec<u8>>,
     /// The result that answers the user and ends the agent's run. `None` unless the program
@@ -23,8 +23,8 @@ pub struct Outcome {
     pub failure: Option<CallFailure>,
     /// The lines that the program logged.
     pub log: Vec<String>,
-    /// The host functions that it called, in order of their first call, followed by further ones
-    /// that its nested programs called.
+    /// The host functions that it called, in order of their first call, followed by those that only
+    /// its nested programs called.
     pub calls: Vec<Calls>,
     /// The fuel used, including that of nested programs, if the runtime meters fuel.
     pub fuel: Option<u64>,

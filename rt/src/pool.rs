@@ -1,4 +1,5 @@
-//! The threads that compile: a fixed number, separate from those that serve requests.
+//! The pool of threads that compile. Their number is limited, and they are separate from the
+//! threads that serve requests.
 //!
 //! A caller waits in a queue and then for the result, each for a limited time. The limits end the
 //! *wait* only: a thread finishes the work that it has started, and no other thread replaces it, so
@@ -22,7 +23,7 @@ pub(crate) struct Bounds {
     pub(crate) threads: usize,
     /// Maximum number of jobs in the queue.
     pub(crate) queue: usize,
-    /// Maximum time of a job in the queue.
+    /// Maximum time that a job waits in the queue.
     pub(crate) queue_time: Duration,
     /// Maximum time to wait for a job that has started.
     pub(crate) time: Duration,
@@ -156,7 +157,7 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 impl Shared {
-    /// Locks the state. Every single change leaves it consistent, so a poisoned lock is ignored.
+    /// Locks the state. Each individual change leaves it consistent, so a poisoned lock is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

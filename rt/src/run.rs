@@ -228,9 +228,10 @@ impl Run {
         Err(Failure::new(Code::EBOUND, reason))
     }
 
-    /// Returns a key for the next change that the call in progress makes, by which a backend can
-    /// avoid making a change twice. The key is unique to the change, and stays the same if the call
-    /// is repeated because its process was stopped. Returns `None` if the run is not recorded.
+    /// Returns a key for the next change that the call in progress makes, with which a backend can
+    /// avoid making the same change twice. The key is unique to the change, and stays the same if
+    /// the call is repeated because its process was stopped. Returns `None` if the run is not
+    /// recorded.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
         self.tape.as_mut().and_then(TapeCursor::key)
@@ -241,7 +242,8 @@ impl Run {
     /// converts the recorded value instead.
     ///
     /// # Errors
-    /// As `make`, and `ECANCEL` if the program must not continue. It is then ended.
+    /// The errors of `make`, and `ECANCEL` if the program must not continue. The program is then
+    /// ended.
     pub fn recall<V: Record>(
         &mut self,
         name: &'static str,
@@ -307,7 +309,7 @@ impl Run {
     /// Adds a result to the output of the program.
     ///
     /// # Errors
-    /// `ENOMEM` if the run would hold too much.
+    /// `ENOMEM` if the host would hold too much memory for the run.
     pub fn emit_result(&mut self, result: &[u8]) -> Result<(), Failure> {
         self.charge(result.len())?;
         self.results.push(result.to_vec());
@@ -318,8 +320,8 @@ impl Run {
     /// answer counts, and only if the program returns 0.
     ///
     /// # Errors
-    /// `EACCESS` in a nested program, which returns its results to its parent. `ENOMEM` as
-    /// [`emit_result`](Run::emit_result).
+    /// `EACCESS` in a nested program, which returns its results to its parent. `ENOMEM` for the
+    /// same reason as [`emit_result`](Run::emit_result).
     pub fn answer(&mut self, answer: &str) -> Result<(), Failure> {
         if self.level > 0 {
             let reason = "a program that another one started cannot end the run; it returns its \

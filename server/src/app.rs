@@ -1,4 +1,4 @@
-//! The parts of the server's runs.
+//! The parts that the server's runs share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use wattle_agent::{
 
 use crate::request::SessionId;
 
-/// The parts of the runs over HTTP. Cheap to clone.
+/// The parts that runs over HTTP share. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) host: Host,
@@ -77,8 +77,8 @@ impl App {
         App { signer: Some(signer), ..self }
     }
 
-    /// Applies this policy to the programs of every run. Nobody can approve a call, so what the
-    /// policy asks about is denied.
+    /// Applies this policy to the programs of every run. Nobody can approve a call, so a call that
+    /// needs approval is denied.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
@@ -121,8 +121,8 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// Returns the job of a message. The files of a plain run are an overlay over nothing: a client
-    /// can touch no more than the operator allows.
+    /// Returns the job of a message. The files of a plain run are an overlay with no workdir below
+    /// it, so a client can access only what the operator allows.
     pub(crate) fn job(
         &self,
         session: &SessionId,
@@ -174,7 +174,7 @@ impl App {
         Arc::new(self.store.clone())
     }
 
-    /// Returns the journal's record that a server started the run, and if it is trusted.
+    /// Returns the journal's record that a server started the run, and whether it is trusted.
     pub(crate) fn origin(exec: bool) -> Json {
         json!({"by": "serve", "exec": exec})
     }
@@ -184,8 +184,8 @@ impl App {
         run.start.origin.get("by").is_some_and(|by| by == "serve")
     }
 
-    /// Returns the parts with which a run resumes. A trusted run stays trusted if the operator
-    /// still allows trusted runs.
+    /// Returns the parts that a resumed run gets. A trusted run stays trusted if the operator still
+    /// allows trusted runs.
     pub(crate) fn resumed(
         &self,
         session: &str,

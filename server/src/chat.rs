@@ -19,7 +19,8 @@ use crate::routes::Shared;
 use crate::sessions::Turn;
 use crate::sse::{Frames, frames};
 
-/// The header that reports if a requested trusted run is one: `granted` or `not permitted`.
+/// The header that reports whether a requested trusted run is allowed: `granted` or
+/// `not permitted`.
 const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
 
 /// Queues the message for its session, and answers at once with the stream of its events. The run

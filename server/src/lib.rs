@@ -1,4 +1,5 @@
-//! The HTTP server of the Wattle agent runtime: the only crate that knows HTTP from inside.
+//! The HTTP server of the Wattle agent runtime: the only crate that depends on an HTTP server
+//! framework.
 //!
 //! | request | answer |
 //! |---|---|

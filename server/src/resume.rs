@@ -11,8 +11,8 @@ use crate::chat::settle;
 use crate::request::SessionId;
 use crate::routes::Shared;
 
-/// Resumes every open run of a server that no process holds. Nobody receives their events; their
-/// answers are saved in their sessions.
+/// Resumes every open run that a server started and that no process holds. Nobody receives the
+/// events of these runs; their answers are saved in their sessions.
 pub(crate) async fn resume_all(shared: Arc<Shared>) {
     let open = match shared.app.journal().runs(Some(Status::Open)).await {
         Ok(open) => open,

@@ -1,4 +1,4 @@
-//! The server, from listening to its end.
+//! The server, from listening to shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

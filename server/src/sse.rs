@@ -18,8 +18,8 @@ use wattle_agent::machine::{Envelope, Event};
 use crate::error::stream_error;
 use crate::request::SessionId;
 
-/// Maximum number of unread events; with more, the run is cancelled. Two whole answers have fewer
-/// tokens.
+/// Maximum number of unread events. If there are more, the run is cancelled. Two complete answers
+/// have fewer tokens than this.
 const BEHIND: usize = 10_000;
 
 /// The sending end: the sink of one run. [`finish`](Frames::finish) sends the last event, so that a
@@ -69,7 +69,7 @@ impl Sink for Frames {
 }
 
 impl Frames {
-    /// Sends the last event of an ended run.
+    /// Sends the last event of a finished run.
     pub(crate) async fn finish(self) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {

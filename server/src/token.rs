@@ -7,8 +7,8 @@ use subtle::ConstantTimeEq;
 /// The text that replaces the token in debug output.
 const MASK: &str = "***";
 
-/// The bearer token that opens the server. `Debug` hides it; [`reveal`](Token::reveal) is the one
-/// way to its text.
+/// The bearer token that requests to the server must have. `Debug` hides it;
+/// [`reveal`](Token::reveal) is the only way to read its text.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -52,7 +52,8 @@ impl Token {
         &self.0
     }
 
-    /// Compares in constant time: the time does not depend on the first difference.
+    /// Returns true if the token is correct. The comparison takes constant time: it does not stop
+    /// at the first difference.
     pub(crate) fn admits(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }

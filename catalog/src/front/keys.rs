@@ -1,4 +1,4 @@
-//! The keys of front matter as they are in the file.
+//! The keys of front matter, as they are written in the file.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The commands for what runs leave behind: sessions, traces, ledgers and variables.
+//! The commands for stored data: sessions, traces, ledgers and variables.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `wattle check --authority`: the resources that a program can access, in words and as JSON.
+//! `wattle check --authority`: the resources that a program can access, as text and as JSON.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::rt::{

@@ -7,7 +7,7 @@ use crate::args::Cli;
 use crate::fault::{Exit, Fault};
 use crate::output;
 
-/// Puts out the script.
+/// Prints the script.
 pub(crate) fn completions(shell: Shell) -> Result<Exit, Fault> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "wattle", &mut script);

@@ -165,7 +165,7 @@ fn model(setup: &Setup) -> Found {
     Ok(format!("{} at {}, {key}", endpoint.model, endpoint.base_url))
 }
 
-/// Checks the settings of the search engine. The engine is not asked, because some charge for
+/// Checks the settings of the search engine. No request is sent, because some engines charge for
 /// requests.
 fn search(setup: &Setup) -> Found {
     let Some(kind) = setup.config.search_engine.value else {

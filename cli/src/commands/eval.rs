@@ -138,7 +138,7 @@ fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
     )
 }
 
-/// Prints a line for an ended attempt, and one for each of its problems.
+/// Prints a line for a finished attempt, and one for each of its problems.
 fn progress(attempt: &Attempt, several: bool) {
     let verdict = match attempt.verdict {
         Verdict::Passed => paint(GOOD, "passed"),

@@ -58,8 +58,8 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
     }
 }
 
-/// Returns the ends of runs in the folder that the tenant's store has recorded; none without a
-/// store.
+/// Returns the final seals that the tenant's store has recorded for runs in the folder. The list is
+/// empty if there is no store.
 async fn known(config: &Config, folder: &Path) -> Result<Vec<FinalSeal>, Fault> {
     let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
         return Ok(Vec::new());

@@ -26,8 +26,8 @@ use crate::fault::Fault;
 /// The command that lists the programs.
 const LIST: &str = "wattle catalog list";
 
-/// Returns the error for an unknown program. Its hint is the nearest names, or the command `list`,
-/// which lists all programs.
+/// Returns the error for an unknown program. Its hint names similar programs, or the command
+/// `list`, which lists all programs.
 pub(crate) fn no_program(catalog: &Catalog, name: &str, nor: &str, list: &str) -> Fault {
     let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();

@@ -237,7 +237,7 @@ async fn fork(
 /// Finds a run in the store.
 ///
 /// # Errors
-/// If there is no such run, or no store.
+/// If the run or the store does not exist.
 pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, RunRecord), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;
@@ -282,7 +282,7 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// Applies or only lists the file changes of an ended run, prints its answer, and records its end
+/// Applies or only lists the file changes of a finished run, prints its answer, and records its end
 /// in the journal.
 async fn finish(
     control: &RunControl,

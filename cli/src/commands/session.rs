@@ -20,7 +20,7 @@ use crate::{input, repl, setup, threads};
 /// Maximum length of a message in a list, in characters.
 const SHOWN: usize = 60;
 
-/// Performs a command on sessions.
+/// Runs a `session` command.
 pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         SessionCommand::Resume { id, flags } => {

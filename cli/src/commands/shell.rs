@@ -1,5 +1,5 @@
 //! `wattle shell`: runs the shell without a model, for a line, a script, or lines that the user
-//! types. Its output and its status are those of the process.
+//! types. Its output and its exit status become those of the process.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     editor.set_helper(Some(CompleteLine));
     let history = history_file();
     if let Some(path) = &history {
-        // A missing history is empty.
+        // A missing history file counts as an empty history.
         drop(editor.load_history(path));
     }
     let mut status = 0;

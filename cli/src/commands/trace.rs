@@ -24,7 +24,7 @@ const DOCUMENT: usize = 16 << 20;
 /// Maximum length of arguments and outputs in a line, in characters.
 const SHOWN: usize = 100;
 
-/// Performs a command on traces.
+/// Runs a `trace` command.
 pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
     match command {
         TraceCommand::Show { run, trace } => show(run.as_deref().unwrap_or_default(), &trace),

@@ -35,7 +35,7 @@ pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
 
 /// Removes the record of a folder.
 pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
-    // The content of the file, and if it is readable, does not matter here.
+    // Neither the content of the file nor its readability matters here.
     let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
     let whole = folder.canonicalize();
     let whole = whole

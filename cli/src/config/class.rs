@@ -7,7 +7,7 @@ use wattle_agent::machine::Dollars;
 
 use super::Span;
 
-/// The condition on which a project file sets a value of type `T`. Each row of the table of
+/// The condition under which a project file may set a value of type `T`. Each row of the table of
 /// settings has one.
 pub(crate) enum Class<T> {
     /// It changes only the form of output or of a run: any project file may set it.
@@ -74,7 +74,7 @@ pub(super) fn always<T>(_: &T, _: &T) -> bool {
     true
 }
 
-/// Accepts a permission that is switched off, or on even without the file.
+/// Accepts a permission that is switched off, or that is on even without the file.
 pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
     !given || *otherwise
 }

@@ -95,7 +95,7 @@ pub(crate) struct Row {
     pub(crate) origin: Origin,
 }
 
-/// A file's settings; none if the file is absent.
+/// A file's settings. Empty if the file is absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
     path: PathBuf,
@@ -103,10 +103,12 @@ pub(crate) struct File {
 }
 
 impl Config {
-    /// Gathers the settings from all layers. Flags behind the command precede those in front of it.
+    /// Gathers the settings from all layers. Flags after the command take precedence over those
+    /// before it.
     ///
     /// # Errors
-    /// If a variable or a file has an invalid value or an unknown key, or sets what it may not set.
+    /// If a variable or a file has an invalid value or an unknown key, or sets a key that it may
+    /// not set.
     pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
@@ -124,7 +126,7 @@ impl Config {
     /// Reads the project file of `folder`, or of the workdir that the settings name.
     ///
     /// # Errors
-    /// If a file has an invalid value or an unknown key, or sets what it may not set.
+    /// If a file has an invalid value or an unknown key, or sets a key that it may not set.
     pub(crate) fn project(
         folder: Option<PathBuf>,
         flags: &[Layer],

@@ -48,7 +48,7 @@ pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<V
 /// Reads a file of the user, which may be a link. Returns `None` if it is absent.
 ///
 /// # Errors
-/// Like [`in_folder`], except for links.
+/// The same as for [`in_folder`], except that the file may be a link.
 pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Ok(data) if data.is_file() => {}

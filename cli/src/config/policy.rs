@@ -1,4 +1,4 @@
-//! The policy, in which the rules of all layers add up, unlike other settings.
+//! The policy. Unlike other settings, it combines the rules of all layers.
 
 use wattle_agent::capability::policy::{Policy, Rule, Verdict};
 

@@ -33,7 +33,7 @@ struct Demo {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// The runs, in the order of playing.
+/// The demos, in the order in which they are played.
 const DEMOS: &[Demo] = &[
     Demo {
         name: "fetch",

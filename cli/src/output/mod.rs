@@ -33,8 +33,8 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The placeholder for the escape character in our own styles, until a line is written. It contains
-/// a random number, so no other text can contain it, and every real escape character in a line is
-/// foreign.
+/// a random number, so that no other text can contain it. A real escape character in a line is
+/// therefore never part of our own styles.
 static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())

@@ -46,7 +46,7 @@ impl Screen {
 pub(crate) struct Rest([Option<Arc<Mutex<Visible>>>; 2]);
 
 impl Rest {
-    /// Writes them.
+    /// Writes the incomplete characters.
     ///
     /// # Errors
     /// If stdout cannot be written.
@@ -70,7 +70,8 @@ fn writer(stream: BorrowedFd<'_>, is_terminal: bool) -> Result<(Stream, Held), F
     Ok((Stream::writer(shown), Some(filter)))
 }
 
-/// Wraps a stream of the process, which is read and written off the threads that run commands.
+/// Wraps a stream of the process. It is read and written on separate threads, not on those that run
+/// commands.
 fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     let own = stream.try_clone_to_owned();
     let own =
@@ -78,7 +79,7 @@ fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
     Ok(File::from_std(std::fs::File::from(own)))
 }
 
-/// A stream behind the filter.
+/// A stream whose output passes through the filter.
 struct Shown<W> {
     sink: W,
     filter: Arc<Mutex<Visible>>,

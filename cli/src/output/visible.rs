@@ -22,9 +22,10 @@ fn is_control(c: char) -> bool {
 }
 
 /// A filter that turns a stream of bytes into harmless text. A control character becomes an escape
-/// such as `\u{1b}`, and a byte that is not UTF-8 one such as `\x9b`. A carriage return before a
-/// line end is dropped. The result does not depend on the division of the stream into pieces. An
-/// incomplete character is withheld, so that two streams cannot form a character on the screen.
+/// such as `\u{1b}`, and a byte that is not UTF-8 becomes an escape such as `\x9b`. A carriage
+/// return before a line end is dropped. The result does not depend on how the stream is divided
+/// into pieces. An incomplete character is withheld, so that two streams cannot form a character on
+/// the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
     /// The bytes of an incomplete character.
@@ -95,7 +96,7 @@ fn push(shown: &mut String, c: char) {
     shown.extend(c.escape_unicode());
 }
 
-/// Returns a text as harmless text, which moves no cursor and changes no colour.
+/// Returns a text in a harmless form, which neither moves the cursor nor changes colours.
 pub(crate) fn visible(text: &str) -> String {
     let mut filter = Visible::default();
     let mut shown = filter.feed(text.as_bytes());

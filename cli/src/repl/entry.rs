@@ -4,7 +4,7 @@ use crate::fault::Fault;
 
 use super::open::QUOTES;
 
-/// The request of one input.
+/// The request in one input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// Nothing: the input is blank.

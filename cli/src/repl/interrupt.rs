@@ -1,4 +1,5 @@
-//! Ctrl-C during work. The first one asks the work to stop, and the second one abandons it.
+//! Handles Ctrl-C while a task runs. The first Ctrl-C asks the task to stop, and the second one
+//! abandons it.
 
 use std::pin::pin;
 
@@ -7,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// Runs work. The first interrupt cancels the token, which the work observes. The second one drops
-/// the work, and `None` is returned.
+/// Runs `work`. The first interrupt cancels the token, which `work` observes. The second one drops
+/// `work`, and `None` is returned.
 pub(super) async fn stoppable<T>(
     work: impl Future<Output = T>,
     cancel: &CancellationToken,

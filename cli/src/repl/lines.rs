@@ -74,7 +74,7 @@ impl Lines {
         editor.set_helper(Some(CompleteInput));
         let history = history_file();
         if let Some(path) = &history {
-            // A missing history is empty.
+            // A missing history file counts as an empty history.
             drop(editor.load_history(path));
         }
         Ok(Lines::Terminal { editor: Box::new(editor), history })

@@ -1,7 +1,8 @@
 //! `wattle repl`: an interactive session.
 //!
 //! [`lines`] reads inputs, each complete according to [`open`]; [`entry`] parses an input, and
-//! [`session`] performs it. During work no line is edited, so output appears above the next prompt.
+//! [`session`] processes it. No line is edited while an input is processed, so output appears above
+//! the next prompt.
 
 mod entry;
 mod interrupt;
@@ -64,7 +65,7 @@ async fn converse(config: Config) -> Result<Exit, Fault> {
     }
 }
 
-/// Performs one input.
+/// Processes one input.
 async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Result<Next, Fault>) {
     let done = match entry::read(text) {
         Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
@@ -117,7 +118,7 @@ fn help() -> Result<Next, Fault> {
     Ok(Next::Go)
 }
 
-/// Warns about changes that leaving loses.
+/// Warns about changes that are lost when the session ends.
 async fn leave(session: &Session, exit: Exit) -> Exit {
     match session.pending() {
         0 => {}

@@ -47,7 +47,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Opens the session of the settings, or one that ends with the process.
+    /// Opens the session that the settings name, or one that ends with the process.
     ///
     /// # Errors
     /// If the store or the root cannot be opened.

@@ -256,7 +256,7 @@ impl Setup {
         store(&self.config)
     }
 
-    /// Restricts the files to what the policy allows a shell that runs outside of any program.
+    /// Restricts the files to those that the policy allows for a shell outside of any program.
     pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
         if self.preflight.policy().is_open() {
             return Arc::clone(files);
@@ -291,8 +291,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter of its use by programs. Without a session the run has its own state. Tickets go to
-    /// the workdir.
+    /// the meter that counts its use by programs. Without a session the run has its own state.
+    /// Tickets go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -371,7 +371,8 @@ fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
-/// Loads the catalog of the settings over the built-in programs, and warns about invalid programs.
+/// Loads the built-in programs and those of the folders in the settings, and warns about invalid
+/// ones.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));

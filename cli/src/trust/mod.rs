@@ -62,10 +62,10 @@ impl State {
     }
 }
 
-/// Decides which settings of a project file take effect: all of them in a trusted folder or if they
-/// only narrow. Otherwise the user is asked on a terminal, and elsewhere the command fails. If the
-/// user declines, the settings that need trust are ignored, and the same content is not asked about
-/// again.
+/// Decides which settings of a project file take effect: all of them if the folder is trusted or if
+/// they only narrow the user's settings. Otherwise the user is asked if there is a terminal, and
+/// the command fails if there is none. If the user declines, the settings that need trust are
+/// ignored, and the same content is not asked about again.
 ///
 /// # Errors
 /// If the folder is not trusted and nobody can be asked, or if the record cannot be read.
@@ -127,7 +127,7 @@ fn command(project: &Project) -> String {
     }
 }
 
-/// Lists the changes of a file, and asks.
+/// Lists the changes of a file, and asks the user.
 fn ask(project: &Project, pins: &Pins, state: &State) {
     let path = project.path.display();
     let head = match state {

@@ -22,7 +22,7 @@ pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetErr
     }
     let mut created = ruleset.create()?;
     for rule in rules {
-        // A missing file cannot be opened, and needs no rule.
+        // A missing file cannot be opened, so it needs no rule.
         created = created.add_rules(path_beneath_rules([&rule.path], rights(rule.reach)))?;
     }
     Ok(match created.restrict_self()?.ruleset {

@@ -1,9 +1,9 @@
-//! The confinement of the process itself. It gives up the access that its command does not need,
-//! before it starts a thread and before it reads untrusted data. Programs run in their own sandbox.
-//! The confinement is a second barrier, in case the sandbox has a flaw.
+//! The confinement of the process itself. The process gives up the access that its command does not
+//! need, before it starts a thread and before it reads untrusted data. Programs run in their own
+//! sandbox. The confinement is a second barrier, in case the sandbox has a flaw.
 //!
-//! The allowed files of a command are data ([`Rule`]), made from its settings. Landlock enforces
-//! them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
+//! The files that a command may access are data ([`Rule`]), derived from its settings. Landlock
+//! enforces them if the kernel has it ([`kernel`]). Core dumps are disabled everywhere.
 
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod kernel;
@@ -22,12 +22,12 @@ pub(crate) use rules::{Reach, Rule};
 /// The access that a command needs in addition to that for its settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
-    /// The files of the command line to read.
+    /// The files on the command line that are read.
     pub(crate) reads: Vec<PathBuf>,
-    /// The files of the command line to write. Their folders are opened, because files are replaced
-    /// as a whole.
+    /// The files on the command line that are written. Their folders are opened, because files are
+    /// replaced as a whole.
     pub(crate) writes: Vec<PathBuf>,
-    /// If true, nothing in the workdir changes.
+    /// If true, the command changes nothing in the workdir.
     pub(crate) workdir_stays: bool,
     /// If true, runs may be trusted ones, which commit and publish.
     pub(crate) trusted: bool,

@@ -112,7 +112,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
         .into_iter()
         .flatten()
         .collect::<Vec<_>>();
-    // A folder that cannot be created is reported where it is needed.
+    // A folder that cannot be created is reported when it is needed.
     ours.iter().for_each(|folder| drop(make_private(folder)));
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());

@@ -79,7 +79,8 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// Returns the fault of an atom that is a comment of another language, or a string in other quotes.
+/// Returns the fault of an atom that is a comment of another language, or a string in another kind
+/// of quotes.
 pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
     let message = match atom.chars().next()? {
@@ -143,8 +144,8 @@ fn inside_atom(c: char) -> bool {
 
 /// Proposes a position for the missing closing quote of the string at `start`.
 ///
-/// The position is before the closing parentheses of the line, if those are exactly the ones that
-/// the line lacks.
+/// The position is before the closing parentheses at the end of the line. Returns `None` if these
+/// do not close exactly the lists that the line opens.
 pub(super) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEffect {
-    /// No effect: the result depends only on the arguments. The call is computed again.
+    /// No effect: the result depends only on the arguments. The call is performed again.
     None,
     /// Reads without changing anything. The call may be repeated until its result is recorded.
     Reads,

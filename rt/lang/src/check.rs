@@ -1,4 +1,4 @@
-//! Auto-fixing a program, and finding all of its faults.
+//! Auto-fixes a program, and finds all of its faults.
 //!
 //! Both work in rounds on a draft: find the first fault, fix it, and find the next one.
 
@@ -67,8 +67,8 @@ pub fn fix(source: &str, host: &Signatures) -> FixResult {
             .clone()
             .filter(|fix| fix.certainty == Certainty::Safe && applied.len() < max_rounds(source));
         let diagnostic = draft.in_source(*found);
-        // If the same fault is found again at the same position, its fix did not help. Applying it
-        // again would never end.
+        // If the same fault is found again at the same position, its fix did not help and would be
+        // applied again and again.
         let repeated = applied.iter().any(|before| {
             (&before.span, &before.message) == (&diagnostic.span, &diagnostic.message)
         });

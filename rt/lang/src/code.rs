@@ -4,8 +4,8 @@ use std::fmt;
 
 /// An error code: 0 is success, and any other number is a kind of failure.
 ///
-/// Codes below 16 are common to all runtimes of this kind. The others are Wattle's own. A program
-/// may return a number without a name, for which [`Code::name`] returns `None`.
+/// Codes below 16 are common to all runtimes of this kind. The others are specific to Wattle. A
+/// program may return a number without a name, for which [`Code::name`] returns `None`.
 ///
 /// ```
 /// use wattle_lang::Code;

@@ -80,9 +80,9 @@ pub struct Diagnostic {
     pub position: Position,
     /// The line and column of the end of the range, which is exclusive.
     pub end: Position,
-    /// A sentence on what is wrong.
+    /// A sentence that describes the fault.
     pub message: String,
-    /// A sentence on how to fix it, if known.
+    /// A sentence that says how to fix it, if known.
     pub hint: Option<String>,
     /// The edits that fix it, if known.
     pub fix: Option<Fix>,

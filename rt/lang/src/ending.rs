@@ -57,8 +57,8 @@ fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
         .then(|| Fault::new(end - last..end, messages::closed_at_end(tree.open.len())))
 }
 
-/// Returns true for a module and for the program's function. Both end with the text, whatever the
-/// indentation.
+/// Returns true for a module and for the program's function. Both can only end at the end of the
+/// text, whatever the indentation.
 fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     let mut nodes = tree.children(list);
     match nodes.next(tree).and_then(|node| tree.atom(node)) {

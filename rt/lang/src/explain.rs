@@ -44,7 +44,8 @@ pub(super) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
         .into_diagnostic(source, Severity::Error)
 }
 
-/// Maximum length of a text in which the position of a parenthesis is searched, in bytes.
+/// Maximum length of a text in which the position of a missing parenthesis is searched for, in
+/// bytes.
 const MAX_SEARCHED: usize = 4 << 10;
 
 /// Maximum number of positions that are tried.

@@ -11,10 +11,10 @@ use crate::truncate::excerpt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The only possible reading of the text, which was rejected without the fix. It may be applied
-    /// without asking.
+    /// The fix matches the only possible reading of the text, which is invalid without it. It may
+    /// be applied without asking.
     Safe,
-    /// One of several possible readings. The author decides.
+    /// The fix matches one of several possible readings. The author decides.
     Likely,
 }
 

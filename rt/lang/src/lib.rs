@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each step to the module is one linear pass, and no step records source positions. The way back
-//! runs after a failure only: it repeats the steps and records positions. So an assembled module
-//! contains nothing of its source.
+//! is taken only after a failure: it repeats the steps and records positions. So an assembled
+//! module contains no information about its source.
 //!
 //! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
 
@@ -66,8 +66,8 @@ pub use self::truncate::{quote, truncate};
 /// The module of a program.
 #[derive(Clone, Debug)]
 pub struct AssembledModule {
-    /// The module in WAT. It depends only on the source. Comments, and spaces within lines, do not
-    /// change it.
+    /// The module in WAT. It depends only on the source. Comments and spaces within lines do not
+    /// affect it.
     pub module: String,
     /// The imported host functions: exactly those that the program names, in the order of first
     /// use.
@@ -133,7 +133,7 @@ impl AssembledModule {
 /// Removes the custom sections, which come last. Nothing reads the names in them: [`locate`] does
 /// not need them.
 fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
-    let mut at = 8; // behind the magic number and the version
+    let mut at = 8; // after the magic number and the version
     while let Some([id, size @ ..]) = binary.get(at..) {
         if *id == 0 {
             break;

@@ -16,7 +16,7 @@ use crate::diagnostic::clamp;
 use crate::messages::{self, Fault};
 
 /// The first address of static data. It is above all error codes, so that no address can be
-/// mistaken for a code. The addresses below are unused, and 0 is the null pointer.
+/// mistaken for a code. Lower addresses are unused, and 0 is the null pointer.
 pub(super) const BASE: u32 = 1_024;
 
 /// The literals of a program.

@@ -80,7 +80,7 @@ struct FoundFuncs<'s> {
 }
 
 impl<'s> Program<'s> {
-    /// Lifts the items out of the tree's body. Reads all of them but the functions.
+    /// Lifts the items out of the tree's body. Reads all of them except the functions.
     fn lift_items(
         &mut self,
         tree: &mut Tree<'s>,

@@ -130,7 +130,7 @@ pub enum Target {
     Tree,
     /// A key of the session's state.
     Key,
-    /// A prefix of keys, all of which are read.
+    /// A prefix. All keys that begin with it are read.
     Keys,
     /// The name of a catalog program that is run. Empty for a program without a name.
     Program,
@@ -222,8 +222,8 @@ impl Signature {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Asserts that the row declares what its calls use. If a function waits or has an effect, it
-    /// must declare resources, or name one in an argument.
+    /// Asserts that the row declares the resources that its calls use. If a function waits or has
+    /// an effect, it must declare resources, or name one in an argument.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {

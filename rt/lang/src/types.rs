@@ -95,8 +95,8 @@ impl<'s> Types<'s> {
     fn of(&self, tree: &Tree<'s>, func: &Func<'s>) -> Option<FuncType> {
         let mut whole = FuncType::default();
         for node in &func.header {
-            // A type without parameters names none of the locals. The validator checks such a
-            // function.
+            // A `(type …)` may declare parameters that the header does not list. The validator
+            // checks such a function.
             if tree.head(*node) == Some("type") {
                 return None;
             }

@@ -59,7 +59,7 @@ pub struct Use {
 /// An argument of a call, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Any one of these texts. It may also be an invalid text, with which the call fails.
+    /// Any one of these texts. It may also be an invalid text, in which case the call fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,
@@ -92,7 +92,7 @@ impl Authority {
         Authority { uses: uses.unwrap_or_else(|| imports.iter().map(anything).collect()) }
     }
 
-    /// Returns the calls that the program may make, in the order of its binary.
+    /// Returns the calls that the program may make, in the order in which they occur in its binary.
     #[must_use]
     pub fn uses(&self) -> &[Use] {
         &self.uses

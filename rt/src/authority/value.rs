@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::walk::Effort;
 
-/// Maximum number of known values. A value with more of them is unknown.
+/// Maximum number of known values. A value with more possibilities is unknown.
 const MAX_ATOMS: usize = 8;
 /// Maximum number of pieces of a text. The rest of a longer text is unknown.
 const MAX_PIECES: usize = 64;
@@ -25,7 +25,8 @@ pub(super) enum Value {
 pub(super) enum Atom {
     /// A number, which may be the address of static data.
     Number(i32),
-    /// The address of a text that the host composed of these pieces, or null if it failed to.
+    /// The address of a text that the host composed of these pieces, or null if the host failed to
+    /// compose it.
     Text(Rc<[Piece]>),
     /// An address in a block of `size` bytes that the host allocated, `at` bytes from its start.
     Allocation { size: u32, at: u32 },

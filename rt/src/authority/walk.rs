@@ -12,7 +12,7 @@ use super::{Argument, Part, Text, Use};
 use crate::{Signature, Ty};
 use writes::Writes;
 
-/// Maximum effort of the walk. A program of the usual size takes some thousands.
+/// Maximum effort of the walk. A program of typical size takes a few thousand units.
 const MAX_EFFORT: u64 = 1_000_000;
 /// Maximum length of one literal text, in bytes.
 const MAX_TEXT: usize = 16 << 10;
@@ -91,7 +91,7 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
 }
 
 impl<'m, 'b> Walk<'m, 'b> {
-    /// Starts a walk, with the functions that the host can call and those that a table can hold.
+    /// Starts a walk from the functions that the host can call and those that a table can contain.
     fn new(module: &'m Module<'b>, imports: Vec<Signature>) -> Option<Self> {
         let mut walk = Walk {
             module,

@@ -16,7 +16,7 @@ use crate::run::FailedCall;
 use crate::tape::{CallId, PriorEnd, TapeCursor};
 use crate::{Account, Code, Failure, Grants, NestedContext, Preview, Run};
 
-/// The settings of one run of a program besides the program and its grants.
+/// The settings of one run of a program, except the program and its grants.
 struct Launch {
     args: Vec<String>,
     /// Maximum running time.
@@ -40,8 +40,8 @@ struct Offsets {
 }
 
 impl Runtime {
-    /// Runs a program with its grants and returns its outcome. A program that fails or traps has
-    /// an outcome, too.
+    /// Runs a program with its grants and returns its outcome. A program that fails or traps also
+    /// has an outcome.
     ///
     /// Dropping the future ends the program within a few milliseconds.
     ///
@@ -58,8 +58,8 @@ impl Runtime {
         self.run_within(program, grants, args, self.inner.limits.time).await
     }
 
-    /// Runs a program as [`run`](Runtime::run) does, for at most `time` and at most the runtime's
-    /// limit.
+    /// Runs a program as [`run`](Runtime::run) does, for at most `time` or the runtime's limit,
+    /// whichever is shorter.
     ///
     /// # Errors
     /// The same as for [`run`](Runtime::run).
@@ -129,8 +129,8 @@ impl Runtime {
         Ok(outcome)
     }
 
-    /// Asks the run's guard about the program, and returns the grants with the guard of this one
-    /// run of it.
+    /// Asks the run's guard about the program, and returns the grants with the guard for this run
+    /// of the program.
     async fn guarded(
         &self,
         program: &Program,
@@ -198,8 +198,8 @@ impl Inner {
             true => tokio::time::timeout(time, call).await.ok(),
             false => Some(call.await),
         };
-        // After a panic the store may be in any state. It is dropped, and only asked which function
-        // was called last.
+        // After a panic the store may be in any state. Only the name of the last function called is
+        // read from it, and then it is dropped.
         let ended = ended.transpose().map_err(|payload| self.bug(store.data(), payload))?;
         let duration = started.elapsed();
         let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
@@ -258,7 +258,7 @@ impl Inner {
     }
 
     /// Converts an error of the engine into a trap, and returns the offsets of its innermost
-    /// frames. An error that is not a trap is the host's own.
+    /// frames. An error that is not a trap is a failure of the host itself.
     fn trapped(
         &self,
         store: &Store<Run>,

@@ -35,18 +35,18 @@ struct Inner {
     /// Slots for programs at each level of nesting. A program holds a slot of its own level and
     /// waits for slots of the next level only.
     slots: [Semaphore; LEVELS],
-    /// Hash of everything besides the module that decides the outcome of compiling: the versions
-    /// of the capabilities and the compiler's settings.
+    /// Hash of everything that determines the result of compilation, except the module: the
+    /// versions of the capabilities and the compiler's settings.
     settings: Key,
 }
 
-/// The reason why a program was not run to an outcome.
+/// The reason why running a program produced no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The program needs capabilities that the run was not granted. Nothing of it was executed.
+    /// The program needs capabilities that the run was not granted. No instruction was executed.
     #[error("the program needs {}, not granted to this run", list(.0))]
     Denied(Vec<&'static str>),
-    /// The run's guard refused the program, for this reason. Nothing of it was executed.
+    /// The run's guard refused the program, for this reason. No instruction was executed.
     #[error("{0}")]
     Refused(String),
     /// A host function panicked. The program was ended, and its state is not used again.
@@ -135,7 +135,7 @@ impl Runtime {
     }
 }
 
-/// Hashes everything besides the module that decides the outcome of compiling.
+/// Hashes everything that determines the result of compilation, except the module.
 fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
     use std::hash::{Hash, Hasher};
     struct Collect(blake3::Hasher);

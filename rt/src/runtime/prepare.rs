@@ -11,7 +11,7 @@ use crate::pool::catch_panic;
 use crate::program::{CompiledCode, Program};
 use crate::{Authority, Diagnostic, FixResult, Interruption, Position, Severity, Signature};
 
-/// Maximum length of a text that the calling thread works on, in bytes. Longer texts go to the
+/// Maximum length of a text that the calling thread processes, in bytes. Longer texts go to the
 /// pool, and so do texts that cost more to compile than their length suggests.
 const MAX_INLINE: usize = 16 << 10;
 
@@ -27,12 +27,12 @@ impl Runtime {
     /// Prepares a program from a text, or returns it from the cache. The program's authority is
     /// known before any of it runs.
     ///
-    /// A text that is long or costs much to compile is worked on by a pool of threads. Dropping
-    /// the future ends the wait.
+    /// A text that is long or expensive to compile is processed by a pool of threads. Dropping the
+    /// future ends the wait.
     ///
     /// # Errors
-    /// A diagnostic with a position in the text, for its author. The code `host-busy` is not the
-    /// text's fault: the same text can be submitted again.
+    /// A diagnostic with a position in the text, for its author. The code `host-busy` does not mean
+    /// that the text is invalid: the same text can be submitted again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         self.inner.programs.text(source, self.prepare_uncached(source)).await
     }
@@ -67,7 +67,8 @@ impl Runtime {
         Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
     }
 
-    /// Compiles a module: on the calling thread if that is certain to be quick, else on the pool.
+    /// Compiles a module: on the calling thread if that is certain to be quick, otherwise on the
+    /// pool.
     async fn compile(
         &self,
         source: &str,
@@ -85,7 +86,7 @@ impl Runtime {
             .map_err(PrepareError::Invalid)
     }
 
-    /// Does work on a text: on the calling thread if the text is small, else on the pool.
+    /// Processes a text: on the calling thread if the text is small, otherwise on the pool.
     async fn inline_or_pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -98,7 +99,7 @@ impl Runtime {
         }
     }
 
-    /// Does work on a text on a thread of the pool.
+    /// Processes a text on a thread of the pool.
     async fn pooled<T: Send + 'static>(
         &self,
         source: &str,
@@ -137,8 +138,8 @@ impl Runtime {
         }
     }
 
-    /// Returns, for each of the program's [uses](Authority::uses) in order, its position in the
-    /// author's text.
+    /// Returns the position in the author's text of each of the program's [uses](Authority::uses),
+    /// in order.
     ///
     /// A long text is processed by the pool. If the pool is busy, the positions are unknown.
     pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {

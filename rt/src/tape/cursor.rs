@@ -46,8 +46,8 @@ impl TapeCursor {
     }
 
     /// Returns the cursor under which the call in progress starts programs. A call may start
-    /// programs several times, with another cursor each time. A call that is not recorded gets a
-    /// number for this purpose.
+    /// programs several times, with a different cursor each time. A call that is not recorded gets
+    /// a number for this purpose.
     pub(crate) fn nested(&mut self) -> TapeCursor {
         let (number, starts) = match &mut self.current {
             Some(call) => {
@@ -120,8 +120,8 @@ impl TapeCursor {
         CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
     }
 
-    /// Records that the program begins. If an earlier run of it timed out or was refused, also
-    /// returns that end: the clock would not stop the program at the same instruction again.
+    /// Records that the program begins. If the program timed out or was refused in an earlier run,
+    /// also returns that end: the clock would not stop the program at the same instruction again.
     pub(crate) fn open(
         &self,
         source: &str,

@@ -40,7 +40,7 @@ pub struct CallId {
     pub effect: CallEffect,
     /// A hash of all arguments.
     pub digest: [u8; 16],
-    /// The arguments as a person reads them, truncated if they are long.
+    /// The arguments in readable form, truncated if they are long.
     pub args: String,
 }
 

@@ -12,7 +12,7 @@ use crate::fault::{Exit, Fault};
 use crate::input;
 use crate::output::{self, visible};
 
-/// Formats every file, or lists those that would change, even after a file that cannot be
+/// Formats every file, or lists those that would change. Continues after a file that cannot be
 /// formatted.
 pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;

@@ -15,7 +15,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{DIM, paint, visible};
 use crate::{output, setup};
 
-/// Performs a command on the catalog.
+/// Runs a `catalog` command.
 pub(crate) async fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         CatalogCommand::List { json, flags } => list(json, flags, outer),

@@ -21,7 +21,7 @@ const LINES: usize = 40;
 /// The subject of a test: a program, or the problem of an invalid file.
 type Tested = Result<Arc<Entry>, Problem>;
 
-/// The result of a test: the program, a problem with all of it, and its examples.
+/// The result of a test: the program, a problem with the whole program, and its examples.
 struct Report {
     tested: Tested,
     problem: Option<Problem>,
@@ -57,7 +57,8 @@ pub(super) async fn test(
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-/// Resolves the names, files and folders, each once.
+/// Resolves the given names, files and folders to programs. If there are none, returns the whole
+/// catalog.
 fn tested(host: &Host, what: &[String]) -> Result<Vec<Tested>, Fault> {
     let catalog = host.catalog();
     if what.is_empty() {
@@ -103,8 +104,7 @@ fn folder(path: &Path) -> Result<Vec<Tested>, Fault> {
     Ok(all)
 }
 
-/// Tests all programs, as many at once as there are processors, and reports them in the given
-/// order.
+/// Tests all programs concurrently, and reports them in the given order.
 async fn run(host: &Host, all: Vec<Tested>) -> Result<Vec<Report>, Fault> {
     let mut tasks = JoinSet::new();
     for (at, tested) in all.into_iter().enumerate() {

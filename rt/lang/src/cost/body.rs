@@ -168,7 +168,7 @@ impl<'c> Body<'c> {
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
         self.branches += 1;
-        // The engine keeps one value that each loop changes.
+        // The engine adds one value that every loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
             BlockKind::Loop => frame.params + frame.set.count + 3,
@@ -223,7 +223,7 @@ impl<'c> Body<'c> {
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
-    /// The locals among them that the enclosing frame has already counted.
+    /// The number of those locals that the enclosing frame has already counted.
     known_around: u64,
 }
 

@@ -15,7 +15,7 @@ use wasmparser::{CompositeInnerType, ElementItems, Parser, Payload, TypeRef};
 
 use self::body::Body;
 
-/// A quantity that compiling takes time or memory for.
+/// A quantity that adds to the time or memory that compiling takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Instructions of all functions.

@@ -32,7 +32,7 @@ pub(crate) type EmitResult<T = EmittedCode> = Result<T, Box<Fault>>;
 const MAX_EMITTED_DEPTH: usize = 640;
 
 /// Maximum length of a module's text, in bytes. A program of the maximum length fits even if each
-/// of its bytes is emitted as an escape of three, with a quarter to spare.
+/// of its bytes is emitted as a three-byte escape, and leaves a quarter of the length free.
 const MAX_EMITTED: usize = 4 << 20;
 
 /// Maximum number of indentation steps, so that deep nesting does not make lines long.

@@ -11,9 +11,9 @@ pub(crate) struct StackEffect {
     pub(crate) pops: Pops,
     /// The number of values that it pushes.
     pub(crate) pushes: usize,
-    /// The type of the first of them.
+    /// The type of the first value that it pushes.
     pub(crate) ty: Val,
-    /// If true, the first of them is 0 or 1.
+    /// If true, the first value that it pushes is 0 or 1.
     pub(crate) is_bool: bool,
     /// If true, control does not continue after the instruction.
     pub(crate) never: bool,

@@ -54,7 +54,7 @@ fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
 
 /// The layout of the pieces of a list, or of the whole text.
 struct Frame {
-    /// The column of pieces on lines of their own.
+    /// The column of pieces that begin a line.
     base: usize,
     /// The number of pieces on the first line.
     lead: usize,
@@ -133,7 +133,7 @@ impl Layout {
             return !is_list && !fits(self.column + 1);
         }
         if at == frame.lead && !is_list && !fits(column) {
-            // The piece is not shorter on the next line.
+            // The piece does not fit on the next line either.
             return false;
         }
         frame.broken || !fits(self.column + 1)

@@ -11,7 +11,7 @@ use crate::ops::Val;
 use crate::tree::{NodeId, NodeKind, Nodes};
 use crate::{idioms, rewrite};
 
-/// `(when C …)`, `(unless C …)`: runs the body if C is true, or if it is false.
+/// `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
 pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let (condition, mut body) = first_and_rest(emit, list)?;

@@ -85,8 +85,9 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
 
 /// Rewrites the placeholders of other languages as those of `fmt`.
 ///
-/// `{name}` takes the local of this name, `{0}` is accepted if all numbers are in order, and `{s}`,
-/// `{d}` and `{:.2f}` are translated. Braces that begin no placeholder are doubled.
+/// `{name}` is replaced by a placeholder for the local of this name, `{0}` is accepted if all
+/// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that begin no
+/// placeholder are doubled.
 fn rewrite_placeholders(
     emit: &Emitter<'_, '_>,
     list: NodeId,

@@ -1,4 +1,4 @@
-//! Operators. Their type is that of their operands.
+//! Operators. An operator has the type of its operands.
 
 use super::value::{is_number, number_type};
 use super::{all_operands, operand_count, operands};
@@ -158,7 +158,7 @@ pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     Ok(EmittedCode::BOOL)
 }
 
-/// Emits operands of one type, with the instruction between each two of them. Returns the type.
+/// Emits operands of one type, with the instruction between each pair. Returns the type.
 ///
 /// A number takes the type of the first operand that is not a number, or `want` if there is none.
 fn operate(

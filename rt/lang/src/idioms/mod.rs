@@ -36,7 +36,7 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     }
 }
 
-/// Maximum number of unknown names for which similar functions are searched.
+/// Maximum number of unknown names that are compared with the known functions.
 const MAX_UNKNOWN: usize = 64;
 
 /// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.

@@ -1,4 +1,4 @@
-//! Names of other languages.
+//! Names from other languages.
 
 use crate::Signatures;
 

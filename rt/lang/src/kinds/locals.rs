@@ -205,7 +205,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
         ValueKind::of(signature.results.first()?.ty)
     }
 
-    /// Returns the kind of a local, if certain.
+    /// Returns the kind of a local, if it is certain.
     pub(crate) fn local(&self, name: &str) -> Option<ValueKind> {
         match self.locals.get(name)? {
             LocalKind::One(kind) => Some(*kind),
@@ -213,7 +213,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
         }
     }
 
-    /// Returns the kind of a value, if certain.
+    /// Returns the kind of a value, if it is certain.
     pub(crate) fn kind(&self, node: NodeId) -> Option<ValueKind> {
         self.kind_within(node, MAX_NESTING)
     }
@@ -254,8 +254,8 @@ impl<'a, 's> LocalKinds<'a, 's> {
                 Some(ValueKind::Number)
             }
             ("+" | "-" | "*" | "/" | "%", [_, operands @ ..]) => {
-                // Each operand is analyzed once. Repeating that at each level would double the work
-                // with each level.
+                // Each operand is analyzed once. A second analysis would double the work at each
+                // level of nesting.
                 let mut any = false;
                 for node in operands {
                     let number = self.kind_within(*node, depth) == Some(ValueKind::Number)

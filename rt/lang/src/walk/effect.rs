@@ -365,7 +365,7 @@ impl<'s> Walk<'_, 's> {
                     _ if global => {
                         self.rename_instruction(at, name, &name.replace("local", "global"))
                     }
-                    // A local that is set but not declared lacks its declaration.
+                    // The local is set but not declared, so the fix declares it.
                     [] if name != "local.get" && text.starts_with('$') => {
                         self.declare_local(at, text)
                     }

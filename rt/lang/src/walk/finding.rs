@@ -73,8 +73,8 @@ impl<'s> Walk<'_, 's> {
         self.fault(entry.from, message)
     }
 
-    /// Rewrites an instruction that has more than its two operands as an operator that takes any
-    /// number.
+    /// Rewrites an instruction with more than two operands as an operator that takes any number of
+    /// them.
     fn as_operator(&self, node: NodeId) -> Option<Change> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {

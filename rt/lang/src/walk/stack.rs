@@ -7,7 +7,7 @@ use crate::tree::NodeId;
 use crate::types::FuncType;
 use crate::{idioms, messages};
 
-/// Maximum number of values on the stack. No program with more values is compiled.
+/// Maximum number of values on the stack. A program with more values is not compiled.
 const MAX_STACK: usize = 100_000;
 
 /// A value on the stack.

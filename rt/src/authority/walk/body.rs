@@ -399,7 +399,8 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Records that the end of a block is reached. Even a loop continues after its end from here.
+    /// Records that the end of a block is reached. This holds for a loop, too: execution continues
+    /// after it.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;
         merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)
