@@ -88,7 +88,7 @@ async fn an_invalid_workbook_is_reported() {
         ),
         (
             "[components.a]\nprogram = 'x'\n[exports]\nt = 'b'",
-            "the export `t` needs `b`, which is no component",
+            "the export `t` needs `b`, which is not a component",
         ),
         ("[components.a]\nprogram = 'x'\n[exports]\nt = 1", "an export is a component's name"),
         (

@@ -270,11 +270,11 @@ async fn a_repository_that_refers_to_another_is_refused() {
             std::fs::remove_dir_all(place.work().join(".git")).unwrap();
             symlink("../remote.git", place.work().join(".git")).unwrap();
         }),
-        ("`.git/commondir` leads", |place| place.write(".git/commondir", "../../remote.git\n")),
-        ("`.git/objects/info/alternates` leads", |place| {
+        ("`.git/commondir` refers", |place| place.write(".git/commondir", "../../remote.git\n")),
+        ("`.git/objects/info/alternates` refers", |place| {
             place.write(".git/objects/info/alternates", "/srv/objects\n")
         }),
-        ("`.git/config.worktree` leads", |place| {
+        ("`.git/config.worktree` refers", |place| {
             place.write(".git/config.worktree", "[core]\n\tfsmonitor = x\n")
         }),
         ("a link or a device in its `.git`", |place| {

@@ -195,7 +195,7 @@ async fn invalid_settings_are_reported() {
         (EngineKind::Page, Some("ftp://x"), None, "http"),
         (EngineKind::Page, Some("https://me:pass@x/"), None, "user name or password"),
         (EngineKind::Brave, None, None, "the variable `KEY` is empty"),
-        (EngineKind::Brave, None, Some("two words"), "no key"),
+        (EngineKind::Brave, None, Some("two words"), "a valid key"),
     ] {
         let settings = EngineSettings { kind, url, key_variable: "KEY" };
         let why = Engine::new(&settings, &egress, |_| key.map(str::to_owned)).unwrap_err();

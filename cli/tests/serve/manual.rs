@@ -20,6 +20,7 @@ fn has_line(output: &str, expected: &str) -> bool {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn every_example_of_the_manual_has_its_output() {
     if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
         eprintln!("skipped: `curl` is not installed");

@@ -81,15 +81,15 @@ impl Interpreter {
                 self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null)
             }
             None => {
-                if how == OpenMode::CREATE_NEW {
-                    if let Some(stat) = self.stat(path).await {
-                        let message = if stat.kind == wattle_capability::files::EntryKind::Folder {
-                            "Is a directory"
-                        } else {
-                            "cannot overwrite existing file"
-                        };
-                        return Err(format!("{path}: {message}"));
-                    }
+                if how == OpenMode::CREATE_NEW
+                    && let Some(stat) = self.stat(path).await
+                {
+                    let message = if stat.kind == wattle_capability::files::EntryKind::Folder {
+                        "Is a directory"
+                    } else {
+                        "cannot overwrite existing file"
+                    };
+                    return Err(format!("{path}: {message}"));
                 }
                 Stream::open(&self.run.files, &absolute, how)
                     .await
