@@ -1,5 +1,4 @@
-//! Files of lines: a reader for files of any size, which holds one line in memory at a time, and an
-//! atomic append.
+//! Line-based files: a reader that holds only one line in memory at a time, and an atomic append.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -130,7 +130,7 @@ pub struct Envelope {
     pub run_id: String,
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
-    /// The event's number in the root run. Grows by one.
+    /// The event's number in the root run. Each event's number is one higher than the previous one.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -242,7 +242,7 @@ impl<'de> Deserialize<'de> for Dollars {
 pub enum Source {
     /// The model wrote it in its answer.
     Wat,
-    /// The catalog holds it.
+    /// The catalog contains it.
     Catalog,
 }
 

@@ -12,7 +12,7 @@ pub struct Message {
     /// The function calls that the model makes in this message, apart from its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// The id of the call whose result this message is.
+    /// The id of a call, if this message is its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
 }

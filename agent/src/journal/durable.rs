@@ -53,7 +53,7 @@ pub struct PendingApproval {
     pub question: String,
 }
 
-/// A run that cannot be resumed.
+/// The reason why a run cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// The run has ended.
@@ -65,7 +65,7 @@ pub enum ResumeError {
     /// The run waits for an approval that was not answered.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
-    /// The run ended its process repeatedly, and waits for an operator to release it.
+    /// Several attempts to drive the run ended the process. An operator must release the run.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
         /// The run.
@@ -136,7 +136,7 @@ pub async fn run(
     Ok(ended)
 }
 
-/// The parts of a resumed run that a journal does not keep.
+/// The parameters of a resumed run that the journal does not store.
 pub struct ResumeOptions {
     /// The capabilities that its programs may use: the same as at its start.
     pub grants: Arc<Grants>,
@@ -150,7 +150,7 @@ pub struct ResumeOptions {
     pub meter: Meter,
     /// Answers to pending approvals: true approves the call, false denies it.
     pub answers: Vec<(String, bool)>,
-    /// If true, a run that ended its process repeatedly is tried again.
+    /// If true, a run that was parked because it repeatedly ended its process is tried again.
     pub release: bool,
 }
 
@@ -195,7 +195,7 @@ pub async fn resume(
         && with.answers.is_empty()
         && let Err(open) = answer(journal, run, &[]).await
     {
-        // Its process stopped after it had asked, and before the run was parked.
+        // The process stopped after the run had asked for approval and before the run was parked.
         journal.park(run, None).await?;
         return Err(open);
     }
@@ -311,7 +311,8 @@ pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreEr
     journal.end(&report.run_id, report.turns.clone(), report.sealed.clone()).await
 }
 
-/// Locks a session, so that one message of it is handled at a time. Waits until the lock is free.
+/// Locks a session, so that only one of its messages is handled at a time. Waits until the lock is
+/// free.
 ///
 /// # Errors
 /// The journal cannot be written.

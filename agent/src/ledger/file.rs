@@ -15,7 +15,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Number of bytes that are read at once, from the end on.
+/// Number of bytes that are read at once, backwards from the end.
 const CHUNK: u64 = 4_096;
 
 /// A locked ledger. No other process can append to it.

@@ -19,7 +19,7 @@ pub struct Keys {
     folder: PathBuf,
 }
 
-/// A key that cannot be read or created.
+/// A failure to read or create a key.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} the key of tenant `{tenant}` in `{}`: {cause}", .path.display())]
 pub struct KeyError {

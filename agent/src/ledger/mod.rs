@@ -1,9 +1,10 @@
 //! The ledger: the proof that the trace of a run is unchanged since the host wrote it.
 //!
 //! The ledger is the file `_ledger.jsonl` beside `_steps.jsonl`. Each line of the trace is followed
-//! by one *seal* in the ledger, so that a run that stops at any moment leaves a valid beginning. A
-//! seal contains the head of a hash chain over the run's own lines, their number, the time, and the
-//! hash of the previous line of the ledger. It is signed with the key of the run's tenant:
+//! by one *seal* in the ledger, so if a run stops at any moment, the lines that it wrote and sealed
+//! can still be verified. A seal contains the head of a hash chain over the run's own lines, their
+//! number, the time, and the hash of the previous line of the ledger. It is signed with the key of
+//! the run's tenant:
 //!
 //! ```text
 //! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
@@ -24,8 +25,8 @@
 //! verified without it.
 //!
 //! A seal contains the fingerprint of its key, never the key itself: a file cannot prove its own
-//! integrity. The public key is *pinned* outside, in the folder of [`Keys`], when the tenant's key
-//! is created.
+//! integrity. The public key is *pinned* outside the ledger, in the folder of [`Keys`], when the
+//! tenant's key is created.
 
 mod chain;
 mod diagnosis;

@@ -54,7 +54,7 @@ pub struct Verdict {
     /// The version of its seals. 0 if it has none. Seals of version 1 are not chained to the seals
     /// of other runs, so the removal of a run before them is not detected.
     pub version: u32,
-    /// Number of unchanged lines, from the first on.
+    /// Number of unchanged lines at the start of the run.
     pub sealed: u64,
     /// Time of the last seal of an unchanged line, in milliseconds since 1970.
     pub time: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Verdict {
     pub finding: Option<Finding>,
 }
 
-/// A trace that cannot be verified.
+/// The reason why a trace cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A file cannot be read.
@@ -87,7 +87,7 @@ pub enum VerifyError {
 }
 
 /// Verifies the trace in a folder. Each of the `known` final seals, which come from a store, must
-/// be in its ledger.
+/// be in the ledger.
 ///
 /// # Errors
 /// There is no trace, or a file cannot be read.

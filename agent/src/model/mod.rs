@@ -114,7 +114,7 @@ pub enum Delta<'a> {
 }
 
 /// A model's complete message, as the provider sent it and as recordings store it. The machine gets
-/// a [`ModelAnswer`], which has only what its decisions depend on.
+/// a [`ModelAnswer`], which contains only the parts that its decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The text of the message.

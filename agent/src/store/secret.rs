@@ -1,4 +1,5 @@
-//! Secrets of tenants, encrypted: the store's file is useless without the key beside it.
+//! The encrypted secrets of tenants. Without the key beside it, the store's file reveals none of
+//! them.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};

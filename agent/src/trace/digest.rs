@@ -67,7 +67,7 @@ pub struct Ticket {
     pub ts: u64,
     /// The subject.
     pub title: String,
-    /// The need.
+    /// The feature that is missing.
     pub need: String,
     /// The attempts so far.
     pub tried: String,
@@ -97,7 +97,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A builder of a digest, step by step.
+/// A builder that creates a digest step by step.
 #[derive(Default)]
 pub struct DigestBuilder {
     digest: Digest,
@@ -139,7 +139,7 @@ impl DigestBuilder {
         }
     }
 
-    /// Returns the digest, with the tickets that are in the folders of the traces.
+    /// Returns the digest, with the tickets from the folders of the traces.
     #[must_use]
     pub fn finish(self, read: &ReadSummary) -> Digest {
         let mut digest = self.digest;
@@ -168,7 +168,7 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// A builder of a feed, step by step. It keeps no content of runs.
+/// A builder that creates a feed step by step. It keeps no content of runs.
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,
@@ -195,7 +195,8 @@ impl FeedBuilder {
     }
 }
 
-/// Returns the name under which something is counted; beyond `max` names, a common one.
+/// Returns the name under which something is counted. Names beyond the first `max` are counted
+/// under a common name.
 fn name<T>(known: &BTreeMap<String, T>, name: &str, max: usize) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < max || known.contains_key(&name) { name } else { OTHERS.to_owned() }
