@@ -210,7 +210,7 @@ impl Suspended {
     }
 }
 
-/// Returns the start state of the machine for a job.
+/// Returns the initial state of the machine for a job.
 pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
     let first = job
         .history

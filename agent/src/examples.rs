@@ -1,5 +1,5 @@
-//! Runs the examples of the catalog. The program of an example runs in the sandbox and sees only
-//! the example's fixtures.
+//! Runs the examples of the catalog. The program of an example runs in the sandbox, in an
+//! environment made of the example's fixtures.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use wattle_rt::Grants;
 /// Maximum number of programs that a prompt lists.
 const MAX_NAMED: usize = 60;
 
-/// Maximum number of programs in a catalog that is offered as functions in full. Endpoints accept
-/// at most 128 functions.
+/// Maximum number of programs of a catalog in which every program is offered as a function.
+/// Endpoints accept at most 128 functions.
 const MAX_OFFERED: usize = 100;
 
 /// The base tools, which every prompt lists: what a model needs for any task, and the program that

@@ -1,4 +1,4 @@
-//! The parts list: the capabilities of a run, each with its backend.
+//! Assembles the capabilities of a run, each with its backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -73,7 +73,7 @@ pub struct Evaluation {
 /// passed to `on_attempt` when it ends.
 ///
 /// # Errors
-/// If a result or a recording cannot be written.
+/// A result or a recording cannot be written.
 pub async fn evaluate(
     host: &Host,
     suite: &Suite,

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 
-/// The results for each model and approach: a row for each kind of task, followed by one for all.
+/// The results for each model and approach: a row for each kind of task, followed by a row for all
+/// tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
     /// The rows.

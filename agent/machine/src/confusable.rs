@@ -1,4 +1,4 @@
-//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognises
+//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognizes
 //! invisible characters.
 
 /// Ranges of characters that are invisible, or only decorate the preceding character.

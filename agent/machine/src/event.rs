@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::moderation::Verdict;
 
-/// An event of a run, serialised as an object with a snake-case `type`.
+/// An event of a run, serialized as an object with a snake-case `type`.
 ///
 /// ```
 /// use wattle_machine::Event;
@@ -183,7 +183,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// An amount of US dollars, exact to the billionth. Serialised as a number of dollars.
+/// An amount of US dollars, exact to the billionth. Serialized as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dollars(u64);
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::mark::one_line;
 
-/// The function that runs a program that the model writes.
+/// The function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";

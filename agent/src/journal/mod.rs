@@ -215,7 +215,7 @@ pub struct Turn {
     pub seq: u64,
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
-    /// Changes of the files' overlay since the previous turn; see
+    /// Changes to the file overlay since the previous turn; see
     /// [`Files::take_delta`](wattle_capability::files::Files::take_delta).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,

@@ -35,7 +35,7 @@ pub(crate) struct ResumePoint {
     pub(crate) elapsed: Duration,
     /// The recorded calls of the programs that these effects started.
     calls: Vec<RecordedCall>,
-    /// The turn whose effects these are.
+    /// The turn that these effects belong to.
     turn: u32,
 }
 

@@ -140,7 +140,7 @@ impl Files {
         Files::open(&self.ledger)
     }
 
-    /// Passes each line of a file to `take`, if there is a file. Returns the number of lines, and
+    /// Passes each line of a file to `take`, if the file exists. Returns the number of lines, and
     /// true if the last one has its line break.
     fn each(
         path: &Path,
@@ -225,7 +225,8 @@ impl Run {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the line with this count is expected in the trace in the order of its seal.
+    /// Returns true if the line with this count must be in the trace in the order of its seal.
+    /// Lines that were sealed late, or with version 1, may be in another order.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -379,8 +380,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Processes the next seal of the run. Returns true if the sealed line is expected in the trace
-    /// in the order of its seal.
+    /// Processes the next seal of the run. Returns true if the sealed line must be in the trace in
+    /// the order of its seal.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);

@@ -1,8 +1,8 @@
 //! Locks on names, such as those of runs and sessions. Only one process can hold a lock at a time.
 //!
 //! A row names the holder. The name is free if the row is gone, or if the holder is known to have
-//! ended: it ran under the same boot, and its process is gone. On systems without process
-//! information, the name is free once the holder has not sent a heartbeat for a minute.
+//! ended: the machine was rebooted since, or the holder's process is gone. If the holder's process
+//! cannot be inspected, the name is free once the holder has not sent a heartbeat for a minute.
 
 use std::time::Duration;
 

@@ -79,7 +79,7 @@ impl OneCall {
     /// Runs the program and renders its outcome for the model.
     ///
     /// # Errors
-    /// If the host fails.
+    /// The host fails.
     pub(super) async fn run(
         self,
         runtime: &Runtime,

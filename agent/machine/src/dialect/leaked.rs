@@ -1,6 +1,6 @@
 //! Function calls that a model, or the server in front of it, wrote into the text.
 //!
-//! Marked calls are always recognised: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
+//! Marked calls are always recognized: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
 //! `<function=name>…</function>`, `<invoke name="…">`. JSON without a mark, fenced or bare, is only
 //! a call if it names a known function.
 

@@ -346,7 +346,7 @@ impl State {
         effects
     }
 
-    /// Returns the ending if the run has used up its tokens or its money.
+    /// Returns the ending if the run has used up its budget of tokens or cost.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self
