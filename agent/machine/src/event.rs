@@ -2,7 +2,7 @@
 //!
 //! The order within a step is `thinking`, then `tool_start` and `tool_result` for each call. If a
 //! program does not compile and the model is asked to repair it, `retry` takes the place of
-//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` ends the events of this
+//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
 //! process, and the run can be resumed later.
 
 use std::fmt;

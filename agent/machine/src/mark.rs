@@ -133,8 +133,8 @@ pub fn announced_nonce(messages: &[Message]) -> Option<&str> {
 
 /// Escapes data so that nothing in it looks like a mark. A backslash is inserted after the opening
 /// bracket of whatever looks like a mark of the host or of a chat template, and after the first
-/// character of the nonce. Removing these backslashes restores the data. Borrowed text is
-/// unchanged.
+/// character of the nonce. Removing these backslashes restores the data. If the returned text is
+/// borrowed, nothing was escaped.
 pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, str> {
     let mut text = String::new();
     let mut done = 0;

@@ -194,7 +194,8 @@ pub enum Input {
     Spent(Usage),
     /// The model is not reachable, or the host failed. The message has no leading `error: `.
     Failed(String),
-    /// The calls of an [`Effect::Execute`] have ended. One report for each call, in the same order.
+    /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
+    /// same order.
     Executed(Vec<Execution>),
     /// The run was cancelled.
     Cancel {

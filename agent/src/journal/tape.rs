@@ -15,7 +15,7 @@ use super::{RecordedCall, SharedJournal};
 const MAX_CALLS: usize = 1_000_000;
 /// Maximum size of the results of these calls, in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// Number of buffered bytes from which on the next call that may wait writes the buffer.
+/// Size of the buffer, in bytes, at which the next call that may wait writes it.
 const FLUSH_BYTES: usize = 1 << 20;
 /// Maximum number of buffered bytes.
 const MAX_BUFFERED: usize = 64 << 20;

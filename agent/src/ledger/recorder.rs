@@ -97,8 +97,8 @@ impl Recorder {
         self.lines
     }
 
-    /// Appends a line and seals it. If sealing fails, the line is written all the same, but later
-    /// lines of the run are not sealed, and verification reports that.
+    /// Appends a line and seals it. If sealing fails, the line is still written, but later lines of
+    /// the run are not sealed, and verification reports that.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -391,7 +391,8 @@ impl Recorder {
     }
 }
 
-/// Writes a line with one call, so that it is complete or absent even if others append too.
+/// Writes a line with one call, so that it is complete or absent even if other processes append,
+/// too.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');

@@ -109,7 +109,7 @@ impl<'a> ModelRequest<'a> {
 pub enum Delta<'a> {
     /// The next piece of the text.
     Text(&'a str),
-    /// The connection broke and the request is repeated. The text so far is void.
+    /// The connection broke and the request is repeated. The text so far must be discarded.
     Restart,
 }
 

@@ -1,5 +1,5 @@
-//! Privacy of the store's files: only their owner has access, whatever the umask is. The files are
-//! the database, its write-ahead log and the index of the log.
+//! Privacy of the store's files: only their owner has access, regardless of the umask. The files
+//! are the database, its write-ahead log and the index of the log.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;

@@ -33,7 +33,7 @@ const OTHERS: &str = "(others)";
 pub struct Digest {
     /// The runs, in the order of their first calls; at most 10,000.
     pub runs: Vec<RunDigest>,
-    /// Number of calls of further runs.
+    /// Number of calls of the runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The tickets, oldest first; at most the newest 1,000 of each folder.

@@ -85,8 +85,8 @@ impl State {
     }
 
     /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
-    /// nonce comes after the prompt and the history, those are the same bytes in every run of a
-    /// session.
+    /// nonce comes after the prompt and the history, they are the same byte for byte in every run
+    /// of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
