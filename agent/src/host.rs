@@ -179,9 +179,9 @@ impl Host {
         &self.egress
     }
 
-    /// Returns the programs that a session's prompts name. They are chosen by the session's first
-    /// message and stay the same in all its runs, so that the prompt is the same byte for byte.
-    /// Without a session they are chosen anew each time.
+    /// Returns the programs that a session's prompts name. They are chosen to match the session's
+    /// first message and stay the same in all its runs, so that the prompt is the same byte for
+    /// byte. Without a session they are chosen anew each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));

@@ -111,7 +111,7 @@ pub async fn evaluate(
             Ok(done)
         }
     });
-    // The order is fixed, so that two evaluations of the same suite print the same.
+    // The order is fixed, so that two evaluations of the same suite print the same output.
     let mut work = std::pin::pin!(stream::iter(work).buffered(plan.jobs.max(1)));
     let mut evaluation = Evaluation::default();
     while let Some(done) = work.next().await {

@@ -81,8 +81,8 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of attempts that may end the process before the run's next turn. After that, the
-/// run is parked.
+/// Maximum number of attempts to drive a run that end the process before the run's next turn. The
+/// attempt after these parks the run.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum number of characters of a call in the reason for parking a run.
@@ -173,7 +173,7 @@ pub async fn resume(
     if with.release {
         journal.release(run).await?;
     }
-    // Only the lock makes sure that nobody else writes to the run.
+    // The run is read after it is locked, so that nobody else can write to it.
     let Some(RunRecord { session, status, reason, start, .. }) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };

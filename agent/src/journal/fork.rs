@@ -88,8 +88,8 @@ pub async fn fork(
     Ok(journal.turn(&id, first).await?)
 }
 
-/// Creates a start whose history is the conversation so far. If its last message is a user's, the
-/// new message is appended to it.
+/// Creates the start of a run whose history is the conversation so far. If its last message is a
+/// user's, the new message is appended to it.
 fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
     let mut history: Vec<Message> =
         conversation.iter().filter(|message| message.role != Role::System).cloned().collect();

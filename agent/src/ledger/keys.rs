@@ -50,7 +50,8 @@ impl std::fmt::Debug for Cipher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub(super) VerifyingKey);
 
-/// The content of a key file: `secret` in a secret one, `public` in a pinned one.
+/// The content of a key file: `secret` in the file of a secret key, `public` in the file of a
+/// pinned key.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {

@@ -65,9 +65,9 @@ pub struct RunDigest {
 pub struct Ticket {
     /// Time when it was filed, in milliseconds since 1970.
     pub ts: u64,
-    /// The subject.
+    /// The missing feature, in a few words.
     pub title: String,
-    /// The feature that is missing.
+    /// The need, and its reason.
     pub need: String,
     /// The attempts so far.
     pub tried: String,

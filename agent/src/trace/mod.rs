@@ -37,7 +37,7 @@ pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 const LINE_CHARS: usize = 200;
 
 /// Maximum number of characters of the arguments as JSON in a line. This limit and the next ones
-/// keep a line below the limit of readers.
+/// keep a line below the maximum length that readers accept.
 const ARGS_CHARS: usize = 500_000;
 /// Maximum number of characters of the error in a line.
 const ERROR_CHARS: usize = 100_000;
