@@ -46,7 +46,7 @@ pub struct CapabilityPart {
 pub struct FunctionLine {
     /// The syntax of a call, such as `(http.get? url)`.
     pub usage: String,
-    /// A remark on what the syntax does not show. May be empty.
+    /// A remark on details that the syntax does not show. May be empty.
     pub about: String,
 }
 

@@ -37,7 +37,7 @@ pub enum RunOutcome {
 /// A run that waits for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedRun {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
@@ -68,7 +68,7 @@ pub enum ResumeError {
     /// Several attempts to drive the run ended the process. An operator must release the run.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
-        /// The run.
+        /// The run's id.
         run: String,
         /// The known facts about the failed attempts.
         reason: String,

@@ -50,7 +50,7 @@ pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalSeal {
-    /// The run.
+    /// The run's id.
     pub run: String,
     /// The canonical path of the trace's folder.
     pub folder: PathBuf,

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 2;
 pub(super) struct Seal {
     /// The version: 1 or [`VERSION`].
     pub(super) v: u32,
-    /// The run.
+    /// The run's id.
     pub(super) run: String,
     /// The tenant of the run.
     pub(super) tenant: String,

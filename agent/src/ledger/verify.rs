@@ -47,7 +47,7 @@ pub struct Verification {
 /// The verdict on one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The run.
+    /// The run's id.
     pub run: String,
     /// The tenant named in its seals.
     pub tenant: Option<String>,

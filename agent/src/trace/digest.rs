@@ -43,7 +43,7 @@ pub struct Digest {
 /// A run in a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunDigest {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The run's agent.
     pub agent: String,
@@ -63,7 +63,7 @@ pub struct RunDigest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ticket {
-    /// Time when it was filed, in milliseconds since 1970.
+    /// Time when the ticket was filed, in milliseconds since 1970.
     pub ts: u64,
     /// The missing feature, in a few words.
     pub title: String,

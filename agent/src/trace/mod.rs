@@ -50,7 +50,7 @@ const MAX_FIXES: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The step of the run, counted from 1. Calls with the same step ran concurrently.
     pub step: u32,
