@@ -44,7 +44,7 @@ impl<R: BufRead> LineReader<R> {
     }
 
     /// Returns the next line with its number, counted from 1, or `None` at the end of the file. A
-    /// last line without a line break counts.
+    /// last line without a line break is returned, too.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,5 +1,5 @@
-//! The ledger's file. It is locked while a line and its seal are added, so that several processes
-//! write them in one order.
+//! The ledger's file. It is locked while a line and its seal are added, so that lines and seals
+//! have the same order even if several processes write them.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};

@@ -1,4 +1,4 @@
-//! An endpoint's key: usable, but never printed.
+//! An endpoint's key, which is sent but never printed.
 
 use std::fmt;
 use std::sync::Arc;

@@ -174,8 +174,8 @@ impl Secrets for StoredSecrets {
 /// A function that opens a tenant's secrets.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is opened at their first use. Listing all secrets opens it only if there
-/// can be any.
+/// Secrets of a store that is opened at their first use. Listing all secrets opens the store only
+/// if it can contain any.
 pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,

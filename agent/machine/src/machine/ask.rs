@@ -41,8 +41,8 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Continues in the text dialect, if the setup has a prompt for it. The conversation so far is
-    /// translated.
+    /// Continues in the text dialect, if the setup has a prompt for it. Translates the conversation
+    /// so far.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
