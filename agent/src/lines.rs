@@ -79,7 +79,7 @@ impl<R: BufRead> LineReader<R> {
 }
 
 /// Appends a line in one write, so that runs that share a file do not interleave their lines. A
-/// link in place of the file is not followed, because anybody may have written the workdir.
+/// link in place of the file is not followed, because anybody may have written to the workdir.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())
 }

@@ -257,7 +257,7 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     result
 }
 
-/// Removes the permissions of others from the folder of the keys, if it exists.
+/// Removes the permissions of other users from the folder of the keys, if it exists.
 #[cfg(unix)]
 fn restrict_folder(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;

@@ -2,7 +2,8 @@
 //! All of it is in one SQLite file, which several processes can share.
 //!
 //! A [`Store`] is the file; its content belongs to tenants. [`Store::tenant`] returns a
-//! [`TenantStore`], which has all functions on data. No function accesses data without a tenant.
+//! [`TenantStore`], which has all functions that access data. So no function accesses data without
+//! a tenant.
 
 mod lock;
 mod private;

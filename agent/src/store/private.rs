@@ -60,7 +60,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file without following a link, and removes the permissions of others.
+/// Opens a file without following a link, and removes the permissions of other users.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();

@@ -223,7 +223,8 @@ impl Parser<'_> {
         Some(Arguments { items, end: self.at, note: self.note })
     }
 
-    /// Skips the separator after a value. Returns false if the call ends without a parenthesis.
+    /// Skips the separator after a value. Returns false if the call ends without a parenthesis, and
+    /// `None` if a strict parser finds anything other than a separator.
     fn skip_separator(&mut self) -> Option<bool> {
         let next = after_space(self.text, self.at);
         let found = char_at(self.text, next);
