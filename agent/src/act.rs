@@ -14,8 +14,8 @@ use wattle_rt::{
 use crate::error::HostError;
 use crate::refusal::{denied, unknown_program};
 
-/// Resolves the call's program, prepares it, and runs it with `grants`. A mistake of the model is
-/// part of the returned execution; an error means that the host itself is broken.
+/// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model
+/// becomes part of the returned execution. An error means that the host itself failed.
 pub(crate) async fn perform(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -76,15 +76,16 @@ struct PreparedProgram {
 /// Maximum number of findings that one diagnostic lists.
 const MAX_FINDINGS: usize = 4;
 
-/// Maximum size of a text that is auto-fixed, in bytes. Each round parses the whole text again.
+/// Maximum size of a text that is auto-fixed, in bytes. Each round of fixes parses the whole text
+/// again.
 const MAX_FIXED_BYTES: usize = 64 << 10;
 
 /// Maximum number of applied fixes that are listed one by one.
 const MAX_LISTED_FIXES: usize = 8;
 
-/// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied: they
-/// change only text that had no meaning and has exactly one reading. The error lists the findings
-/// in the text as written.
+/// Prepares a program. If a model wrote it and it does not compile, safe fixes are applied. A safe
+/// fix corrects text that is invalid and can have only one meaning. The error lists the findings
+/// for the text as the model wrote it.
 async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<PreparedProgram, String> {
     let first = match runtime.prepare(source).await {
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),

@@ -1,4 +1,4 @@
-//! The setting of a run's dialect.
+//! The setting for a run's dialect.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +14,8 @@ pub enum DialectSetting {
     Text,
     /// Calls are function calls. A model without function calling cannot be used.
     Native,
-    /// Calls are function calls if the model is known to support them, and text otherwise or as
-    /// soon as the model turns out not to.
+    /// Calls are function calls if the model is known to support them, otherwise text. If the model
+    /// turns out not to support them, the run switches to text.
     #[default]
     Auto,
 }

@@ -31,7 +31,7 @@ use crate::sink::{Sink, Stamp};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
 
-/// The work of one run, and the means to do it.
+/// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
     /// The user's message.
     pub message: String,
@@ -80,9 +80,9 @@ pub struct Report {
     /// The ending of the run. Its text is the result.
     pub ending: Ending,
     /// The messages that the session keeps of the run. They begin with the user's message and end
-    /// with an answer. A run that was stopped early is closed by a message that says how it ended.
-    /// A failed run keeps nothing, so that the same message can be sent again. A run whose message
-    /// was blocked keeps nothing either, so that no later run sends the message to the model.
+    /// with an answer. If a run was stopped early, the last message says how it ended. A failed run
+    /// keeps nothing, so that the same message can be sent again. A run whose message was blocked
+    /// keeps nothing either, so that no later run sends the message to the model.
     pub turns: Vec<Message>,
     /// Number of steps that executed calls.
     pub steps: u32,
@@ -210,7 +210,7 @@ impl Suspended {
     }
 }
 
-/// Returns the start state of the machine for a job.
+/// Returns the initial state of the machine for a job.
 pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
     let first = job
         .history

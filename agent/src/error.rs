@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use wattle_rt::{Bug, EngineError};
 use wattle_shell::ToolboxError;
 
-/// A failure of the host itself. It ends the run; it is not reported to a program or a model as
+/// A failure of the host itself. It ends the run, and is not reported to a program or a model as
 /// their failure.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {

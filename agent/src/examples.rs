@@ -1,5 +1,5 @@
-//! Catalog examples, executed: the program runs in the sandbox, surrounded by the example's
-//! fixtures.
+//! Runs the examples of the catalog. The program of an example runs in the sandbox, in an
+//! environment made of the example's fixtures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,11 +67,11 @@ impl fmt::Display for ExampleFault {
 
 impl std::error::Error for ExampleFault {}
 
-/// Runs one example of a program and compares its result with the expectation. The example uses the
-/// host's engine and manual, and nothing else of it.
+/// Runs one example of a program and compares its result with the expectation. The example uses
+/// only the engine and the manual of the host.
 ///
 /// # Errors
-/// The differences, or why the program could not run.
+/// The differences, or the reason why the program could not run.
 pub async fn check_example(
     host: &Host,
     entry: &Entry,

@@ -1,4 +1,4 @@
-//! The run's history as its own programs can read it: the run's id, and its steps so far.
+//! The run's history, which its programs can read: the run's id and its steps so far.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

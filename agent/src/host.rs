@@ -83,8 +83,8 @@ impl Host {
         self.collector.as_ref()
     }
 
-    /// Caches the compiled commands of the shell and the compiled guests in `folder`, for other
-    /// processes.
+    /// Caches the compiled commands of the shell and the compiled guests in `folder`, so that other
+    /// processes can use them.
     ///
     /// # Errors
     /// The commands cannot be loaded.
@@ -117,8 +117,8 @@ impl Host {
         self.reloader.refresh(&self.runtime).await
     }
 
-    /// Compiles the whole catalog. A program of a folder that does not compile is left out, and the
-    /// next [`refresh`](Host::refresh) reports it.
+    /// Compiles the whole catalog. If a program from a folder does not compile, it is left out, and
+    /// the next [`refresh`](Host::refresh) reports it.
     pub async fn warm(&self) {
         self.reloader.warm(&self.runtime).await;
     }
@@ -153,7 +153,7 @@ impl Host {
         Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))
     }
 
-    /// Returns the current catalog as the port for programs that start others.
+    /// Returns the current catalog as the port for programs that start other programs.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
@@ -179,9 +179,9 @@ impl Host {
         &self.egress
     }
 
-    /// Returns the programs that a session's prompts name. They are chosen by the session's first
-    /// message and stay the same in all its runs, so that the prompt is the same byte for byte.
-    /// Without a session they are chosen anew each time.
+    /// Returns the programs that a session's prompts name. They are chosen to match the session's
+    /// first message and stay the same in all its runs, so that the prompt is the same byte for
+    /// byte. Without a session they are chosen anew each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));

@@ -12,7 +12,7 @@ use crate::meter::Meter;
 use crate::model::{Model, ModelError, ModelRequest, Prices, Timeouts, turn_deadline};
 use crate::settings::Settings;
 
-/// Maximum number of concurrent requests of programs.
+/// Maximum number of concurrent model requests from programs.
 const MAX_CONCURRENT: usize = 8;
 
 /// The model that programs may ask. Its requests have the same deadlines as the loop's own.
@@ -22,14 +22,14 @@ pub struct ModelInference {
     temperature: f32,
     max_tokens: u32,
     prices: Prices,
-    /// Slots shared by all runs whose inference was made from the same one.
+    /// Slots for concurrent requests. Copies made by `metered` share them.
     slots: Arc<Semaphore>,
     meter: Meter,
 }
 
 impl ModelInference {
-    /// Lets programs ask `model`. The settings' temperature and token limit apply unless a program
-    /// sets its own.
+    /// Creates the port through which programs ask `model`. The settings' temperature and token
+    /// limit apply unless a program sets its own.
     pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
         let Settings { timeouts, temperature, max_tokens, .. } = *settings;
         let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));

@@ -1,5 +1,4 @@
-//! Files of lines: a reader for files of any size, which holds one line in memory at a time, and an
-//! atomic append.
+//! Line-based files: a reader that holds only one line in memory at a time, and an atomic append.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -45,7 +44,7 @@ impl<R: BufRead> LineReader<R> {
     }
 
     /// Returns the next line with its number, counted from 1, or `None` at the end of the file. A
-    /// last line without a line break counts.
+    /// last line without a line break is returned, too.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -80,7 +79,7 @@ impl<R: BufRead> LineReader<R> {
 }
 
 /// Appends a line in one write, so that runs that share a file do not interleave their lines. A
-/// link in place of the file is not followed, because anybody may have written the workdir.
+/// link in place of the file is not followed, because anybody may have written to the workdir.
 pub(crate) fn append(path: &Path, line: &[u8]) -> io::Result<()> {
     append_line(path, &[line, b"\n"].concat())
 }

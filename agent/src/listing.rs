@@ -10,8 +10,8 @@ use wattle_rt::Grants;
 /// Maximum number of programs that a prompt lists.
 const MAX_NAMED: usize = 60;
 
-/// Maximum size of a catalog of which every program is offered as a function. Endpoints accept at
-/// most 128 functions.
+/// Maximum number of programs of a catalog in which every program is offered as a function.
+/// Endpoints accept at most 128 functions.
 const MAX_OFFERED: usize = 100;
 
 /// The base tools, which every prompt lists: what a model needs for any task, and the program that
@@ -51,7 +51,7 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed completely. The
+    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed in full. The
     /// listing of a larger one contains the base tools, then the programs that match the message,
     /// then others by name.
     #[must_use]

@@ -31,7 +31,7 @@ impl Manual {
         Manual { capabilities: capabilities.to_vec(), catalog }
     }
 
-    /// Returns all topics. Programs come first, because they do the most by themselves.
+    /// Returns all topics. Programs come first, because a single call of a program does the most.
     fn topics(&self) -> impl Iterator<Item = Topic<'_>> {
         let programs = self.catalog.iter().map(|entry| Topic::Program(entry));
         let capabilities = self.capabilities.iter().map(Topic::Capability);

@@ -1,5 +1,5 @@
-//! The catalog behind two ports: one for programs that start others, one for programs that search
-//! it.
+//! Implements two ports with the catalog: one for programs that start other programs, and one for
+//! programs that search the catalog.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use wattle_rt::{Code, Failure, Grants, NestedContext, Outcome, Program, RunError
 
 use crate::refusal::{denied, unknown_program};
 
-/// The catalog's programs as programs see them. It holds no grants: a nested program gets the
-/// grants of its parent.
+/// The port through which programs start programs of the catalog. It has no grants: a nested
+/// program gets the grants of its parent.
 pub struct Programs {
     runtime: Runtime,
     catalog: Catalog,

@@ -20,8 +20,7 @@ pub(crate) fn parts(
 ) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    // A plain run does not hear of capabilities that need a trusted one, because it cannot get
-    // them.
+    // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them.
     let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
     let programs = listing.visible(grants);
     let part = |capability: &&Capability| {

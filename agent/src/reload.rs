@@ -1,4 +1,4 @@
-//! The catalog in use: read from its folders, reloaded when they change, exchanged as a whole.
+//! The current catalog. It is read from folders, and replaced as a whole when they change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -116,9 +116,9 @@ impl CatalogReloader {
         diff
     }
 
-    /// Compiles all programs. Only some are compiled at a time, so that other texts find free slots
-    /// in the queue. Programs of folders that do not compile are left out, and the next
-    /// [`refresh`](Self::refresh) reports them.
+    /// Compiles all programs, a few at a time, so that the compiler's queue has free slots for
+    /// other programs. If a program from a folder does not compile, it is left out, and the next
+    /// [`refresh`](Self::refresh) reports it.
     pub(crate) async fn warm(&self, runtime: &Runtime) {
         let (mut tasks, slots) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
         for entry in self.catalog().iter() {

@@ -1,4 +1,5 @@
-//! Scenes: environments made of fixtures, in which examples and evaluations run for real.
+//! Scenes: environments made of fixtures, in which the programs of examples and evaluations
+//! actually run.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,7 +86,8 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Returns the state of session and tenant. A key's name says which of the two it belongs to.
+    /// Returns the state of session and tenant. The name of a key determines which of the two it
+    /// belongs to.
     fn kv(&self) -> Kv {
         Kv {
             session: Arc::<InMemory>::clone(&self.state),
@@ -251,7 +253,7 @@ impl http::Backend for RecordedNetwork {
     }
 }
 
-/// A shell that knows the output of certain lines.
+/// A shell that returns scripted outputs for certain lines.
 struct ScriptedShell(Vec<ShellAnswer>);
 
 impl Shell for ScriptedShell {

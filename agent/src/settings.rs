@@ -13,7 +13,7 @@ use crate::moderation::Moderation;
 pub struct Settings {
     /// The agent's name in the trace.
     pub agent: String,
-    /// Bounds and policies of the loop.
+    /// Limits and policies of the loop.
     pub machine: wattle_machine::Settings,
     /// Maximum duration of a run. `None` means no limit.
     pub timeout: Option<Duration>,

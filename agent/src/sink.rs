@@ -12,7 +12,7 @@ pub trait Sink: Send + Sync {
     fn emit(&self, event: &Envelope);
 }
 
-/// Functions of an event are sinks.
+/// A function that takes an event is a sink.
 impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
     fn emit(&self, event: &Envelope) {
         self(event);

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 /// Maximum length of a tenant's name, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// The tenant of a run that names none.
+/// The tenant of a run that does not name one.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with

@@ -1,4 +1,4 @@
-//! The parts list: the capabilities of a run, each with its backend.
+//! Assembles the capabilities of a run, each with its backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use wattle_rt::Grants;
 use crate::host::Host;
 use crate::issues::IssueState;
 
-/// The resources of a run. Authority flows from here down: the caller that starts a run fills this
-/// in, and no program or model can widen it.
+/// The resources of a run. The caller that starts a run sets them, and no program or model can
+/// extend them.
 #[derive(Clone)]
 pub struct Access {
     /// The run's files.
@@ -51,7 +51,7 @@ pub struct Access {
     pub inference: Option<Arc<dyn Inference>>,
     /// The model budget of the run's programs.
     pub budget: Budget,
-    /// The search engine, or why there is none.
+    /// The search engine, or the reason why there is none.
     pub engine: Result<Arc<Engine>, String>,
     /// The file that keeps the search index of the workdir. With `None`, the index is in memory.
     pub index: Option<PathBuf>,

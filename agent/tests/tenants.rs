@@ -151,7 +151,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.state("s").update("k".to_owned(), set()).await.unwrap();
             bob.state("s").update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
             assert_eq!(bob.state("s").keys(String::new()).await.unwrap(), ["k"]);
-            // The same call id in a run of another tenant is a different call.
+            // The same call id in another tenant's run is a different call.
             bob.state("s").update_once("r/0.0//1".to_owned(), "n".to_owned(), set()).await.unwrap();
             assert_eq!(value(bob, "n").await.as_deref(), Some(&b"bob's"[..]));
         }
@@ -354,7 +354,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let path = folder.path().join("s.db");
     old_store(&path);
     let old = rusqlite::Connection::open(&path).unwrap();
-    // A table blocks one that the migration creates late.
+    // The migration creates a table of this name late, and fails because it exists.
     old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
     let tables = |file: &rusqlite::Connection| -> String {
         file.query_row(

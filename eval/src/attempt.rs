@@ -64,7 +64,7 @@ pub struct Attempt {
     pub tokens: Tokens,
     /// Wall-clock time in milliseconds.
     pub dur_ms: u64,
-    /// The time of its end, in milliseconds since 1970-01-01T00:00:00Z.
+    /// The time when the attempt ended, in milliseconds since 1970-01-01T00:00:00Z.
     pub ended_ms: u64,
 }
 
@@ -102,8 +102,8 @@ pub struct Tokens {
     pub input: u64,
     /// Tokens that the model wrote.
     pub output: u64,
-    /// If true, some are estimated as one for every four bytes, because the provider did not count
-    /// them.
+    /// If true, some of the counts are estimates of one token for every four bytes, because the
+    /// provider did not count them.
     pub estimated: bool,
 }
 

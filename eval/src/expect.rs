@@ -25,8 +25,8 @@ pub struct Expectation {
     pub program: Option<String>,
 }
 
-/// Conditions on a text, which must meet all of them. Leading and trailing whitespace and the kind
-/// of line ending are ignored.
+/// Conditions that a text must meet. Leading and trailing whitespace and the kind of line ending
+/// are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
@@ -125,7 +125,7 @@ impl Expectation {
     /// Returns the expectations that are not met, one sentence each.
     ///
     /// # Errors
-    /// If the expectation's program does not compile, or the engine fails.
+    /// The expectation's program does not compile, or the engine fails.
     pub async fn problems(
         &self,
         host: &Host,

@@ -26,7 +26,7 @@ impl Recordings {
     /// Returns the models that have recordings, sorted.
     ///
     /// # Errors
-    /// If the folder exists and cannot be read.
+    /// The folder exists and cannot be read.
     pub fn models(&self) -> Result<Vec<String>, EvalError> {
         let unreadable = |why: std::io::Error| EvalError::load(&self.dir, why.to_string());
         if !self.dir.exists() {
@@ -45,8 +45,8 @@ impl Recordings {
         Ok(models)
     }
 
-    /// Returns the file of an attempt's recording. A later attempt without its own uses the first
-    /// one.
+    /// Returns the file of an attempt's recording. If there is none for a later attempt, the
+    /// recording of the first attempt is used.
     pub(crate) fn find(
         &self,
         model: &str,

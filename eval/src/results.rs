@@ -25,7 +25,7 @@ impl Results {
     /// `fresh`, its content is dropped. An incomplete last line is always dropped.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or any other line is not an attempt.
+    /// The file cannot be read or written, or any other line is not an attempt.
     pub fn open(path: &Path, fresh: bool) -> Result<Results, EvalError> {
         let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());

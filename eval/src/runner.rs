@@ -73,7 +73,7 @@ pub struct Evaluation {
 /// passed to `on_attempt` when it ends.
 ///
 /// # Errors
-/// If a result or a recording cannot be written.
+/// A result or a recording cannot be written.
 pub async fn evaluate(
     host: &Host,
     suite: &Suite,
@@ -111,7 +111,7 @@ pub async fn evaluate(
             Ok(done)
         }
     });
-    // The order is fixed, so that two evaluations of the same suite print the same.
+    // The order is fixed, so that two evaluations of the same suite print the same output.
     let mut work = std::pin::pin!(stream::iter(work).buffered(plan.jobs.max(1)));
     let mut evaluation = Evaluation::default();
     while let Some(done) = work.next().await {

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 
-/// The results for each model and approach: a row for each kind of task, followed by one for all.
+/// The results for each model and approach: a row for each kind of task, followed by a row for all
+/// tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
     /// The rows.
@@ -92,7 +93,8 @@ impl Score {
             times.push(attempt.dur_ms);
         }
         times.sort_unstable();
-        // For an even number of attempts the upper of the middle two, which is a measured time.
+        // For an even number of attempts, this is the higher of the two middle times, not their
+        // mean.
         score.median_ms = times.get(times.len() / 2).copied().unwrap_or(0);
         score.success = share(score.passed, score.attempts);
         score.first_try_validity = share(score.valid, score.programs);

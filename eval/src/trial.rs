@@ -109,7 +109,7 @@ impl Trial<'_> {
         ending: &Ending,
     ) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
-        // A conversation that is too long is the model's own fault.
+        // A conversation that is too long is a failure of the model, not an error.
         let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
         if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
             let whose =

@@ -1,4 +1,4 @@
-//! The calls that the machine wants run, and the reports of their outcome. Both are plain data.
+//! The calls that the machine requests, and the reports of their outcome. Both are plain data.
 
 use std::num::NonZeroI32;
 
@@ -82,7 +82,7 @@ pub enum Execution {
         /// The whole line that the model reads, such as `program error: … at line 3`, or `tool
         /// error: web_fetch timed out after 150s (killed)`.
         reason: String,
-        /// The program's results up to then.
+        /// The results of the program before it was stopped.
         results: Vec<String>,
         /// The cost of the execution.
         cost: Cost,

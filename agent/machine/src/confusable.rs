@@ -1,7 +1,7 @@
-//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognises
+//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognizes
 //! invisible characters.
 
-/// Ranges of characters that are invisible, or only decorate the character before.
+/// Ranges of characters that are invisible, or only decorate the preceding character.
 const INVISIBLE: &[(u32, u32)] = &[
     (0x00, 0x08),
     (0x0e, 0x1f),

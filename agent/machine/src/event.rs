@@ -2,7 +2,7 @@
 //!
 //! The order within a step is `thinking`, then `tool_start` and `tool_result` for each call. If a
 //! program does not compile and the model is asked to repair it, `retry` takes the place of
-//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` ends the events of this
+//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
 //! process, and the run can be resumed later.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::moderation::Verdict;
 
-/// An event of a run, serialised as an object with a snake-case `type`.
+/// An event of a run, serialized as an object with a snake-case `type`.
 ///
 /// ```
 /// use wattle_machine::Event;
@@ -130,7 +130,7 @@ pub struct Envelope {
     pub run_id: String,
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
-    /// The event's number in the root run. Grows by one.
+    /// The event's number in the root run. Each event's number is one higher than the previous one.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -183,7 +183,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// An amount of US dollars, exact to the billionth. Serialised as a number of dollars.
+/// An amount of US dollars, exact to the billionth. Serialized as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dollars(u64);
 
@@ -242,7 +242,7 @@ impl<'de> Deserialize<'de> for Dollars {
 pub enum Source {
     /// The model wrote it in its answer.
     Wat,
-    /// The catalog holds it.
+    /// The catalog contains it.
     Catalog,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::mark::one_line;
 
-/// The function that runs a program which the model writes.
+/// The function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";
@@ -18,7 +18,7 @@ const MAX_DESCRIPTION: usize = 300;
 /// Maximum length of a function's name that endpoints accept, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A function as a model is offered it: name, description, and the JSON Schema of its arguments.
+/// A function that is offered to a model: name, description, and the JSON Schema of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTool {
     /// The name: at most 64 ASCII letters, digits, `_` and `-`, since endpoints accept no others.

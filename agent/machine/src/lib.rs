@@ -1,4 +1,4 @@
-//! The agent's loop as a state machine: it reads the model's answers, decides what to run, words
+//! The agent's loop as a state machine: it reads the model's answers, decides what to run, writes
 //! the observations and ends the run.
 //!
 //! The crate has no side effects: no clock, no randomness and no I/O. A driver performs the

@@ -133,8 +133,8 @@ pub fn announced_nonce(messages: &[Message]) -> Option<&str> {
 
 /// Escapes data so that nothing in it looks like a mark. A backslash is inserted after the opening
 /// bracket of whatever looks like a mark of the host or of a chat template, and after the first
-/// character of the nonce. Removing these backslashes restores the data. Borrowed text is
-/// unchanged.
+/// character of the nonce. Removing these backslashes restores the data. If the returned text is
+/// borrowed, nothing was escaped.
 pub(crate) fn escape_marks<'a>(data: &'a str, nonce: Option<&Nonce>) -> Cow<'a, str> {
     let mut text = String::new();
     let mut done = 0;
@@ -170,7 +170,8 @@ fn looks_like_mark(opening: char, rest: &str) -> bool {
     }
 }
 
-/// Returns true if `opening` is the first character of the nonce, in whatever disguise.
+/// Returns true if `opening` and the text after it begin with the nonce. Look-alikes count as the
+/// characters that they resemble.
 fn begins_nonce(opening: char, rest: &str, nonce: &Nonce) -> bool {
     let mut letters = nonce.0.chars();
     letters.next() == fold(opening) && after_word(rest, letters.as_str()).is_some()
@@ -202,9 +203,9 @@ fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     Some(rest)
 }
 
-/// Converts untrusted text to one line of at most `limit` characters for a list of the host. Line
-/// ends and control characters become spaces, invisible characters are removed, and marks are
-/// escaped.
+/// Converts untrusted text to one line of at most `limit` characters for a list that the host
+/// writes. Line ends and control characters become spaces, invisible characters are removed, and
+/// marks are escaped.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let visible: String = text
         .chars()

@@ -12,7 +12,7 @@ pub struct Message {
     /// The function calls that the model makes in this message, apart from its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// The id of the call whose result this message is.
+    /// The id of the call whose result this message contains, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Message {
     }
 }
 
-/// The author of a message, serialised as chat-completions endpoints spell it.
+/// The author of a message, serialized as chat-completions endpoints spell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

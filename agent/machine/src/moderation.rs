@@ -19,7 +19,7 @@ pub enum Verdict {
     Failed {
         /// The cause of the failure.
         reason: String,
-        /// If true, the message is allowed all the same. Otherwise the run ends.
+        /// If true, the message is still allowed. Otherwise the run ends.
         #[serde(rename = "let_through")]
         is_allowed: bool,
         /// The message for the user if the run ends.

@@ -31,7 +31,7 @@ impl Output {
     }
 }
 
-/// Renders an execution in about `limit` characters at most.
+/// Renders an execution in at most about `limit` characters.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
         Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),

@@ -23,7 +23,7 @@ pub struct PromptParts {
     /// Text that the deployment adds, such as a role or house rules.
     pub preamble: Option<String>,
     /// Lines that change from session to session: the date, budgets, memory. They come last, so
-    /// that the rest of the prompt is the same bytes and providers can cache it.
+    /// that the rest of the prompt stays the same byte for byte and providers can cache it.
     pub volatile: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct CapabilityPart {
 pub struct FunctionLine {
     /// The syntax of a call, such as `(http.get? url)`.
     pub usage: String,
-    /// A remark on what the syntax does not show. May be empty.
+    /// A remark on details that the syntax does not show. May be empty.
     pub about: String,
 }
 

@@ -1,7 +1,7 @@
 //! The system prompt, and requests that are only part of one turn.
 //!
-//! The same parts always make the same bytes, so providers can cache the prompt across the turns of
-//! a session.
+//! The same parts always produce the same bytes, so providers can cache the prompt across the turns
+//! of a session.
 
 use std::fmt::Write as _;
 

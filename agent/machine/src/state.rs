@@ -137,7 +137,7 @@ pub struct Setup {
 pub struct Settings {
     /// Maximum number of steps. 12 by default.
     pub max_steps: u32,
-    /// The behaviour after the last step.
+    /// The behavior after the last step.
     pub on_max_steps: OnMaxSteps,
     /// Maximum number of retries within a step, for a program that does not compile or an answer
     /// that is empty or truncated. 2 by default.
@@ -163,7 +163,7 @@ impl Default for Settings {
     }
 }
 
-/// The behaviour of a run that has used up its steps.
+/// The behavior of a run that has used up its steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMaxSteps {
@@ -194,7 +194,8 @@ pub enum Input {
     Spent(Usage),
     /// The model is not reachable, or the host failed. The message has no leading `error: `.
     Failed(String),
-    /// The calls of an [`Effect::Execute`] have ended. One report for each call, in the same order.
+    /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
+    /// same order.
     Executed(Vec<Execution>),
     /// The run was cancelled.
     Cancel {

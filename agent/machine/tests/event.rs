@@ -1,4 +1,4 @@
-//! The serialised form of events.
+//! The serialized form of events.
 
 #![allow(
     clippy::unwrap_used,

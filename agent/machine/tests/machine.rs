@@ -111,7 +111,7 @@ proptest! {
             if ended && !effects.is_empty() {
                 prop_assert!(matches!(effects.last(), Some(Effect::Finish(_))));
             }
-            // A request to the driver is the only one, and the last effect.
+            // A step makes at most one request to the driver, and none if it ends the run.
             let waits = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. })).count();
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();

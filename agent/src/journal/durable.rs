@@ -37,7 +37,7 @@ pub enum RunOutcome {
 /// A run that waits for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedRun {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
@@ -53,7 +53,7 @@ pub struct PendingApproval {
     pub question: String,
 }
 
-/// A run that cannot be resumed.
+/// The reason why a run cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// The run has ended.
@@ -65,10 +65,10 @@ pub enum ResumeError {
     /// The run waits for an approval that was not answered.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Pending(PendingApproval),
-    /// The run ended its process repeatedly, and waits for an operator to release it.
+    /// Several attempts to drive the run ended the process. An operator must release the run.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
-        /// The run.
+        /// The run's id.
         run: String,
         /// The known facts about the failed attempts.
         reason: String,
@@ -81,8 +81,8 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of attempts that may end the process before the run's next turn. After that, the
-/// run is parked.
+/// Maximum number of attempts to drive a run that end the process before the run's next turn. The
+/// attempt after these parks the run.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Maximum number of characters of a call in the reason for parking a run.
@@ -136,7 +136,7 @@ pub async fn run(
     Ok(ended)
 }
 
-/// The parts of a resumed run that a journal does not keep.
+/// The parameters of a resumed run that the journal does not store.
 pub struct ResumeOptions {
     /// The capabilities that its programs may use: the same as at its start.
     pub grants: Arc<Grants>,
@@ -150,7 +150,7 @@ pub struct ResumeOptions {
     pub meter: Meter,
     /// Answers to pending approvals: true approves the call, false denies it.
     pub answers: Vec<(String, bool)>,
-    /// If true, a run that ended its process repeatedly is tried again.
+    /// If true, a run that was parked because it repeatedly ended its process is tried again.
     pub release: bool,
 }
 
@@ -173,7 +173,7 @@ pub async fn resume(
     if with.release {
         journal.release(run).await?;
     }
-    // Only the lock makes sure that nobody else writes to the run.
+    // The run is read after it is locked, so that nobody else can write to it.
     let Some(RunRecord { session, status, reason, start, .. }) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };
@@ -195,7 +195,7 @@ pub async fn resume(
         && with.answers.is_empty()
         && let Err(open) = answer(journal, run, &[]).await
     {
-        // Its process stopped after it had asked, and before the run was parked.
+        // The process stopped after the run had asked for approval and before the run was parked.
         journal.park(run, None).await?;
         return Err(open);
     }
@@ -311,7 +311,8 @@ pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreEr
     journal.end(&report.run_id, report.turns.clone(), report.sealed.clone()).await
 }
 
-/// Locks a session, so that one message of it is handled at a time. Waits until the lock is free.
+/// Locks a session, so that only one of its messages is handled at a time. Waits until the lock is
+/// free.
 ///
 /// # Errors
 /// The journal cannot be written.

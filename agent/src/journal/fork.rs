@@ -6,7 +6,7 @@ use super::turn::EffectRecorder;
 use super::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
 use crate::error::StoreError;
 
-/// A run that cannot be forked at the requested step.
+/// The reason why a run cannot be forked.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     /// The run has fewer steps.
@@ -22,9 +22,9 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-/// Creates an open run that shares everything up to the end of step `at` with another run (0: up to
-/// its start), files included. With a message, it starts a new exchange after the conversation so
-/// far. Without one, the model is asked again for the next step.
+/// Creates an open run that shares the history of another run, including its files, up to the end
+/// of step `at`. Step 0 is the start of the run. With a message, it starts a new exchange after the
+/// conversation so far. Without one, the model is asked again for the next step.
 ///
 /// # Errors
 /// The other run has fewer steps.
@@ -88,8 +88,8 @@ pub async fn fork(
     Ok(journal.turn(&id, first).await?)
 }
 
-/// Creates a start whose history is the conversation so far. If its last message is a user's, the
-/// new message is appended to it.
+/// Creates the start of a run whose history is the conversation so far. If its last message is a
+/// user's, the new message is appended to it.
 fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
     let mut history: Vec<Message> =
         conversation.iter().filter(|message| message.role != Role::System).cloned().collect();

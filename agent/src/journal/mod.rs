@@ -1,9 +1,9 @@
 //! The journal of runs: it records everything that reaches a run from outside, before the run acts
 //! on it.
 //!
-//! A run is its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and the
-//! [`RecordedCall`]s that its programs made to the outside. From these records, another process can
-//! [resume](resume) a stopped run, [replay](replay) a run without model and network, and
+//! A run consists of its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and
+//! the [`RecordedCall`]s that its programs made to the outside. From these records, another process
+//! can [resume](resume) a stopped run, [replay](replay) a run without model and network, and
 //! [fork](fork) it at any step.
 //!
 //! [`Journal`] is the port that a store implements.
@@ -43,10 +43,10 @@ use crate::tenant::Tenant;
 /// The future of a journal operation.
 pub type JournalFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A journal of runs. Each call is atomic, even if the process is killed during it. A journal
-/// belongs to one tenant; runs of other tenants do not exist in it.
+/// A journal of runs. Each operation is atomic, even if the process is killed during it. A journal
+/// belongs to one tenant and contains no runs of other tenants.
 pub trait Journal: Send + Sync {
-    /// Returns the tenant whose runs these are.
+    /// Returns the tenant that owns the runs.
     fn tenant(&self) -> &Tenant;
 
     /// Adds a new run. The caller holds the run's lock.
@@ -94,8 +94,8 @@ pub trait Journal: Send + Sync {
     /// Returns the calls of the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 
-    /// Locks a name, such as that of a run or a session. Returns `None` if another holder has it.
-    /// The lock ends when it is dropped, or when the process ends.
+    /// Locks a name, such as that of a run or a session. Returns `None` if the name is already
+    /// locked. The lock ends when it is dropped, or when the process ends.
     fn lock(&self, name: &str) -> JournalFuture<'_, Option<Lock>>;
 }
 
@@ -195,7 +195,7 @@ pub struct RunStart {
     /// The run and the step at which this run was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
-    /// Data with which the caller can recreate the run's grants. The journal does not interpret it.
+    /// Data from which the caller can recreate the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
 }
@@ -215,7 +215,7 @@ pub struct Turn {
     pub seq: u64,
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
-    /// Changes of the files' overlay since the previous turn; see
+    /// Changes to the file overlay since the previous turn; see
     /// [`Files::take_delta`](wattle_capability::files::Files::take_delta).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
@@ -228,7 +228,7 @@ impl Turn {
     }
 }
 
-/// Advances the state machine by one step, after the usage of programs is charged.
+/// Charges the usage of programs, then advances the state machine by one step.
 pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<Effect>) {
     let state = if is_nothing(&spent) { state } else { step(state, Input::Spent(spent)).0 };
     step(state, input)
@@ -238,12 +238,12 @@ fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
 
-/// A recorded call of a program to the outside.
+/// A recorded call that a program made to the outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedCall {
     /// The turn that started the program, counted from 0.
     pub turn: u32,
-    /// The program among those of the turn, counted from 0.
+    /// The index of the program among those that the turn started, counted from 0.
     pub program: u32,
     /// The call's position within the program and its nested programs.
     pub id: CallId,

@@ -29,13 +29,13 @@ pub(crate) struct ResumePoint {
     pub(crate) state: State,
     /// The pending effects, which may have been performed in part.
     pub(crate) effects: Vec<Effect>,
-    /// The number of their first event.
+    /// The number of the first event that these effects emit.
     pub(crate) seq: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
-    /// The recorded calls of the programs among them.
+    /// The recorded calls of the programs that these effects started.
     calls: Vec<RecordedCall>,
-    /// The turn whose effects these are.
+    /// The turn that these effects belong to.
     turn: u32,
 }
 
@@ -59,8 +59,8 @@ impl TurnRecorder {
         }
     }
 
-    /// Creates the recorder of a stopped run. Its state is rebuilt from its turns, and its overlay
-    /// of files from its changes.
+    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns, and its
+    /// file overlay from the recorded changes.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
@@ -87,7 +87,7 @@ impl TurnRecorder {
             }
         }
         if turns.is_empty() {
-            // It was stopped before its first turn.
+            // The run was stopped before its first turn.
             return Ok(TurnRecorder::new(journal, run, files));
         }
         point.calls = journal.calls_of(&run, point.turn).await?;

@@ -1,4 +1,4 @@
-//! Replay of a run: without model and network, each effect compared with the recorded one.
+//! Replays a run without a model or a network, and compares each effect with the recorded one.
 
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ async fn compare_execution(
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
     }
-    // A program that was stopped by the clock, or whose recording breaks off, stops at another
+    // A program that was stopped by the clock, or whose recording breaks off, stops at a different
     // point in the replay.
     let stopped = matches!(recorded, Execution::Stopped { .. }) && tape.is_exhausted();
     let (was, is) = (timeless(recorded), timeless(&again));

@@ -15,7 +15,7 @@ use super::{RecordedCall, SharedJournal};
 const MAX_CALLS: usize = 1_000_000;
 /// Maximum size of the results of these calls, in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// Number of buffered bytes after which the next call that may wait writes them.
+/// Size of the buffer, in bytes, at which the next call that may wait writes it.
 const FLUSH_BYTES: usize = 1 << 20;
 /// Maximum number of buffered bytes.
 const MAX_BUFFERED: usize = 64 << 20;
@@ -31,7 +31,7 @@ type CallKey = (Arc<[u32]>, u32);
 pub(super) enum Mode {
     /// Calls are performed. Those that were pending are repeated if that is safe.
     Record {
-        /// If true, the run's files are in memory, so a pending change of them has not happened.
+        /// If true, the run's files are in memory, so a pending change to them did not take effect.
         overlay: bool,
     },
     /// Calls that were not recorded are differences.
@@ -61,7 +61,7 @@ struct TapeState {
     /// The recorded calls that were repeated.
     repeated: HashSet<CallKey>,
     halted: Option<Halt>,
-    /// The questions that nobody could answer.
+    /// The approval questions that the program waits for.
     waiting: Vec<String>,
     difference: Option<Difference>,
     /// If true, the replay reached the point where the recording ends.
@@ -120,8 +120,9 @@ impl RunTape {
         })
     }
 
-    /// Returns true if the call belongs to a nested program whose parent's call is on the tape
-    /// itself. The result of that call is known, so the nested program does not run again.
+    /// Returns true if the call belongs to a nested program and the call that started this program,
+    /// or one of its parents, is on the tape. The result of that call is known, so the nested
+    /// program does not run again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =

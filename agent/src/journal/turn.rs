@@ -85,13 +85,13 @@ impl EffectRecorder {
     }
 }
 
-/// Describes two values that differ, from their first difference on, for a person.
+/// Describes two different values for a person, with excerpts around their first difference.
 pub(super) fn describe_difference(was: &impl Serialize, is: &impl Serialize) -> (String, String) {
     let text = |value: serde_json::Result<String>| value.unwrap_or_default();
     excerpts(&text(serde_json::to_string(was)), &text(serde_json::to_string(is)))
 }
 
-/// Returns excerpts of two texts from shortly before their first difference on.
+/// Returns excerpts of two texts that begin shortly before their first difference.
 pub(super) fn excerpts(was: &str, is: &str) -> (String, String) {
     const BEFORE: usize = 20;
     const SHOWN: usize = 120;

@@ -15,7 +15,7 @@ const MAX_COMPARED: usize = 500_000;
 
 /// The diagnosis of one run.
 pub(super) struct Diagnosis {
-    /// Number of unchanged lines, from the first on.
+    /// Number of unchanged lines at the start of the run.
     pub(super) sealed: u64,
     /// Time of the last seal of an unchanged line.
     pub(super) time: Option<u64>,

@@ -1,5 +1,5 @@
-//! The ledger's file. It is locked while a line and its seal are added, so that several processes
-//! write them in one order.
+//! The ledger's file. It is locked while a line and its seal are added, so that lines and seals
+//! have the same order even if several processes write them.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,7 +15,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// Number of bytes that are read at once, from the end on.
+/// Number of bytes that are read at once, backwards from the end.
 const CHUNK: u64 = 4_096;
 
 /// A locked ledger. No other process can append to it.

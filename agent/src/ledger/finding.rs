@@ -134,7 +134,7 @@ pub enum Finding {
     /// Lines follow the last seal. They were written before the process stopped, or were added
     /// later.
     Unsealed {
-        /// The first of them in the trace.
+        /// The first such line in the trace.
         line: u64,
         /// Number of lines.
         lines: u64,

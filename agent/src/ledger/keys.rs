@@ -19,7 +19,7 @@ pub struct Keys {
     folder: PathBuf,
 }
 
-/// A key that cannot be read or created.
+/// A failure to read or create a key.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} the key of tenant `{tenant}` in `{}`: {cause}", .path.display())]
 pub struct KeyError {
@@ -50,7 +50,8 @@ impl std::fmt::Debug for Cipher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub(super) VerifyingKey);
 
-/// The content of a key file: `secret` in a secret one, `public` in a pinned one.
+/// The content of a key file: `secret` in the file of a secret key, `public` in the file of a
+/// pinned key.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
@@ -256,7 +257,7 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     result
 }
 
-/// Removes the permissions of others from the folder of the keys, if it exists.
+/// Removes the permissions of other users from the folder of the keys, if it exists.
 #[cfg(unix)]
 fn restrict_folder(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,10 @@
 //! The ledger: the proof that the trace of a run is unchanged since the host wrote it.
 //!
 //! The ledger is the file `_ledger.jsonl` beside `_steps.jsonl`. Each line of the trace is followed
-//! by one *seal* in the ledger, so that a run that stops at any moment leaves a valid beginning. A
-//! seal contains the head of a hash chain over the run's own lines, their number, the time, and the
-//! hash of the previous line of the ledger. It is signed with the key of the run's tenant:
+//! by one *seal* in the ledger, so if a run stops at any moment, the lines that are already sealed
+//! can still be verified. A seal contains the head of a hash chain over the run's own lines, their
+//! number, the time, and the hash of the previous line of the ledger. It is signed with the key of
+//! the run's tenant:
 //!
 //! ```text
 //! prev   = SHA-256 of the line of the ledger before this one, in hex; empty in the first line
@@ -13,19 +14,19 @@
 //!          · head n (hex) 0 SHA-256 of line n (hex) 0 prev 0 run of the seal before
 //! ```
 //!
-//! The last seal of a run that ended has a flag. If it is missing, the run was stopped, or its end
-//! was cut off. Runs that share a trace have one chain each, over their own lines; the lines of the
-//! ledger form another chain. So a run that is removed together with its seals leaves a gap. If it
-//! was the last run in the ledger, there is no gap, but the store detects it, because it keeps the
-//! final seal of each run.
+//! The last seal of a run that ended has a flag. If the flag is missing, the run was stopped, or
+//! its end was cut off. Runs that share a trace have one chain each, over their own lines; the
+//! lines of the ledger form another chain. So a run that is removed together with its seals leaves
+//! a gap. If it was the last run in the ledger, there is no gap, but the store reveals the removal,
+//! because it keeps the final seal of each run.
 //!
 //! A line and its seal are written under a lock of the ledger's file, so the lines of several runs
 //! and processes have the same order as their seals. Seals of version 1 have no `prev` and are
 //! verified without it.
 //!
 //! A seal contains the fingerprint of its key, never the key itself: a file cannot prove its own
-//! integrity. The public key is *pinned* outside, in the folder of [`Keys`], when the tenant's key
-//! is created.
+//! integrity. The public key is *pinned* outside the ledger, in the folder of [`Keys`], when the
+//! tenant's key is created.
 
 mod chain;
 mod diagnosis;
@@ -49,7 +50,7 @@ pub use verify::{Pins, Verdict, Verification, VerifyError, verify};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalSeal {
-    /// The run.
+    /// The run's id.
     pub run: String,
     /// The canonical path of the trace's folder.
     pub folder: PathBuf,

@@ -35,7 +35,8 @@ struct SealedChain {
 
 impl Recorder {
     /// Opens the trace of a run in `folder`. Without a key, it is not sealed. If the run is
-    /// resumed, a line that its process wrote but did not seal is sealed now, and marked as late.
+    /// resumed, a line that the previous process wrote but did not seal is sealed now, and marked
+    /// as late.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -96,8 +97,8 @@ impl Recorder {
         self.lines
     }
 
-    /// Appends a line and seals it. If sealing fails, the line is written all the same, but later
-    /// lines of the run are not sealed, and verification reports that.
+    /// Appends a line and seals it. If sealing fails, the line is still written, but later lines of
+    /// the run are not sealed, and verification reports that.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 2;
 pub(super) struct Seal {
     /// The version: 1 or [`VERSION`].
     pub(super) v: u32,
-    /// The run.
+    /// The run's id.
     pub(super) run: String,
     /// The tenant of the run.
     pub(super) tenant: String,
@@ -108,8 +108,7 @@ impl Seal {
         seal
     }
 
-    /// Parses a line of the ledger. Returns `None` if it is not a seal in exactly the form in which
-    /// seals are written.
+    /// Parses a line of the ledger. Returns `None` if it is not a seal in canonical form.
     pub(super) fn parse(line: &[u8]) -> Option<Seal> {
         let seal: Seal = serde_json::from_slice(line).ok()?;
         let has_prev = seal.prev.is_some() && seal.prev_run.is_some();

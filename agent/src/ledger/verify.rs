@@ -47,14 +47,14 @@ pub struct Verification {
 /// The verdict on one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The run.
+    /// The run's id.
     pub run: String,
     /// The tenant named in its seals.
     pub tenant: Option<String>,
     /// The version of its seals. 0 if it has none. Seals of version 1 are not chained to the seals
     /// of other runs, so the removal of a run before them is not detected.
     pub version: u32,
-    /// Number of unchanged lines, from the first on.
+    /// Number of unchanged lines at the start of the run.
     pub sealed: u64,
     /// Time of the last seal of an unchanged line, in milliseconds since 1970.
     pub time: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Verdict {
     pub finding: Option<Finding>,
 }
 
-/// A trace that cannot be verified.
+/// The reason why a trace cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A file cannot be read.
@@ -87,7 +87,7 @@ pub enum VerifyError {
 }
 
 /// Verifies the trace in a folder. Each of the `known` final seals, which come from a store, must
-/// be in its ledger.
+/// be in the ledger.
 ///
 /// # Errors
 /// There is no trace, or a file cannot be read.
@@ -140,7 +140,7 @@ impl Files {
         Files::open(&self.ledger)
     }
 
-    /// Passes each line of a file to `take`, if there is a file. Returns the number of lines, and
+    /// Passes each line of a file to `take`, if the file exists. Returns the number of lines, and
     /// true if the last one has its line break.
     fn each(
         path: &Path,
@@ -225,7 +225,8 @@ impl Run {
         self.first_seal.is_some()
     }
 
-    /// Returns true if the line with this count is expected in the trace in the order of its seal.
+    /// Returns true if the line with this count must be in the trace in the order of its seal.
+    /// Lines that were sealed late, or with version 1, may be in another order.
     pub(super) fn is_in_order(&self, count: u64) -> bool {
         count <= self.count
             && self.newer_from.is_some_and(|from| count >= from)
@@ -379,8 +380,8 @@ impl Findings {
 }
 
 impl Run {
-    /// Processes the next seal of the run. Returns true if the sealed line is expected in the trace
-    /// in the order of its seal.
+    /// Processes the next seal of the run. Returns true if the sealed line must be in the trace in
+    /// the order of its seal.
     fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
         let is_first = self.first_seal.is_none();
         self.first_seal.get_or_insert(line);

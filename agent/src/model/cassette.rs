@@ -1,9 +1,9 @@
 //! Recorded models: playback of turns from a file, and the recorder that writes such a file.
 //!
 //! A recording has one JSON object per line: a header, then the turns in the order in which they
-//! were requested. A request gets the turn that was recorded for the same messages, whenever it
-//! comes, because programs ask several things at once, in any order. A request that was not
-//! recorded gets the first remaining turn.
+//! were requested. A request gets the turn that was recorded for the same messages, in whatever
+//! order requests arrive, because programs may send several requests at once. A request that was
+//! not recorded gets the first remaining turn.
 //! ```text
 //! {"wattle_cassette":1,"model":"some-model"}
 //! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
@@ -12,9 +12,9 @@
 //! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
 //! ```
 //!
-//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, and
-//! `last` its last message. In both, the run's nonce is replaced by `CODE`, so that a recording
-//! fits every run. A `vector` is the embedding of the only message in its request.
+//! `digests` contains the first 16 hex digits of a BLAKE3 hash for each message of the request, and
+//! `last` contains the last message. In both, the run's nonce is replaced by `CODE`, so that a
+//! recording fits every run. A `vector` is the embedding of the only message in the request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -196,7 +196,7 @@ struct Turns<T> {
     turns: Vec<(Option<RecordedRequest>, T)>,
     /// The turns of each request, in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
-    /// Flags of the turns that were played.
+    /// Flags, one for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,
 }
 
@@ -276,7 +276,7 @@ impl Cassette {
     }
 
     /// Makes playback fail if a request differs from the recorded one. Turns that were recorded
-    /// without their request match any.
+    /// without their request match any request.
     pub fn strict(self) -> Self {
         Self { strict: true, ..self }
     }
@@ -391,7 +391,8 @@ impl Recorder {
     }
 }
 
-/// Writes a line with one call, so that it is complete or absent even if others append too.
+/// Writes a line with one call, so that it is complete or absent even if other processes append,
+/// too.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');

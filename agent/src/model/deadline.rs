@@ -35,8 +35,8 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// Returns the delay before retry `attempt` (0 for the first): the delay that the server
-    /// requested, or else a random duration between half and all of a doubling span. The randomness
-    /// keeps clients that failed together from returning together.
+    /// requested, or else a random duration between half and all of a span that doubles with each
+    /// retry. The randomness keeps clients that failed together from retrying together.
     pub(super) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         let delay = requested.unwrap_or_else(|| {
             let span =

@@ -108,11 +108,11 @@ pub struct Endpoint {
 
 /// Resolves the settings to an endpoint.
 ///
-/// The preset is the named one. Without a name, it is the preset with the host of `base_url`; if
-/// neither is set, it is the first preset whose key variable is set. The key is read from
-/// `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable. If that
-/// variable selected the preset, only that variable is read. So no key is sent to a host that it
-/// was not meant for, unless the user says so.
+/// The preset is the one that `provider` names. If `provider` is not set, it is the preset with the
+/// host of `base_url`. If neither is set, it is the first preset whose key variable is set. The key
+/// is read from `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable.
+/// If that variable selected the preset, only that variable is read. So no key is sent to a host
+/// that it was not meant for, unless the user says so.
 ///
 /// # Errors
 /// No setting determines the endpoint, the preset is unknown, the URL is invalid, the key is

@@ -81,7 +81,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) with_key: bool,
 }
 
-/// The wording, by kind.
+/// Constructors of the errors, with their wording.
 impl ModelError {
     pub(super) fn of_status(context: RequestContext<'_>, status: u16, message: &str) -> Self {
         use ModelErrorKind::*;
@@ -259,7 +259,7 @@ fn is_about_length(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Appends the provider's message on one line, at most 300 characters of it.
+/// Appends the provider's message on one line, truncated to 300 characters.
 fn quoting(mut text: String, message: &str) -> String {
     const LIMIT: usize = 300;
     let mut words = message.split_whitespace().peekable();
@@ -321,7 +321,7 @@ impl fmt::Display for EndpointError {
 
 impl Error for EndpointError {}
 
-/// The wording of settings.
+/// Constructors of the errors, with their wording.
 impl EndpointError {
     pub(super) fn nothing_set() -> Self {
         let text = "no model endpoint is set: give `--provider NAME` or `--base-url URL`, or set \

@@ -1,4 +1,4 @@
-//! Frames of a response body: the parts of which each is one JSON text.
+//! Frames of a response body. Each frame is one JSON text.
 
 use super::protocol::ReplyFault;
 use super::sse::EventParser;
@@ -33,7 +33,7 @@ impl Frames {
         }
     }
 
-    /// Returns true if the body is a stream of events, whose end the provider marks.
+    /// Returns true if the body is a stream of events. The provider marks the end of a stream.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Events(_))
     }

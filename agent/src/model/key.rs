@@ -1,4 +1,4 @@
-//! An endpoint's key: usable, but never printed.
+//! An endpoint's key, which is sent but never printed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use wattle_capability::egress::HeaderValue;
 /// The replacement of a key.
 const MASK: &str = "***";
 
-/// Minimum length of a key that is masked, in bytes. A shorter one can be a part of other words.
+/// Minimum length of a key that is masked, in bytes. A shorter key could be part of ordinary text.
 const MIN_MASKED_BYTES: usize = 8;
 
 /// A secret that is sent in one header and nowhere else. It prints and serializes as `***`.
@@ -44,8 +44,8 @@ impl ApiKey {
         Some(header)
     }
 
-    /// Returns true if the key is too short to be distinguished from other text, and is never
-    /// masked.
+    /// Returns true if the key is too short to be distinguished from other text. Such a key is
+    /// never masked.
     pub fn is_short(&self) -> bool {
         self.secret.len() < MIN_MASKED_BYTES
     }

@@ -119,7 +119,7 @@ pub(super) struct MessagesBuilder {
     done: bool,
 }
 
-/// Token counts, each as reported last.
+/// The token counts that were reported last.
 #[derive(Debug, Default)]
 struct TokenCounts {
     fresh: u64,

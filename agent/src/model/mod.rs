@@ -109,12 +109,12 @@ impl<'a> ModelRequest<'a> {
 pub enum Delta<'a> {
     /// The next piece of the text.
     Text(&'a str),
-    /// The connection broke and the request is repeated. The text so far is void.
+    /// The connection broke and the request is repeated. The text so far must be discarded.
     Restart,
 }
 
 /// A model's complete message, as the provider sent it and as recordings store it. The machine gets
-/// a [`ModelAnswer`], which has only what its decisions depend on.
+/// a [`ModelAnswer`], which contains only the parts that its decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The text of the message.

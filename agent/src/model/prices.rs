@@ -88,7 +88,8 @@ fn find(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
     prices.get(longest).copied()
 }
 
-/// Checks for a date suffix. It has at least four digits, because `-4-5` is another model.
+/// Returns true if the text begins with a date, which has at least four digits. A shorter number,
+/// as in `-4-5`, is the version of another model.
 fn is_date(text: &str) -> bool {
     text.chars().take_while(char::is_ascii_digit).count() >= 4
 }

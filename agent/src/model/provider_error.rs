@@ -1,4 +1,4 @@
-//! Error reports of providers, in the layouts that they use.
+//! Parses the error reports of providers, in all known layouts.
 
 use serde_json::Value;
 

@@ -356,7 +356,7 @@ impl Model for RemoteModel {
     }
 }
 
-/// A failed attempt, and what to do next.
+/// A failed attempt, and the next action.
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
     pub(super) retry: Retry,

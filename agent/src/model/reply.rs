@@ -1,4 +1,5 @@
-//! The reader of a response's body: turns pieces of bytes, cut anywhere, into a complete message.
+//! The reader of a response's body: turns pieces of bytes, which may be split anywhere, into a
+//! complete message.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 ///
 /// A message is complete if its provider marked its end: a stream of chat completions by a
 /// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON text by
-/// its last brace. Any other body is a truncated builder, and never a reply.
+/// its last brace. Any other body is truncated, and never becomes a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;

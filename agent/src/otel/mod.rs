@@ -1,5 +1,5 @@
-//! OpenTelemetry: runs as spans and metrics by the GenAI conventions, sent to a collector by OTLP
-//! over HTTP, in the JSON encoding.
+//! OpenTelemetry: runs as spans and metrics that follow the GenAI conventions, sent to a collector
+//! by OTLP over HTTP in the JSON encoding.
 //!
 //! A run is one trace: `invoke_agent`, with a `chat` child for each request to the model and an
 //! `execute_tool` child for each call. Exports go through the egress guard, to the configured

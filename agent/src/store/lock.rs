@@ -1,8 +1,8 @@
-//! Locks of names that only one process may work on at a time.
+//! Locks on names, such as those of runs and sessions. Only one process can hold a lock at a time.
 //!
 //! A row names the holder. The name is free if the row is gone, or if the holder is known to have
-//! ended: it ran under the same boot, and its process is gone. On systems without process
-//! information, the name is free once the holder has not sent a heartbeat for a minute.
+//! ended: the machine was rebooted since, or the holder's process is gone. If the holder's process
+//! cannot be inspected, the name is free once the holder has not sent a heartbeat for a minute.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Maximum age of the last heartbeat, in milliseconds.
 const MAX_SILENCE_MS: i64 = 60_000;
 
-/// Locks a name of the tenant, if it is free. The work continues if the caller stops waiting; the
-/// lock is then released at once.
+/// Locks a name of the tenant, if it is free. If the caller stops waiting, the work continues, and
+/// the lock is released as soon as it is acquired.
 pub(super) async fn acquire(of: TenantStore, name: String) -> Result<Option<Lock>, StoreError> {
     match tokio::spawn(try_acquire(of, name)).await {
         Ok(acquired) => acquired,
@@ -61,7 +61,7 @@ async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, Stor
     Ok(Some(Lock::new(HeldLock { key, heartbeats })))
 }
 
-/// Records heartbeats of the holder.
+/// Records the holder's heartbeats.
 async fn send_heartbeats(key: LockKey) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
@@ -164,7 +164,7 @@ fn boot() -> String {
 enum Process {
     /// The process runs. Its start time is in ticks since the boot.
     Running(String),
-    /// The process runs, but this process is confined and cannot see more.
+    /// The process runs, but this process is not permitted to read its start time.
     Hidden,
     /// The process has ended.
     Ended,

@@ -2,8 +2,8 @@
 //! All of it is in one SQLite file, which several processes can share.
 //!
 //! A [`Store`] is the file; its content belongs to tenants. [`Store::tenant`] returns a
-//! [`TenantStore`], which has all functions on data. A function on data without a tenant does not
-//! exist.
+//! [`TenantStore`], which has all functions that access data. So no function accesses data without
+//! a tenant.
 
 mod lock;
 mod private;

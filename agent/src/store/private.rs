@@ -1,5 +1,5 @@
-//! Privacy of the store's files: only their owner has access, whatever the umask is. They are the
-//! database, its write-ahead log and the index of the log.
+//! Privacy of the store's files: only their owner has access, regardless of the umask. The files
+//! are the database, its write-ahead log and the index of the log.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -60,7 +60,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file without following a link, and removes the permissions of others.
+/// Opens a file without following a link, and removes the permissions of other users.
 fn tighten(path: &Path, create: bool) -> Result<(), Cause> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -95,7 +95,7 @@ fn make_private(file: &File, meta: &std::fs::Metadata, path: &Path) {
     }
 }
 
-/// The paths of a store that others than the owner can access.
+/// The paths of a store that users other than the owner can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privacy {
     /// The folder of the store and its mode, if others can read it.
@@ -104,8 +104,8 @@ pub struct Privacy {
     pub open_files: Vec<(PathBuf, u32)>,
 }
 
-/// Returns the paths of the store at `path` that others than the owner can access, including the
-/// keys beside it.
+/// Returns the paths of the store at `path` that users other than the owner can access, including
+/// the keys beside it.
 #[must_use]
 pub fn privacy(path: &Path) -> Privacy {
     let folder =

@@ -165,7 +165,7 @@ impl Journal for TenantStore {
                 "DELETE FROM session WHERE tenant = ?1 AND id = ?2",
                 params![tenant, own],
             )?;
-            // `0` follows `/` in ASCII.
+            // Ids of the run's calls begin with the run's id and `/`. In ASCII, `0` follows `/`.
             transaction.execute(
                 "DELETE FROM changed WHERE tenant = ?1 AND call > ?2 || '/' AND call < ?2 || '0'",
                 params![tenant, run],

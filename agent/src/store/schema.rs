@@ -6,8 +6,8 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Cause;
 
-/// The migrations. Each entry leads from the version of its index to the next one. Entries are
-/// never changed, only added.
+/// The migrations. The entry at index n migrates version n to version n + 1. Entries are never
+/// changed, only added.
 const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE session (

@@ -1,4 +1,5 @@
-//! Secrets of tenants, encrypted: the store's file is useless without the key beside it.
+//! The encrypted secrets of tenants. Without the key beside it, the store's file reveals none of
+//! them.
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
@@ -173,8 +174,8 @@ impl Secrets for StoredSecrets {
 /// A function that opens a tenant's secrets.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is opened at their first use. Listing all secrets opens it only if there
-/// can be any.
+/// Secrets of a store that is opened at their first use. Listing all secrets opens the store only
+/// if it can contain any.
 pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,

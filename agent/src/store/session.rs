@@ -39,7 +39,7 @@ pub struct SessionLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportedSession {
-    /// The version of the format; 1.
+    /// The version of the format, which is 1.
     pub wattle_session: u32,
     /// The session's id.
     pub id: String,

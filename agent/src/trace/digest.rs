@@ -33,7 +33,7 @@ const OTHERS: &str = "(others)";
 pub struct Digest {
     /// The runs, in the order of their first calls; at most 10,000.
     pub runs: Vec<RunDigest>,
-    /// Number of calls of further runs.
+    /// Number of calls of the runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The tickets, oldest first; at most the newest 1,000 of each folder.
@@ -43,7 +43,7 @@ pub struct Digest {
 /// A run in a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunDigest {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The run's agent.
     pub agent: String,
@@ -63,11 +63,11 @@ pub struct RunDigest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ticket {
-    /// Time when it was filed, in milliseconds since 1970.
+    /// Time when the ticket was filed, in milliseconds since 1970.
     pub ts: u64,
-    /// The subject.
+    /// The missing feature, in a few words.
     pub title: String,
-    /// The need.
+    /// The need, and its reason.
     pub need: String,
     /// The attempts so far.
     pub tried: String,
@@ -97,7 +97,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A builder of a digest, step by step.
+/// A builder that creates a digest step by step.
 #[derive(Default)]
 pub struct DigestBuilder {
     digest: Digest,
@@ -139,7 +139,7 @@ impl DigestBuilder {
         }
     }
 
-    /// Returns the digest, with the tickets that are in the folders of the traces.
+    /// Returns the digest, with the tickets from the folders of the traces.
     #[must_use]
     pub fn finish(self, read: &ReadSummary) -> Digest {
         let mut digest = self.digest;
@@ -168,7 +168,7 @@ fn tickets(path: &Path) -> VecDeque<Ticket> {
     tickets
 }
 
-/// A builder of a feed, step by step. It keeps no content of runs.
+/// A builder that creates a feed step by step. It keeps no content of runs.
 #[derive(Default)]
 pub struct FeedBuilder {
     feed: Feed,
@@ -195,7 +195,8 @@ impl FeedBuilder {
     }
 }
 
-/// Returns the name under which something is counted; beyond `max` names, a common one.
+/// Returns the name under which something is counted. Names beyond the first `max` are counted
+/// under a common name.
 fn name<T>(known: &BTreeMap<String, T>, name: &str, max: usize) -> String {
     let name = clip(name, NAME_CHARS);
     if known.len() < max || known.contains_key(&name) { name } else { OTHERS.to_owned() }

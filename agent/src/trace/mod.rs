@@ -37,7 +37,7 @@ pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 const LINE_CHARS: usize = 200;
 
 /// Maximum number of characters of the arguments as JSON in a line. This limit and the next ones
-/// keep a line below the limit of readers.
+/// keep a line below the maximum length that readers accept.
 const ARGS_CHARS: usize = 500_000;
 /// Maximum number of characters of the error in a line.
 const ERROR_CHARS: usize = 100_000;
@@ -50,7 +50,7 @@ const MAX_FIXES: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
-    /// The run.
+    /// The run's id.
     pub run_id: String,
     /// The step of the run, counted from 1. Calls with the same step ran concurrently.
     pub step: u32,

@@ -1,5 +1,5 @@
-//! The lines that an earlier process of a resumed run has written. It may have stopped between
-//! writing a line and recording its progress.
+//! The lines that an earlier process of a resumed run wrote. It may have stopped between writing a
+//! line and recording its progress.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

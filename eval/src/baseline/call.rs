@@ -1,5 +1,5 @@
-//! Programs of one call. A tool's call runs in the sandbox, with the same grants and guards as any
-//! program.
+//! Programs that consist of one call. Each tool call runs in the sandbox, with the same grants and
+//! guards as any program.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl OneCall {
     /// Runs the program and renders its outcome for the model.
     ///
     /// # Errors
-    /// If the host fails.
+    /// The host fails.
     pub(super) async fn run(
         self,
         runtime: &Runtime,
@@ -104,7 +104,7 @@ fn namespace(ty: Ty) -> &'static str {
     if ty == Ty::Arr { "arr" } else { "map" }
 }
 
-/// Returns the text of a call that returns (value, err). The value is stored in the local `name`.
+/// Writes a call of a function that returns (value, err). The value is stored in the local `name`.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
         "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set \

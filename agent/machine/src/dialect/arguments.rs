@@ -16,7 +16,8 @@ pub(super) enum Meaning {
     Done(String),
 }
 
-/// Interprets a call of the function `name`. The bool is true if the arguments are complete.
+/// Interprets a call of the function `name`. The returned bool is true if the arguments are
+/// complete.
 pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
         Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
@@ -144,7 +145,7 @@ fn missing_body() -> Meaning {
     ))
 }
 
-/// Removes the whitespace around a program, and a fence.
+/// Removes whitespace and a fence around a program.
 fn trimmed(body: &str) -> String {
     let text = body.replace("\r\n", "\n");
     let bare = text.trim();

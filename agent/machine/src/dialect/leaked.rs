@@ -1,6 +1,6 @@
 //! Function calls that a model, or the server in front of it, wrote into the text.
 //!
-//! Marked calls are always recognised: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
+//! Marked calls are always recognized: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
 //! `<function=name>…</function>`, `<invoke name="…">`. JSON without a mark, fenced or bare, is only
 //! a call if it names a known function.
 
@@ -229,8 +229,8 @@ fn call(name: &str, arguments: String) -> FunctionCall {
     FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments }
 }
 
-/// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at a
-/// line start and ends the text. Every name must be known.
+/// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at the
+/// start of a line and ends the text. Every name must be known.
 fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<LeakedCalls> {
     let bare = text.trim_end();
     let (inside, end) = match bare.strip_suffix("```") {

@@ -110,8 +110,8 @@ pub(super) fn observation(
     vec![answer, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
-/// Replaces the call of an answer that is only a program without a call. Other answers are
-/// unchanged.
+/// Replaces an answer that is only the call of a program without arguments with the planned call,
+/// which may have arguments. Other answers are unchanged.
 pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {
         [PlannedCall { call: call @ Call::Wat { body, .. }, .. }]

@@ -41,8 +41,8 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Continues in the text dialect, if the setup has a prompt for it. The conversation so far is
-    /// translated.
+    /// Continues in the text dialect, if the setup has a prompt for it. Translates the conversation
+    /// so far.
     pub(super) fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
@@ -85,8 +85,8 @@ impl State {
     }
 
     /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
-    /// nonce comes after the prompt and the history, those are the same bytes in every run of a
-    /// session.
+    /// nonce comes after the prompt and the history, they are the same byte for byte in every run
+    /// of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());

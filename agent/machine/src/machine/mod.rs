@@ -328,7 +328,7 @@ impl State {
                 None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
             },
         };
-        // In the session's next turn an endpoint would reject a call that has no result.
+        // An endpoint would reject the session's next turn if a call had no result.
         let answer =
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
         self.conversation.push(answer);
@@ -346,7 +346,7 @@ impl State {
         effects
     }
 
-    /// Returns the ending if the run has used up its tokens or its money.
+    /// Returns the ending if the run has used up its budget of tokens or cost.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self

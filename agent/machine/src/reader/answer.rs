@@ -177,7 +177,7 @@ fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
 fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     let first = line_end(text, start);
     let info = slice(text, start + length, first);
-    // If the fence is on one line, the text takes the place of the language.
+    // If the fence is on one line, the text is where the language would be.
     let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
     let (mut last, mut at) = (None, inside);
     while at < text.len() {

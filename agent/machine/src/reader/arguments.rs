@@ -95,7 +95,7 @@ impl Arguments {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
 
-    /// Returns the value if there is exactly one and nothing was wrong.
+    /// Returns the value if there is exactly one argument and reading it required no note.
     pub(super) fn only(&self) -> Option<&str> {
         match self.items.as_slice() {
             [item] if self.note.is_none() => Some(&item.value),
@@ -103,7 +103,8 @@ impl Arguments {
         }
     }
 
-    /// Removes and returns the program's name: the argument with such a key, or the first one.
+    /// Removes and returns the program's name: the argument with a key such as `name`, or the first
+    /// one.
     pub(super) fn take_name(&mut self) -> String {
         let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
         let index = self.items.iter().position(named).unwrap_or(0);
@@ -222,7 +223,8 @@ impl Parser<'_> {
         Some(Arguments { items, end: self.at, note: self.note })
     }
 
-    /// Skips the separator after a value. Returns false if the call ends without a parenthesis.
+    /// Skips the separator after a value. Returns false if the call ends without a parenthesis, and
+    /// `None` if a strict parser finds anything other than a separator.
     fn skip_separator(&mut self) -> Option<bool> {
         let next = after_space(self.text, self.at);
         let found = char_at(self.text, next);

@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, at: usize) -> Body {
     if let Some((mark, length)) = fence(text, at) {
         return fenced(text, at, mark, length);
     }
-    // Two backticks are a fence with one missing.
+    // Two backticks are a fence with one backtick missing.
     if run(text, at, b'`') == 2 {
         return fenced(text, at, b'`', 2);
     }
@@ -132,7 +132,7 @@ fn body(text: &str, inside: usize, scan: Scan, note: Option<Note>) -> Body {
     }
 }
 
-/// Removes the last line if it is a fence, of another kind than the one that was expected.
+/// Removes the last line if it is a fence, which is not the expected one.
 fn without_fence_line(source: &str) -> &str {
     match source.rsplit_once('\n') {
         Some((before, line))

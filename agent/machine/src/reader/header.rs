@@ -229,7 +229,7 @@ pub(super) fn after_decoration(text: &str, at: usize) -> usize {
     skip_decoration(text, at, after_space)
 }
 
-/// Returns true if only decoration follows on the line of `at`.
+/// Returns true if only decoration follows `at` on its line.
 pub(super) fn ends_line_decorated(text: &str, at: usize) -> bool {
     let at = skip_decoration(text, at, after_blanks);
     at >= text.len() || byte(text, at) == b'\n'

@@ -84,7 +84,7 @@ impl Scanner<'_> {
         self.fallback_end(Scan { end, after: end, stop: Stop::Broken })
     }
 
-    /// Returns the end that was found on the way, or else `end`.
+    /// Returns the possible end that was found earlier, or else `end`.
     fn fallback_end(&self, end: Scan) -> Scan {
         self.shielded.or(self.separator).unwrap_or(end)
     }
