@@ -195,7 +195,7 @@ impl Reach {
     }
 }
 
-/// The normalized host and port of a URL, which rules are compared with.
+/// The normalized host and port of a URL, as compared with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: Host,

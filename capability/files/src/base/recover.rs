@@ -59,7 +59,7 @@ pub(crate) enum OldEntry {
 pub(crate) enum Outcome {
     /// The change is complete.
     Done,
-    /// The entry that somebody else put at the path is there again.
+    /// The entry that somebody else put at the path has been restored there.
     Restored,
     /// The entry that somebody else put at the original path was saved at this path, because the
     /// original path is occupied.
@@ -299,7 +299,7 @@ impl Base {
         notes
     }
 
-    /// Returns the staging folders at the top.
+    /// Returns the staging folders at the top of the workdir.
     fn abandoned_folders(&self) -> io::Result<Vec<RunPath>> {
         let mut folders = Vec::new();
         for entry in rustix::fs::Dir::new(self.jail.listing(&RunPath::top())?)? {
