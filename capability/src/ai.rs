@@ -1,4 +1,4 @@
-//! `ai`: a model's help inside a program, within a budget.
+//! `ai`: questions to a model from inside a program, within a budget.
 //!
 //! Every request to the model counts as a call, including the second one for a rejected answer.
 //! Calls are counted when they start, so that failing calls are limited too. Tokens are counted
@@ -68,12 +68,12 @@ pub struct Question {
     pub rejected: Option<RejectedAnswer>,
 }
 
-/// A rejected answer, with the reason that the model reads.
+/// A rejected answer, with the reason that is sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAnswer {
     /// The model's answer.
     pub answer: String,
-    /// The reason, and what the model should do.
+    /// The reason for the rejection, and instructions for the model.
     pub why: String,
 }
 
@@ -82,7 +82,7 @@ pub struct RejectedAnswer {
 pub struct Reply {
     /// The text of the answer.
     pub text: String,
-    /// The tokens of question and answer. 0 if the provider does not report them.
+    /// The number of tokens of question and answer together. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Reply {
 pub struct Embedding {
     /// The vector.
     pub vector: Vec<f64>,
-    /// The tokens of the text. 0 if the provider does not report them.
+    /// The number of tokens of the text. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
@@ -104,12 +104,12 @@ pub trait Inference: Send + Sync {
     fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
-/// The budget of a run's programs for `ai`.
+/// The budget for all uses of `ai` by a run's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum number of requests. Default 50.
     pub calls: u32,
-    /// Maximum number of tokens, of questions and answers together. Default 500,000.
+    /// Maximum number of tokens in questions and answers together. Default 500,000.
     pub tokens: u64,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Call<'a> {
     pub(super) variables: Vec<(String, String)>,
     /// The text for its standard input.
     pub(super) input: Option<Vec<u8>>,
-    /// The time at which the process is stopped.
+    /// The time at which the process is killed.
     pub(super) deadline: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Starts `git` and waits for its end.
+/// Starts `git` and waits until it exits.
 pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
     let mut running = KillOnDrop(command(&call).spawn()?);
     let child = &mut running.0;
@@ -78,7 +78,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
     let input = call.input;
     let feed = spawn_blocking(move || {
         if let Some((mut stdin, input)) = stdin.zip(input) {
-            // A process that does not read all of it reports why in its own output.
+            // A process that does not read all of its input reports the reason in its output.
             let _ = stdin.write_all(&input);
         }
     });

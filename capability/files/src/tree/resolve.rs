@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks to the end, following a link there too.
+    /// Walks to the last name and follows a link there, too.
     fn to_end(&mut self) -> Result<RunPath, FilesError> {
         while !self.names.is_empty() {
             self.step()?;
