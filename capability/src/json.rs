@@ -1,4 +1,4 @@
-//! `json`: reading and changing JSON documents by path or by a jq filter. Numbers keep their
+//! `json`: reading and changing JSON documents by path or with a jq filter. Numbers keep their
 //! spelling.
 
 pub(crate) mod document;

@@ -57,7 +57,7 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
 struct FoundFiles {
     files: Vec<String>,
     bytes: u64,
-    /// The number of links and devices.
+    /// The number of links and devices that were found.
     others: usize,
 }
 

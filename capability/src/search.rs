@@ -177,8 +177,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that are still in their files. The index is only a cache: a
-/// passage is returned if the file contains it.
+/// Returns the first `max` passages that are still in their files. The index is only a cache, so a
+/// passage is returned only if the file still contains it.
 fn verified(
     index: &mut Index,
     files: &Files,

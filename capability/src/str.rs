@@ -231,7 +231,7 @@ fn is_continuation(byte: Option<&u8>) -> bool {
 }
 
 /// Returns the character boundary at or before an offset. It reads only the bytes around the
-/// offset, so a loop over a large text takes time in proportion to the pieces.
+/// offset, so that a loop over the pieces of a large text takes time proportional to their length.
 fn boundary_before(s: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
@@ -375,7 +375,7 @@ fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     })
 }
 
-/// Checks a number of characters.
+/// Checks that a number of characters is at least `min`.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
     counted.ok_or_else(|| {
