@@ -1,4 +1,4 @@
-//! Paths in the run's files. A path cannot name anything outside of them.
+//! Paths in the run's files. A path cannot name anything outside these files.
 
 use std::fmt;
 

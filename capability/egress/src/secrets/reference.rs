@@ -1,7 +1,7 @@
 //! A simple and slow implementation of the search for secrets, for comparison in tests and fuzzing.
 
-/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be in
-/// between.
+/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be between
+/// positions.
 struct Pattern {
     accepts: Vec<Vec<u8>>,
     between: &'static [u8],
