@@ -55,7 +55,7 @@ pub struct Options {
     pub max_tokens: Option<u32>,
 }
 
-/// A question to a model.
+/// A question for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// The task.
@@ -253,8 +253,8 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
     run.config::<Ai>()?.ask_until(question, read).await
 }
 
-/// Returns the label in an answer: the answer itself, or the only label that occurs in it as a
-/// word.
+/// Returns the label in an answer: the answer itself, or the only label that occurs as a word in
+/// the answer.
 fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     let plain = |text: &str| {
         text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.".contains(c)).to_lowercase()

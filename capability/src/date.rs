@@ -82,7 +82,7 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     };
     let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
     if pieces.time_zone_annotation().is_some() {
-        // The offset must match the named zone.
+        // An offset in the text must match the named zone.
         return s.parse().map_err(bad);
     }
     match pieces.offset() {

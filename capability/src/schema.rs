@@ -73,7 +73,7 @@ struct Cost<'a> {
 }
 
 impl<'a> Cost<'a> {
-    /// Adds an upper bound of the number of subschemas in `part`: every object and array counts as
+    /// Adds an upper bound of the number of subschemas in `part`. Every object and array counts as
     /// one.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.nodes += 1;

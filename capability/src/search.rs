@@ -55,7 +55,7 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Part of the run's time that is reserved for the answer: no further file is indexed in it.
+/// Part of the run's time that is reserved for the answer. During it, no more files are indexed.
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// The grant of `search` on the run's files.

@@ -398,7 +398,7 @@ fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle,
 }
 
 /// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
-/// letter. Omits a last piece that would consist of the overlap only.
+/// letter. The last piece is omitted if it would consist only of the overlap.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;
     Arrays::make(

@@ -22,7 +22,8 @@ use crate::writer::Writer;
 /// Maximum number of times that a path is resolved for one operation.
 const MAX_ATTEMPTS: usize = 8;
 
-/// The files of one run. Threads share them; each operation completes before the next one starts.
+/// The files of one run. Threads can share them: each operation completes before the next one
+/// starts.
 pub struct Files {
     store: SharedStore,
     guard: Option<PathGuard>,

@@ -1,5 +1,5 @@
-//! Records of the state that an entry of the base had when the run relied on it. They show if
-//! somebody else has changed the entry since.
+//! Records of the state that an entry of the base had when the run relied on it. They show whether
+//! somebody else has changed the entry since then.
 
 use serde::{Deserialize, Serialize};
 

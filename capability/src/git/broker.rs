@@ -143,7 +143,7 @@ pub struct Broker {
     author: Author,
     /// The pathspecs of the host's own files, which are never committed.
     excluded: Vec<String>,
-    /// Ensures that only one sequence runs at a time.
+    /// A lock that allows one sequence at a time.
     lock: Mutex<()>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Team {
     par: Arc<Par>,
     grants: Arc<Grants>,
     context: NestedContext,
-    /// The lock that an exclusive program holds for writing, all others for reading.
+    /// A lock. An exclusive program holds it for writing, and every other program for reading.
     exclusion: Arc<RwLock<()>>,
     /// The remaining bytes of output.
     room: usize,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-/// The application id of our databases.
+/// The application id in the databases of the index.
 const APPLICATION: i32 = 0x5754_4c53;
 
 /// The version of tables and texts; a database of another version is recreated.

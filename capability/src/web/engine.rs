@@ -29,7 +29,7 @@ pub enum EngineKind {
     Searxng,
     /// The API of Brave Search, which needs a key.
     Brave,
-    /// A web page with results, which needs no key.
+    /// A page of results for people, which needs no key.
     Page,
 }
 

@@ -19,7 +19,7 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// The specificity of a rule's match: its kind, its length, and if the rule names a port.
+/// The specificity of a rule's match: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
 /// Returns the verdict of rules on a call of `function` that touches `text` as a `target`.

@@ -49,7 +49,7 @@ pub trait Secrets: Send + Sync {
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
-/// A fixed list of secrets. An entry may be an error that says why the secret is not available.
+/// A fixed list of secrets. An entry may be an error, which says why that secret is not available.
 #[derive(Clone, Debug, Default)]
 pub struct SecretList(BTreeMap<String, Result<Secret, String>>);
 

@@ -22,7 +22,7 @@ use crate::stamp::{CurrentEntry, FileStamp};
 const PLAN: &str = "plan";
 /// Name of that file until it is complete.
 const UNFINISHED: &str = "plan-";
-/// Maximum number of names that are tried for an entry whose path is occupied.
+/// Maximum number of alternative names that are tried for an entry whose path is occupied.
 const MAX_SAVED_NAMES: u32 = 1_000;
 
 /// A change that moves the entry at `path` to `staged`.
