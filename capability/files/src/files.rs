@@ -109,8 +109,8 @@ impl Files {
     /// Creates an empty file in an existing folder.
     ///
     /// # Errors
-    /// If an entry exists at the path (even a link whose target does not exist), or the folder does
-    /// not exist. Also fails like [`Files::write`].
+    /// The same as for [`Files::write`]. Also fails if an entry exists at the path (even a link
+    /// whose target does not exist), or the folder does not exist.
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         let create =
             |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
@@ -226,8 +226,8 @@ impl Files {
     /// Creates a folder in an existing folder.
     ///
     /// # Errors
-    /// If an entry exists at the path, or the parent folder does not exist. Also fails like
-    /// [`Files::mkdir`].
+    /// The same as for [`Files::mkdir`]. Also fails if an entry exists at the path, or the parent
+    /// folder does not exist.
     pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }

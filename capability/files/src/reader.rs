@@ -131,8 +131,8 @@ pub(crate) enum BoundedReadError {
     Failed(FilesError),
 }
 
-/// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first,
-/// and more only as the file needs it, so not for all of `len` at once.
+/// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first
+/// and then as needed, instead of all of `len` at once.
 fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io::Result<Vec<u8>> {
     const STEP: usize = 64 << 10;
     let len = usize::try_from(len).unwrap_or(usize::MAX);
