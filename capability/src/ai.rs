@@ -1,4 +1,4 @@
-//! `ai`: a model's help inside a program, within a budget.
+//! `ai`: questions to a model from inside a program, within a budget.
 //!
 //! Every request to the model counts as a call, including the second one for a rejected answer.
 //! Calls are counted when they start, so that failing calls are limited too. Tokens are counted
@@ -55,7 +55,7 @@ pub struct Options {
     pub max_tokens: Option<u32>,
 }
 
-/// A question to a model.
+/// A question for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// The task.
@@ -68,12 +68,12 @@ pub struct Question {
     pub rejected: Option<RejectedAnswer>,
 }
 
-/// A rejected answer, with the reason that the model reads.
+/// A rejected answer, with the reason that is sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAnswer {
     /// The model's answer.
     pub answer: String,
-    /// The reason, and what the model should do.
+    /// The reason for the rejection, and instructions for the model.
     pub why: String,
 }
 
@@ -82,7 +82,7 @@ pub struct RejectedAnswer {
 pub struct Reply {
     /// The text of the answer.
     pub text: String,
-    /// The tokens of question and answer. 0 if the provider does not report them.
+    /// The number of tokens of question and answer together. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Reply {
 pub struct Embedding {
     /// The vector.
     pub vector: Vec<f64>,
-    /// The tokens of the text. 0 if the provider does not report them.
+    /// The number of tokens of the text. 0 if the provider does not report it.
     pub tokens: u64,
 }
 
@@ -104,12 +104,12 @@ pub trait Inference: Send + Sync {
     fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
-/// The budget of a run's programs for `ai`.
+/// The budget for all uses of `ai` by a run's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum number of requests. Default 50.
     pub calls: u32,
-    /// Maximum number of tokens, of questions and answers together. Default 500,000.
+    /// Maximum number of tokens in questions and answers together. Default 500,000.
     pub tokens: u64,
 }
 
@@ -253,8 +253,8 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
     run.config::<Ai>()?.ask_until(question, read).await
 }
 
-/// Returns the label in an answer: the answer itself, or the only label that occurs in it as a
-/// word.
+/// Returns the label in an answer: the answer itself, or the only label that occurs as a word in
+/// the answer.
 fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     let plain = |text: &str| {
         text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.".contains(c)).to_lowercase()

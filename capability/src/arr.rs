@@ -1,4 +1,4 @@
-//! `arr`: arrays of strings that the host stores for the run; a program has their handles.
+//! `arr`: arrays of strings that the host stores for the run. Programs refer to them by handles.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -89,7 +89,7 @@ capability! {
 pub struct Handle(pub i32);
 
 impl Record for Handle {
-    /// Records the items: in a replay, the handle may belong to another array.
+    /// Records the items, because in a replay the handle may belong to another array.
     fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(
             Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default(),
@@ -141,7 +141,7 @@ impl Arrays {
         Ok(Handle(i32::try_from(arrays.len()).unwrap_or(i32::MAX)))
     }
 
-    /// Returns the array of a handle.
+    /// Returns the array that a handle refers to.
     ///
     /// # Errors
     /// `EBOUND` if no array has the handle.

@@ -1,8 +1,8 @@
 //! `date`: dates and times as text.
 //!
-//! A date is RFC 3339, `2026-03-01T12:00:00Z`; in a named zone, the zone follows it,
-//! `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept `2026-03-01` and
-//! times without a zone, as UTC.
+//! A date is RFC 3339, such as `2026-03-01T12:00:00Z`. In a named zone, the name follows in
+//! brackets: `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept
+//! `2026-03-01`, and times without a zone as UTC.
 
 use jiff::civil::{Time, Weekday};
 use jiff::fmt::rfc2822;
@@ -57,7 +57,7 @@ fn invalid(s: &str, why: impl std::fmt::Display) -> Failure {
     Failure::new(Code::EPARSE, format!("{} is {reason}: {why}", quote(s, QUOTED)))
 }
 
-/// Returns the zone of a name.
+/// Returns the time zone with a name.
 fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     match name {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
@@ -69,7 +69,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     }
 }
 
-/// Parses a date as every function accepts it; a text without an offset is in `zone`.
+/// Parses a date in any form that the functions accept. A text without an offset is in `zone`.
 fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let s = s.trim();
     if s.len() > MAX_LENGTH {
@@ -82,7 +82,7 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     };
     let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
     if pieces.time_zone_annotation().is_some() {
-        // The offset must match the named zone.
+        // An offset in the text must match the named zone.
         return s.parse().map_err(bad);
     }
     match pieces.offset() {
@@ -92,7 +92,7 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     }
 }
 
-/// Formats a date as every function returns it.
+/// Formats a date in the form that the functions return.
 fn render(date: &Zoned) -> String {
     let zone = date.time_zone();
     if *zone == TimeZone::UTC {
@@ -123,7 +123,8 @@ fn parse(
     Ok(render(&date))
 }
 
-/// Parses a date by a strftime format. Without a zone it is in `zone`, without a time at midnight.
+/// Parses a date by a strftime format. Without a zone, it is in `zone`. Without a time, it is
+/// midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(
@@ -140,7 +141,7 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     }
     let broken = BrokenDownTime::parse(format, s.trim()).map_err(bad)?;
     if let Ok(timestamp) = broken.to_timestamp() {
-        // The text has an offset or a zone's name, or is in seconds since 1970.
+        // The text contains an offset or the name of a zone, or is in seconds since 1970.
         let offset = broken.offset().map(TimeZone::fixed);
         return match broken.to_zoned() {
             Ok(date) if broken.iana_time_zone().is_some() => Ok(date),
@@ -176,7 +177,7 @@ fn format_date(
     }
 }
 
-/// Returns the unit of a name, singular or plural.
+/// Returns the unit with a name, which may be singular or plural.
 fn unit(name: &str) -> Result<Unit, Failure> {
     Ok(match name.strip_suffix('s').unwrap_or(name) {
         "second" => Unit::Second,
@@ -224,7 +225,7 @@ fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
         );
         Failure::new(Code::EBOUND, message)
     };
-    // Days and larger units are those of the first date's zone.
+    // Days and larger units are counted in the first date's zone.
     let there = to.with_time_zone(from.time_zone().clone());
     let span = from.until((unit, &there)).map_err(|_| far())?;
     let n = match unit {

@@ -38,7 +38,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes every meaning that a value can have: an i32 may be a number, a pointer or a handle.
+/// Writes every possible meaning of a value: an i32 may be a number, a pointer or a handle.
 fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
@@ -69,7 +69,7 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Renders the first items, and the number of the others.
+/// Renders the first items, and the number of remaining ones.
 fn list<I: IntoIterator<IntoIter: ExactSizeIterator>>(
     items: I,
     show: impl Fn(I::Item) -> String,
@@ -105,7 +105,7 @@ fn preview(bytes: &[u8], chars: usize) -> String {
     }
 }
 
-/// Returns the format of a text. A text that is too long to parse is judged by its first bytes.
+/// Returns the format of a text. If a text is too long to parse, its first bytes decide.
 fn kind_of_text(text: &str) -> &'static str {
     const MAX_PARSED: usize = 64 << 10;
     let trimmed = text.trim();
@@ -132,7 +132,7 @@ fn kind_of_text(text: &str) -> &'static str {
     }
 }
 
-/// Returns the format of binary data, by its magic number.
+/// Returns the format of binary data, as determined by its magic number.
 fn kind_of_bytes(bytes: &[u8]) -> &'static str {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "PNG image"),

@@ -39,8 +39,8 @@ const MAX_MESSAGE: usize = 8 << 10;
 /// Failures: `EACCESS` if the repository is missing or not allowed, `EEXIST` if the remote has
 /// other commits, `EREMOTE` if the remote fails, `ETIME` if it does not answer in time.
 pub trait Repository: Send + Sync {
-    /// Commits everything and pushes it. Returns the outcome in a sentence; nothing to commit is a
-    /// success.
+    /// Commits everything and pushes it. Returns a sentence that describes the outcome. Having
+    /// nothing to commit is a success.
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 

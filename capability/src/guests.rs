@@ -1,4 +1,4 @@
-//! The guests of host functions: each is compiled at its first use, once per process, and cached on
+//! The guests of host functions. Each is compiled at its first use, once per process, and cached on
 //! disk for later processes.
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ impl LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Starts compiling the guest in the background, so that a call that needs it soon waits less.
+    /// Starts compiling the guest in the background, so that a call that will need it soon waits
+    /// less.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));

@@ -64,7 +64,7 @@ impl Config for Http {
     const CAPABILITY: &'static str = "http";
 }
 
-/// A response whose body is held on the run's account.
+/// A response whose body is charged to the run's account.
 pub(crate) struct ChargedResponse {
     response: Response,
     _held: MemoryCharge,
@@ -80,13 +80,13 @@ impl Deref for ChargedResponse {
 
 /// Receives a response on a run's account.
 ///
-/// Before the request is sent, memory for the largest possible body is held; afterwards only
-/// that of the actual body, until the response is dropped. A request waits until there is enough
-/// memory for it and for one conversion of a page.
+/// Memory for the largest possible body is reserved before the request is sent. After that, only
+/// the memory for the actual body stays reserved, until the response is dropped. A request waits
+/// until there is enough memory for it and for the conversion of one page.
 ///
 /// # Errors
-/// The errors of `sending`; `ENOMEM` if there is not enough memory until then; `EBUDGET` if the
-/// run has received too much.
+/// The errors of `sending`; `ENOMEM` if there is still not enough memory at `until`; `EBUDGET` if
+/// the run has received too much.
 pub(crate) async fn receive(
     account: &Account,
     until: Instant,
@@ -162,7 +162,8 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the body of a response below 400. The failure of any other quotes its body.
+/// Returns the body of a response with a status below 400. For any other status, fails and quotes
+/// the body.
 fn successful_body(url: &str, answer: ChargedResponse) -> Result<Vec<u8>, Failure> {
     if answer.status.as_u16() < 400 {
         return Ok(answer.response.body.into());

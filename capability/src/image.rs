@@ -34,9 +34,9 @@ const MAX_PROMPT: usize = 4_000;
 /// Maximum size of an image, in bytes.
 const MAX_IMAGE: usize = 16 << 20;
 
-/// The port to an image generator. A failure is `EREMOTE`, a timeout `ETIME`.
+/// The port to an image generator. Its failures are reported as `EREMOTE`, and timeouts as `ETIME`.
 pub trait ImageGenerator: Send + Sync {
-    /// Returns an image's bytes. An image at another URL is fetched through the passage.
+    /// Returns an image's bytes. An image that is at another URL is fetched through the passage.
     fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
@@ -70,7 +70,7 @@ impl Image {
     }
 }
 
-/// The accepted formats.
+/// The accepted image formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Png,

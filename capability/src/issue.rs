@@ -40,7 +40,7 @@ pub struct Ticket {
     pub run: Option<String>,
     /// The missing feature, in a few words.
     pub title: String,
-    /// The need, and its reason.
+    /// The need and the reason for it.
     pub need: String,
     /// The attempts so far; may be empty.
     pub tried: String,

@@ -1,4 +1,4 @@
-//! `json`: reading and changing JSON documents by path or by a jq filter. Numbers keep their
+//! `json`: reading and changing JSON documents by path or with a jq filter. Numbers keep their
 //! spelling.
 
 pub(crate) mod document;
@@ -79,19 +79,19 @@ capability! {
 /// Maximum size of a document, in bytes.
 const MAX_DOCUMENT: usize = 16 << 20;
 
-/// The last parsed document: programs ask one document for many values.
+/// The last parsed document. Programs often read many values of one document.
 #[derive(Default)]
 struct LastDocument(Option<ParsedDocument>);
 
-/// A parsed document, with its memory held on the run's account.
+/// A parsed document, with its memory charged to the run's account.
 struct ParsedDocument {
     text: String,
     document: Document,
     _held: MemoryCharge,
 }
 
-/// Maximum memory of a parsed document per byte of text: a value of about 60 bytes takes two bytes
-/// of text.
+/// Maximum memory of a parsed document per byte of its text. A value takes about 60 bytes of memory
+/// and at least two bytes of text.
 const MEMORY_PER_BYTE: usize = 32;
 
 /// Parses a document, or returns the last one if its text is the same.

@@ -55,7 +55,7 @@ capability! {
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 
-/// The prefix of the keys of the tenant's state.
+/// Prefix of the keys of the tenant's state.
 pub(crate) const TENANT: &str = "tenant:";
 
 /// Maximum length of a key, in bytes.
@@ -70,10 +70,10 @@ const MAX_VALUE: usize = 8 << 20;
 pub trait Backend: Send + Sync {
     /// Returns the value of a key.
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
-    /// Replaces the value of a key by the result of `change`, atomically.
+    /// Replaces the value of a key with the result of `change`, atomically.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key like [`update`](Backend::update), but only once per `call`. If the call was
-    /// made before, `change` receives the value that it received then, and nothing is replaced. A
+    /// already made, `change` receives the same old value as then, and nothing is replaced. A
     /// backend whose state ends with its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);

@@ -29,7 +29,7 @@ pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
         .or_else(|| capabilities.iter().find(|c| c.name == topic).map(capability))
 }
 
-/// Describes a capability: its sentence, and a line for each function.
+/// Describes a capability: its description, and a line for each function.
 #[must_use]
 pub fn capability(capability: &Capability) -> String {
     let mut text = format!("{}: {}\n", capability.name, capability.about);
@@ -39,7 +39,7 @@ pub fn capability(capability: &Capability) -> String {
     text
 }
 
-/// Describes a function: signature, sentence, types, errors, and an example with its output.
+/// Describes a function: signature, description, types, errors, and an example with its output.
 #[must_use]
 pub fn function(function: &Function) -> String {
     let mut text = format!("{}\n{}\n", function.signature, function.about);

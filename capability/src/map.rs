@@ -78,7 +78,7 @@ capability! {
 struct Handle(i32);
 
 impl Record for Handle {
-    /// Records keys and values in turn: in a replay, the handle may belong to another map.
+    /// Records keys and values in turn, because in a replay the handle may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
         RecordedValue::Items(
@@ -109,7 +109,7 @@ type Texts = IndexMap<String, Vec<u8>>;
 #[derive(Default)]
 struct Maps(Vec<Texts>);
 
-/// Returns the map of a handle.
+/// Returns the map that a handle refers to.
 ///
 /// # Errors
 /// `EBOUND` if no map has the handle.
@@ -123,7 +123,7 @@ pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
     })
 }
 
-/// Memory that an entry takes besides its bytes.
+/// Memory overhead of a map and of each entry, in bytes.
 const ENTRY: usize = 64;
 
 fn make(run: &mut Run, texts: Texts) -> Result<Handle, Failure> {

@@ -1,11 +1,11 @@
-//! Parsing a model's answer, which may contain more than it was asked for.
+//! Parsing a model's answer, which may contain text around the value that was asked for.
 
 use serde_json::Value as Json;
 
-/// Maximum number of positions in an answer at which a JSON value is tried.
+/// Maximum number of positions in an answer from which JSON is parsed.
 const MAX_TRIES: usize = 32;
 
-/// Returns the answer without reasoning in tags before it.
+/// Returns the answer without the tagged reasoning that may precede it.
 pub(crate) fn without_reasoning(reply: &str) -> &str {
     let reply = reply.trim();
     let rest = ["think", "thinking", "reasoning"].into_iter().find_map(|tag| {

@@ -41,13 +41,13 @@ capability! {
 /// The program of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A catalog program, by name.
+    /// A catalog program, identified by its name.
     Named(String),
     /// The text of a program.
     Inline(String),
 }
 
-/// The port to the catalog. It has no grants: they come with each call.
+/// The port to the catalog. It has no grants: each call supplies them.
 pub trait Programs: Send + Sync {
     /// Runs a program.
     ///
@@ -160,7 +160,7 @@ enum OnFailure {
     /// Later calls stop. Earlier ones continue, so that the reported failure does not depend on
     /// timing.
     StopLater,
-    /// All continue.
+    /// All other calls continue.
     Continue,
 }
 

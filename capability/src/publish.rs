@@ -1,8 +1,8 @@
 //! `publish`: copies the run's `content/` and `blog/` to the public folder, in trusted runs.
 //!
-//! A file is replaced as a whole or not at all. A public file with the same content is not
-//! written, and files that were removed from the workdir stay public until the operator removes
-//! them. Links are never published.
+//! Each file is replaced as a whole or not at all. A public file with the same content is not
+//! written. Files that were removed from the workdir stay public until the operator removes them.
+//! Links are never published.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
 struct FoundFiles {
     files: Vec<String>,
     bytes: u64,
-    /// The number of links and devices.
+    /// The number of links and devices that were found.
     others: usize,
 }
 

@@ -1,4 +1,4 @@
-//! JSON Schemas from outside, with limits on the cost of parsing and validation.
+//! JSON Schemas from untrusted sources, with limits on the cost of parsing and validation.
 //!
 //! Nothing is fetched. A schema that refers to itself is rejected, and so are keywords whose cost
 //! doubles at each level. Validation then costs at most the size of the schema, with its
@@ -73,7 +73,7 @@ struct Cost<'a> {
 }
 
 impl<'a> Cost<'a> {
-    /// Adds an upper bound of the number of subschemas in `part`: every object and array counts as
+    /// Adds an upper bound of the number of subschemas in `part`. Every object and array counts as
     /// one.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.nodes += 1;
@@ -104,7 +104,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// Returns true if plain `id` means `$id`.
+    /// Returns true if the schema is of draft 4, in which plain `id` means `$id`.
     fn is_draft4(&self) -> bool {
         self.root
             .get("$schema")

@@ -55,7 +55,7 @@ const MAX_PASSAGES: usize = 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
 
-/// Part of the run's time that is reserved for the answer: no further file is indexed in it.
+/// Part of the run's time that is reserved for the answer. During it, no more files are indexed.
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// The grant of `search` on the run's files.
@@ -177,8 +177,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     }
 }
 
-/// Returns the first `max` passages that are still in their files. The index is only a cache: a
-/// passage is returned if the file contains it.
+/// Returns the first `max` passages that are still in their files. The index is only a cache, so a
+/// passage is returned only if the file still contains it.
 fn verified(
     index: &mut Index,
     files: &Files,

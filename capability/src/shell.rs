@@ -1,8 +1,8 @@
 //! `shell`: command lines of a shell whose commands are sandboxed programs. It starts no process of
 //! the host.
 //!
-//! A line may access any of the run's files, and which ones is not known before it runs. So the
-//! shell gets files that ask the run's guard at each access.
+//! A line may access any of the run's files, and it is unknown in advance which ones. So the shell
+//! receives files that ask the run's guard at each access.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,8 +35,8 @@ capability! {
 /// The port to a shell.
 pub trait Shell: Send + Sync {
     /// Runs a script on `files` only, until the deadline, on the account of a run. Errors of the
-    /// script, in its grammar too, are in its standard error and its status; a failure means that
-    /// the shell itself did not work.
+    /// script, including syntax errors, are in its standard error and its status. A failure means
+    /// that the shell itself did not work.
     fn run(
         &self,
         account: &Account,
@@ -108,7 +108,7 @@ async fn result(
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }
 
-/// Returns the end of a standard error, which has the reason of a failure.
+/// Returns the end of the standard error, which contains the reason for a failure.
 fn tail(stderr: &str) -> &str {
     const MAX_BYTES: usize = 1_000;
     stderr

@@ -231,7 +231,7 @@ fn is_continuation(byte: Option<&u8>) -> bool {
 }
 
 /// Returns the character boundary at or before an offset. It reads only the bytes around the
-/// offset, so a loop over a large text takes time in proportion to the pieces.
+/// offset, so that a loop over the pieces of a large text takes time proportional to their length.
 fn boundary_before(s: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
@@ -375,7 +375,7 @@ fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     })
 }
 
-/// Checks a number of characters.
+/// Checks that a number of characters is at least `min`.
 fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
     let counted = usize::try_from(n).ok().filter(|n| *n >= min);
     counted.ok_or_else(|| {
@@ -398,7 +398,7 @@ fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle,
 }
 
 /// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
-/// letter. Omits a last piece that would consist of the overlap only.
+/// letter. The last piece is omitted if it would consist only of the overlap.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;
     Arrays::make(

@@ -58,16 +58,16 @@ capability! {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FixedSources {
-    /// The clock's time, in milliseconds since 1970.
+    /// The fixed time of the clock, in milliseconds since 1970.
     now: Option<i64>,
-    /// The results of `random` in reverse order; the last result repeats.
+    /// The results of `random`, in reverse order. The last result is repeated.
     random: Arc<Mutex<Vec<u32>>>,
 }
 
 impl FixedSources {
-    /// Creates a clock that stays at `now`, a time in RFC 3339, and a sequence of random numbers
-    /// whose last one repeats. Without `now` the system's clock is used; without numbers, `random`
-    /// is unpredictable.
+    /// Creates a clock that always returns `now`, a time in RFC 3339, and a sequence of random
+    /// numbers whose last one is repeated. Without `now`, the system's clock is used. Without
+    /// numbers, `random` is unpredictable.
     ///
     /// # Errors
     /// If `now` is not a time.
@@ -154,7 +154,7 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }
 
-/// Random numbers from one seed: a recording of the program contains the seed only.
+/// Random numbers that are generated from one seed, so that a recording contains only the seed.
 #[derive(Default)]
 struct Dice(Option<Generator>);
 
@@ -163,7 +163,7 @@ struct Generator {
 }
 
 impl Dice {
-    /// Returns the run's numbers; seeds them at the first use.
+    /// Returns the run's generator, which is seeded at its first use.
     fn of(run: &mut Run) -> Result<&mut Generator, Failure> {
         if run.state::<Dice>().0.is_none() {
             let fresh = |_: &mut Run| {

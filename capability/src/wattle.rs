@@ -1,5 +1,5 @@
-//! `wattle`: the commands of the project's command line that concern the run and its programs.
-//! None of them reaches anything that the run cannot reach by other functions.
+//! `wattle`: those commands of the project's command line that concern the run and its programs.
+//! None of them reaches anything that the run cannot reach through other functions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Config for Wattle {
     const CAPABILITY: &'static str = "wattle";
 }
 
-/// The commands: usage and description.
+/// The commands, each with its usage and description.
 const COMMANDS: &[(&str, &str)] = &[
     ("vars list", "list the tenant's variables, which are the keys `tenant:NAME`"),
     ("vars get NAME", "print a variable"),
@@ -79,7 +79,7 @@ async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, 
         ));
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // The name of the command line may come first, as in a terminal.
+    // The first word may be the name of the command-line tool, as in a terminal.
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
     let text = match words {
         [] | ["help" | "--help" | "-h"] => help(),
@@ -107,8 +107,8 @@ fn help() -> String {
     })
 }
 
-/// Reports an unknown command, with the known ones: those with the same first word if there are
-/// any.
+/// Reports an unknown command, with the known commands: only those with the same first word, if
+/// there are any.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
     let mut known: Vec<&str> =
@@ -125,14 +125,14 @@ fn unknown(words: &[&str]) -> Failure {
     )
 }
 
-/// Returns a variable's key, if the run's guard admits it.
+/// Returns a variable's key, if the run's guard allows it.
 fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
     let key = format!("{TENANT}{name}");
     gate.admit(Target::Key, &key)?;
     Ok(key)
 }
 
-/// Lists the variables with their values, one per line; long values are truncated.
+/// Lists the variables with their values, one per line. Long values are truncated.
 async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
     const SHOWN: usize = 200;
     gate.admit(Target::Keys, TENANT)?;

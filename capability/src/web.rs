@@ -52,7 +52,7 @@ const PAGE_BYTES: usize = 5 << 20;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 400;
 
-/// The accepted content types, by preference.
+/// The accepted content types, in order of preference.
 const ACCEPT: &str =
     "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
 
@@ -89,7 +89,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let page =
         Page { url: &base, content_type: content_type.unwrap_or_default(), body: &response.body };
     let read = guest::text(run.account(), &page, until).await;
-    // The text may show a secret that markup or an encoding hid in the page.
+    // The text may contain a secret that markup or an encoding hid in the page.
     let passage = Passage::of(run, WEB.name);
     let read = match read {
         Ok(Text { text, plain }) => {
@@ -113,7 +113,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     }
 }
 
-/// Returns a piece of a text, with a last line that has its position and the total.
+/// Returns a piece of a text. Its last line states the position of the piece and the total length.
 fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<String, Failure> {
     let all = text.chars().count();
     if offset > 0 && offset >= all {
@@ -167,7 +167,8 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
     passage.clean_text(&found, &[engine.url().as_str()]).await
 }
 
-/// Returns the deadline of a call, before that of the run, so that the program gets the failure.
+/// Returns the deadline of a call. It is earlier than the run's, so that the program receives the
+/// failure.
 fn deadline(run: &Run) -> Instant {
     let reserve = Duration::from_millis(200);
     let latest = run.deadline().checked_sub(reserve).unwrap_or_else(|| run.deadline());

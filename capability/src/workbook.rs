@@ -1,9 +1,9 @@
-//! `workbook`: programs that use each other's results, run as one; independent ones run
+//! `workbook`: programs that use each other's results, run as one. Independent programs run
 //! concurrently.
 //!
-//! The format is described in `docs/workbooks.md`. Every component runs as a program of
-//! [`par`](crate::par) does: in its own instance, with exactly the grants of the calling run, and
-//! it ends with that run.
+//! The format is described in `docs/workbooks.md`. Every component runs like a program of
+//! [`par`](crate::par): in its own instance, with exactly the grants of the calling run, and no
+//! longer than that run.
 
 mod graph;
 mod text;
@@ -82,8 +82,8 @@ async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     code.map_or(Ok(()), |code| Err(Failure::new(code, wrong.join("\n"))))
 }
 
-/// Runs each component as soon as its inputs are ready. After the first failure no more are
-/// started; the running ones finish.
+/// Runs each component as soon as its inputs are ready. After the first failure, no more components
+/// are started, and the running ones finish.
 async fn run_all(
     run: &mut Run,
     graph: &Graph,
@@ -116,7 +116,7 @@ async fn run_all(
     }
 }
 
-/// Reports the failed components with their reasons, and the ones that were not run.
+/// Reports the failed components with the reasons, and the components that were not run.
 fn describe(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
     let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
     let each = failures

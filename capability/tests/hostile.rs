@@ -157,7 +157,7 @@ async fn no_operand_of_any_function_is_harmful() {
                     })
                     .collect();
                 let name = format!("{}.{}", signature.module, signature.name);
-                // Long waits are harmless, but take the test's time.
+                // Long waits are harmless, but they make the test slow.
                 if name == "sys.sleep" && n > 16 {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Decisions of policies about programs: cases in `tests/data/policy.txt` of the form
+//! Decisions of policies about programs. Each case in `tests/data/policy.txt` has this form:
 //!
 //! ```text
 //! === title

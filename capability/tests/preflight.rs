@@ -1,5 +1,5 @@
-//! A policy in force: a denied program runs nothing, and accesses to targets that are unknown
-//! before the run are decided at the call.
+//! A policy in force: a denied program runs nothing, and uses of targets that are unknown before
+//! the run are decided at the call.
 
 #![allow(
     clippy::panic,
@@ -208,7 +208,7 @@ async fn approvals_are_for_once_or_for_the_session() {
         "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) \
          (local.set $e) (local.set $b)"
     );
-    // Another host is another question, and nobody answers it.
+    // Another host causes another question, and nobody answers it.
     assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (3, 3));
 }

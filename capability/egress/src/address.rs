@@ -1,5 +1,5 @@
-//! The addresses that are not part of the public internet, as tables in which the first match
-//! decides.
+//! Tables of the addresses that are not part of the public internet. In each table, the first
+//! matching row decides.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,9 +21,9 @@ pub enum Class {
     UniqueLocal,
     /// A service that returns the credentials and settings of a cloud instance.
     Metadata,
-    /// A group of receivers.
+    /// A multicast address, which reaches a group of receivers.
     Multicast,
-    /// All hosts on the link.
+    /// The broadcast address, which reaches all hosts on the link.
     Broadcast,
     /// The unspecified address, which systems treat as this machine.
     Unspecified,
@@ -57,7 +57,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// IPv4 networks that are refused: network, prefix length, class.
+/// The refused IPv4 networks. Each row has the network, the prefix length and the class.
 const V4: &[([u8; 4], u32, Class)] = &[
     ([169, 254, 169, 254], 32, Metadata),
     ([169, 254, 170, 2], 32, Metadata),
@@ -83,7 +83,7 @@ const V4: &[([u8; 4], u32, Class)] = &[
     ([240, 0, 0, 0], 4, Reserved),
 ];
 
-/// IPv6 networks that are refused. All others outside of `2000::/3` are reserved.
+/// The refused IPv6 networks. All others outside `2000::/3` are reserved.
 const V6: &[([u16; 8], u32, Class)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
@@ -105,8 +105,8 @@ const V6: &[([u16; 8], u32, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast),
 ];
 
-/// IPv6 networks whose last 32 bits are an IPv4 address that traffic really reaches, so that the
-/// IPv4 address decides. In order: IPv4-mapped, IPv4-translated, NAT64.
+/// IPv6 networks whose last 32 bits are the IPv4 address that traffic reaches, so the IPv4 address
+/// decides. In order: IPv4-mapped, IPv4-translated, NAT64.
 const EMBEDS_V4: &[[u16; 8]] = &[
     [0, 0, 0, 0, 0, 0xffff, 0, 0],
     [0, 0, 0, 0, 0xffff, 0, 0, 0],
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The addresses just outside of the refused networks are public.
+    /// The addresses just outside the refused networks are public.
     #[test]
     fn neighbours_are_public() {
         for text in [

@@ -1,4 +1,4 @@
-//! The two ways out as backends.
+//! The implementations of `Backend` for the two ways out.
 
 use wattle_rt::{Code, Failure, PortFuture};
 
@@ -22,7 +22,7 @@ impl Backend for EndpointClient {
     }
 }
 
-/// Converts a result whose secrets are replaced already.
+/// Converts a result whose secrets have already been replaced.
 fn incoming(result: Result<Response, EgressError>) -> Result<Incoming, Failure> {
     result.map(Incoming::cleaned).map_err(|error| Failure::new(code_of(&error), error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! The HTTP client. This is the only file of the tree that uses the HTTP library, and the only one
-//! that opens connections.
+//! The HTTP client. This is the only file in the source tree that uses the HTTP library, and the
+//! only one that opens connections.
 //!
 //! The client is private to this crate. A request gets here through
 //! [`Egress::start`](super::Egress::start), which takes a request that has passed the guard and the
@@ -27,8 +27,8 @@ use crate::resolve::{Resolver, check};
 ///
 /// A pooled connection is reused only within its reach, and leads to an address that the reach
 /// permits. So a later change of the name's addresses has no effect on it, and the resolver need
-/// not know the port. Plain HTTP has clients of its own because it needs no certificates: they
-/// start faster, and work on systems without certificates.
+/// not know the port. Plain HTTP has separate clients because it needs no certificates: they start
+/// faster, and work on systems without certificates.
 pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],

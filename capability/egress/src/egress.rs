@@ -1,4 +1,4 @@
-//! The way out for requests of programs.
+//! The way out for requests from programs.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Egress {
     }
 
     /// Sends a request, follows redirects that the run's guard allows, and returns the response
-    /// once its headers have arrived. Secrets in headers, body and errors are replaced by
+    /// once its headers have arrived. Secrets in headers, body and errors are replaced with
     /// references.
     ///
     /// # Errors

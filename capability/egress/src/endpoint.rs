@@ -14,8 +14,8 @@ use crate::secrets::Cleaner;
 
 /// A client for the one origin that the operator configured.
 ///
-/// The origin need not be public: a model may run on this machine. Every other rule holds.
-/// Redirects are not followed, because the operator must correct the URL of an endpoint that moved.
+/// The origin need not be public: a model may run on this machine. All other rules apply. Redirects
+/// are not followed, because the operator must correct the URL of an endpoint that moved.
 #[derive(Clone)]
 pub struct EndpointClient {
     clients: Arc<Clients>,
@@ -36,7 +36,7 @@ impl EndpointClient {
         Ok(Self { clients, origin, limits })
     }
 
-    /// Returns a client with other limits. The limit of redirects has no effect.
+    /// Returns a client with other limits. The limit on redirects has no effect.
     pub fn with_limits(&self, limits: Limits) -> Self {
         Self { limits, ..self.clone() }
     }
@@ -62,7 +62,7 @@ impl EndpointClient {
     /// Sends a request and returns the response once its headers have arrived.
     ///
     /// # Errors
-    /// If the URL is outside of the endpoint, the time limit passes, or the response is a redirect.
+    /// If the URL is outside the endpoint, the time limit passes, or the response is a redirect.
     pub async fn start(&self, request: Request) -> Result<StreamedResponse, EgressError> {
         let hop = Hop::first(request)?;
         if hop.url.origin() != self.origin.origin() {

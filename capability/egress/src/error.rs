@@ -49,7 +49,7 @@ impl EgressError {
         self.kind
     }
 
-    /// Returns true if the policy refuses the request, so that a retry fails again.
+    /// Returns true if the policy refuses the request. A retry would fail again.
     pub fn is_refusal(&self) -> bool {
         self.kind == EgressErrorKind::Refused
     }

@@ -21,7 +21,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Starts the time limit.
     pub(crate) fn start(limits: Limits) -> Self {
-        // A limit that the clock cannot represent means no limit, and so does a century.
+        // The clock cannot represent every limit, so the limit is at most a century.
         const CENTURY: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 86_400);
         Self { limits, deadline: Instant::now() + limits.time.min(CENTURY) }
     }

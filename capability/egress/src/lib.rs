@@ -1,11 +1,11 @@
-//! The only way out: every request of programs, tools and the model's client goes through this
+//! The only way out: every request from programs, tools and the model client goes through this
 //! crate.
 //!
 //! A program's request becomes an [`Outgoing`] request through a [`Passage`]. The passage asks the
-//! run's guard, refuses a request that contains a secret, and replaces references to secrets by
+//! run's guard, refuses a request that contains a secret, and replaces references to secrets with
 //! their values. Nothing else creates an `Outgoing`, and nothing else is sent. The response is
-//! [`Incoming`], with the secrets replaced by references again. The operator's own clients reach
-//! one origin each, through an [`EndpointClient`].
+//! [`Incoming`], in which secrets have been replaced with references again. The operator's own
+//! clients reach one origin each, through an [`EndpointClient`].
 //!
 //! A request is allowed if its scheme is HTTP or HTTPS, its URL contains no credentials, and its
 //! host is public or allowed by the operator. A name is resolved once and every address is checked.

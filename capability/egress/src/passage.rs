@@ -34,7 +34,7 @@ struct Inner {
     urls: Mutex<Vec<Url>>,
 }
 
-/// A response that has passed the vault: its secrets are replaced by references.
+/// A response that has passed the vault: its secrets have been replaced with references.
 #[derive(Clone, Debug)]
 pub struct Incoming(Response);
 
@@ -73,7 +73,7 @@ impl Passage {
     }
 
     /// Sends a program's request, and returns the response and its URL after redirects. Secrets in
-    /// the URL are replaced by references.
+    /// the URL are replaced with references.
     ///
     /// # Errors
     /// The same as for [`send`](Passage::send).
@@ -109,7 +109,7 @@ impl Passage {
         self.vault.known().await?.refuse(what, text)
     }
 
-    /// Replaces secrets in a text that was made from responses of `urls`.
+    /// Replaces secrets in a text that was derived from responses of `urls`.
     ///
     /// # Errors
     /// If the secrets cannot be read.
@@ -119,7 +119,7 @@ impl Passage {
     }
 
     /// Checks a request of a function: the guard must allow its URL, and it must contain no secret.
-    /// Replaces references to secrets by their values.
+    /// Replaces references to secrets with their values.
     ///
     /// # Errors
     /// `EACCESS` if the guard or the vault refuses, and errors of
@@ -143,7 +143,7 @@ impl Passage {
         }
         known.refuse("the body", &request.body)?;
         let filled = self.vault.fill(&mut request).await?;
-        // Filling in a secret may have added it to the known ones.
+        // Filling in a secret may have added it to the known secrets.
         let known = self.vault.known().await?;
         let first = Url::parse(&request.url).map(|url| url.origin()).ok();
         let of_redirects = Arc::clone(&known);
@@ -166,7 +166,7 @@ impl Outgoing {
         Outgoing(Arc::new(Inner { request, admit, known, urls }))
     }
 
-    /// Returns the request, with the values of the secrets that it refers to.
+    /// Returns the request, with the references to secrets replaced with their values.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.0.request
@@ -191,7 +191,7 @@ impl Outgoing {
         Incoming(response)
     }
 
-    /// Returns the cleaner for responses of the URLs that were requested so far.
+    /// Returns the cleaner for responses of the URLs that have been requested so far.
     pub(crate) fn cleaner(&self) -> Cleaner {
         self.0.known.cleaner(&self.urls())
     }
@@ -209,7 +209,7 @@ impl Outgoing {
 }
 
 impl Incoming {
-    /// Wraps a response whose secrets are replaced already.
+    /// Wraps a response whose secrets have already been replaced.
     pub(crate) fn cleaned(response: Response) -> Incoming {
         Incoming(response)
     }

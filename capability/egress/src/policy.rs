@@ -40,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// A host that the operator allows, on one port or on all: `intra.example`, `127.0.0.1:8080`,
+/// A host that the operator allows, on one port or on all ports: `intra.example`, `127.0.0.1:8080`,
 /// `[::1]:8080`.
 ///
 /// A rule for a name also allows the addresses of the name, except for cloud metadata and multicast
@@ -119,8 +119,8 @@ fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
     }
 }
 
-/// A pattern of an allow-list: `example.com` matches itself, `*.example.com` matches every domain
-/// below it.
+/// A pattern of an allow-list: `example.com` matches only that domain, and `*.example.com` matches
+/// every domain below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern {
     host: Host,
@@ -195,7 +195,7 @@ impl Reach {
     }
 }
 
-/// The normalized host and port of a URL, which rules are compared with.
+/// The normalized host and port of a URL, as compared with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: Host,

@@ -27,7 +27,8 @@ static OWN_HEADERS: [HeaderName; 11] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Headers that are sent to another origin after a redirect. Any other header may contain a secret.
+/// Headers that are still sent when a redirect leads to another origin. Any other header may
+/// contain a secret.
 static PUBLIC_HEADERS: [HeaderName; 8] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -39,7 +40,7 @@ static PUBLIC_HEADERS: [HeaderName; 8] = [
     header::USER_AGENT,
 ];
 
-/// A request of a chain of redirects. Its URL contains no credentials.
+/// One request in a chain of redirects. Its URL contains no credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     pub(crate) url: Url,

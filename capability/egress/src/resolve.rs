@@ -1,4 +1,4 @@
-//! Resolving names, and checking the addresses.
+//! Resolving host names, and checking their addresses.
 
 use std::io;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Finds all files below a folder with a suffix, except for build results.
+/// Finds all files with a suffix below a folder, except for build results.
 fn files(folder: &Path, suffix: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -50,7 +50,7 @@ pub struct Stat {
 /// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// The entry was removed; a folder with everything in it.
+    /// The entry was removed. If it was a folder, so was everything in it.
     Deleted,
     /// The entry is new.
     Created,
@@ -58,17 +58,17 @@ pub enum ChangeKind {
     Modified,
 }
 
-/// A difference between the base as it was and the run's files. An entry that was replaced by one
-/// of another type is two changes: deleted, then created.
+/// A difference between the base as it was and the run's files. Replacing an entry with one of
+/// another type counts as two changes: deleted, then created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Change {
     /// The path from the top of the workdir, without a leading `/`.
     pub path: String,
     /// The type of the change.
     pub kind: ChangeKind,
-    /// The type of the entry; of a deleted entry, its type before the run.
+    /// The type of the entry. For a deleted entry, its type before the run.
     pub entry: EntryKind,
-    /// The size of a file in bytes; of a deleted file, its last size. 0 for every other type.
+    /// The size of a file in bytes. For a deleted file, its last size. 0 for every other type.
     pub size: u64,
 }
 

@@ -22,7 +22,8 @@ use crate::writer::Writer;
 /// Maximum number of times that a path is resolved for one operation.
 const MAX_ATTEMPTS: usize = 8;
 
-/// The files of one run. Threads share them; each operation completes before the next one starts.
+/// The files of one run. Threads can share them: each operation completes before the next one
+/// starts.
 pub struct Files {
     store: SharedStore,
     guard: Option<PathGuard>,
@@ -100,8 +101,7 @@ impl Files {
 
     /// Checks that [`Files::write`] can write a file, as far as that can be known in advance.
     ///
-    /// # Errors
-    /// If it cannot: the error that it would return.
+    /// The error that [`Files::write`] would return.
     pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
         self.on_file(path, Target::Write, |tree, path| change::file_size(tree, path).map(drop))
     }
@@ -109,8 +109,8 @@ impl Files {
     /// Creates an empty file in an existing folder.
     ///
     /// # Errors
-    /// If an entry exists at the path (even a link whose target does not exist), or the folder does
-    /// not; else as [`Files::write`].
+    /// The same as for [`Files::write`]. Also fails if an entry exists at the path (even a link
+    /// whose target does not exist), or the folder does not exist.
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         let create =
             |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
@@ -226,7 +226,8 @@ impl Files {
     /// Creates a folder in an existing folder.
     ///
     /// # Errors
-    /// If an entry exists at the path, or the parent folder does not; else as [`Files::mkdir`].
+    /// The same as for [`Files::mkdir`]. Also fails if an entry exists at the path, or the parent
+    /// folder does not exist.
     pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
         self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
     }
@@ -249,8 +250,8 @@ impl Files {
         self.on_path(path, Target::Write, FinalLink::Keep, change::remove)
     }
 
-    /// Removes an entry; a folder with everything in it. Links in the folder are removed, not
-    /// followed.
+    /// Removes an entry. A folder is removed with everything in it. Links in the folder are
+    /// removed, not followed.
     ///
     /// # Errors
     /// If the entry does not exist, the folder contains more than
@@ -276,8 +277,8 @@ impl Files {
         })
     }
 
-    /// Returns the differences from the original base, sorted by path; in a run without a base,
-    /// everything that the run created.
+    /// Returns the differences from the original base, sorted by path. In a run without a base,
+    /// returns everything that the run created.
     ///
     /// # Errors
     /// If the base cannot be read.
@@ -291,7 +292,8 @@ impl Files {
     /// writes through, all changes are in the base already, so there are none to apply.
     ///
     /// # Errors
-    /// If a change could not be applied: the changes that were applied and those that were not.
+    /// If a change could not be applied. The error lists the changes that were applied and those
+    /// that were not.
     pub fn apply(&self) -> Result<Vec<Change>, ApplyError> {
         match &mut *self.store.lock() {
             Store::Overlay(overlay) => overlay.apply(),
@@ -299,8 +301,8 @@ impl Files {
         }
     }
 
-    /// Returns the number of bytes that the overlay uses for content and metadata; 0 in a run that
-    /// writes through.
+    /// Returns the number of bytes that the overlay uses for content and metadata, or 0 in a run
+    /// that writes through.
     #[must_use]
     pub fn used(&self) -> u64 {
         match &*self.store.lock() {
@@ -352,7 +354,7 @@ impl Files {
         }
     }
 
-    /// Performs an operation on a file. The path must not be written as a folder's, as in `a/`.
+    /// Performs an operation on a file. The path must not be spelled like a folder's, as in `a/`.
     fn on_file<T>(
         &self,
         path: &str,

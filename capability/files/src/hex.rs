@@ -16,7 +16,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     blake3::Hash::from_hex(text).map_err(serde::de::Error::custom)
 }
 
-/// The same for an optional hash.
+/// Serialization of an optional hash as hexadecimal digits.
 pub(crate) mod option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -21,8 +21,8 @@ pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
 /// Maximum number of files of a folder that are recognized by their inodes.
 const MAX_FOLDER_FILES: usize = 1_000;
 
-/// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run gains
-/// nothing by a new file in between.
+/// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run cannot
+/// exploit a file that appears in between.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A list of the host's own files and folders, by their paths on the host. They need not exist yet.

@@ -39,9 +39,10 @@ pub fn open_lines_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes the last line if it has no line break. A process that is stopped while it writes a line
-/// leaves one. Does nothing if the file does not exist.
+/// Removes the last line if it has no line break. A process that was stopped while writing leaves
+/// such a line. Does nothing if the file does not exist.
 ///
+/// # Errors
 /// # Errors
 /// Fails if it is not a regular file, or if it cannot be changed.
 pub fn truncate_partial_line(path: &Path) -> io::Result<()> {

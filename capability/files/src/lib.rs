@@ -7,7 +7,7 @@
 //! - an overlay without a base: everything is in memory.
 //! - write-through, for a trusted run: each write goes to the base at once.
 //!
-//! Callers see no difference between the three, except for where the bytes end up.
+//! Callers see no difference between the three, except for where the data is stored.
 //!
 //! ```
 //! use wattle_files::{Files, OVERLAY_LIMIT};
@@ -21,13 +21,13 @@
 //! ```
 //!
 //! # Paths
-//! A path is relative to the workdir. `/` is the top of the workdir, and nothing outside of it can
-//! be named. `.` and `..` are resolved in the text, before any link is followed. A link in the base
-//! is followed as long as it stays inside: a relative link from its own folder, an absolute link if
-//! its target is below the workdir's path on the host. Any other link is refused, and so is a path
-//! that climbs above the top. Devices, FIFOs and sockets are listed but never opened. A name in the
-//! base that is not UTF-8 is listed with replacement characters as [`EntryKind::Other`] and cannot
-//! be opened.
+//! A path is relative to the workdir. `/` is the top of the workdir, and nothing outside the
+//! workdir can be named. `.` and `..` are resolved in the text, before any link is followed. A link
+//! in the base is followed as long as it stays inside: a relative link from its own folder, an
+//! absolute link if its target is below the workdir's path on the host. Any other link is refused,
+//! and so is a path that climbs above the top. Devices, FIFOs and sockets are listed but never
+//! opened. A name in the base that is not UTF-8 is listed with replacement characters as
+//! [`EntryKind::Other`] and cannot be opened.
 //!
 //! # Changes
 //! A change is a difference between the base and the final state of the run's files. Writing the

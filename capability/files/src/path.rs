@@ -1,4 +1,4 @@
-//! Paths in the run's files. A path cannot name anything outside of them.
+//! Paths in the run's files. A path cannot name anything outside these files.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ impl RunPath {
         if joined.len() > MAX_PATH { Err(PathFault::PathTooLong) } else { Ok(RunPath(joined)) }
     }
 
-    /// Returns the path of the entry `name` in this folder. The name `..` is an escape.
+    /// Returns the path of the entry `name` in this folder. Refuses the name `..`.
     pub(crate) fn join(&self, name: &str) -> Result<RunPath, PathFault> {
         match name {
             "" | "." => return Err(PathFault::Empty),

@@ -132,7 +132,7 @@ pub(crate) enum BoundedReadError {
 }
 
 /// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first
-/// and then as the file needs it, but not for all of `len` at once.
+/// and then as needed, instead of all of `len` at once.
 fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io::Result<Vec<u8>> {
     const STEP: usize = 64 << 10;
     let len = usize::try_from(len).unwrap_or(usize::MAX);

@@ -1,5 +1,5 @@
-//! Records of what an entry of the base was when the run relied on it. They show whether somebody
-//! else has changed the entry since.
+//! Records of the state that an entry of the base had when the run relied on it. They show whether
+//! somebody else has changed the entry since then.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::jail::Meta;
 pub(crate) enum Stamp {
     Absent,
     File(FileStamp),
-    /// A folder whose content the run did not use: every folder matches.
+    /// A folder whose content the run did not use. Every folder matches.
     Folder,
     /// A folder with everything in it.
     Tree(#[serde(with = "crate::hex")] blake3::Hash),

@@ -6,8 +6,8 @@ use crate::overlay::Overlay;
 use crate::tree::Tree;
 use crate::write_through::WriteThrough;
 
-/// The tree of a run. Operations that only an overlay has match on the variant, and so state what
-/// they do in a run that writes through.
+/// The tree of a run. An operation that only an overlay supports matches on the variant, so that
+/// its behaviour in a run that writes through is explicit.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "each run has one store")]
 pub(crate) enum Store {

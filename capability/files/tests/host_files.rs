@@ -1,5 +1,5 @@
-//! The host's own files in a workdir: under no name does a run see a store or a key, or change a
-//! project file.
+//! The host's own files in a workdir. A run cannot see a store or a key, or change a project file,
+//! under any name.
 
 #![allow(
     clippy::unwrap_used,

@@ -172,8 +172,8 @@ fn nothing_outside_is_read_or_written() {
 fn unusual_paths_inside_are_used_literally() {
     let yard = Yard::new();
     for files in yard.runs() {
-        // None of these is special here: no home, no address, no device, no other machine's
-        // separators.
+        // None of these is special here: not as a home, an address, a device, or a separator of
+        // another system.
         for path in [
             "~/.ssh/id",
             "file:///etc/passwd",
@@ -253,7 +253,7 @@ fn links_that_stay_inside_lead_where_they_say() {
         assert_eq!(changes, all);
         files.apply().unwrap();
         assert_eq!(std::fs::read_link(work.join("moved_link")).unwrap(), Path::new("real"));
-        // Back to the start for the next run.
+        // Restore the initial state for the next run.
         for gone in ["moved_link", "real/fresh", "real/new"] {
             std::fs::remove_file(work.join(gone)).unwrap();
         }
@@ -288,7 +288,7 @@ fn devices_fifos_and_sockets_are_never_opened() {
     let _socket = std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap();
     symlink("fifo", work.join("to_fifo")).unwrap();
     let mut names = vec!["fifo", "socket", "to_fifo"];
-    // Only root may make one; 1:5 is the endless source of zeros.
+    // Only root can create a device. 1:5 is `/dev/zero`.
     if mknodat(CWD, work.join("zero"), FileType::CharacterDevice, mode, rustix::fs::makedev(1, 5))
         .is_ok()
     {
@@ -416,7 +416,7 @@ fn deep_trees_are_refused_and_do_not_grow_past_the_bound() {
         files.remove_all("a").unwrap();
         files.remove_all("b").unwrap();
     }
-    // A tree of somebody else's that is deeper than any path here: clear refusals, no overflow.
+    // Somebody else's tree, deeper than any path may be, causes clear errors and no stack overflow.
     let mut at = dir.path().join("deep");
     for _ in 0..400 {
         at.push("d");

@@ -123,7 +123,7 @@ fn links_lead_where_they_say_and_never_out() {
                 "{run} {target}"
             );
         }
-        // The link is at the top, by whatever path it was created.
+        // The resolved path of the link is at the top, so its target `..` leads out.
         assert_eq!(kind(files.symlink("..", "dir/up/c")), Some(ErrorKind::Escape), "{run}");
         assert_eq!(kind(files.symlink("x", "old.txt")), Some(ErrorKind::Exists), "{run}");
         assert_eq!(kind(files.symlink("x", "_steps.jsonl")), Some(ErrorKind::Denied), "{run}");

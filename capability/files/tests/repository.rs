@@ -1,4 +1,5 @@
-//! No run creates a repository, with any name and in any order of its parts.
+//! A run cannot create a repository, whatever its name and the order in which its parts are
+//! created.
 
 #![allow(
     clippy::unwrap_used,

@@ -17,7 +17,7 @@ use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::Secret;
 
-/// Maximum time of a commit and a push together.
+/// Maximum duration of a commit and a push together.
 const TIME: Duration = Duration::from_secs(120);
 
 /// Maximum length of `git`'s output in a failure, in characters.
@@ -56,7 +56,7 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Actions of the operator, by messages of `git`.
+/// Hints for the operator: messages of `git`, and the action that each calls for.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],
@@ -104,7 +104,8 @@ pub struct Author {
 }
 
 impl Author {
-    /// Returns the tenant as author, with that address or one that receives no mail.
+    /// Returns an author with the tenant's name. Without an email address, uses one that receives
+    /// no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
         let plain = |text: &str| {
@@ -142,7 +143,7 @@ pub struct Broker {
     author: Author,
     /// The pathspecs of the host's own files, which are never committed.
     excluded: Vec<String>,
-    /// Serializes the sequences.
+    /// A lock that allows one sequence at a time.
     lock: Mutex<()>,
 }
 
@@ -249,7 +250,7 @@ impl Sequence<'_> {
         }
     }
 
-    /// Commits everything; returns `None` if nothing changed.
+    /// Commits everything. Returns `None` if nothing changed.
     async fn commit(&self, message: String) -> Result<Option<CommitSummary>, Failure> {
         let mut add = vec!["add", "--all", "--", "."];
         add.extend(self.broker.excluded.iter().map(String::as_str));
@@ -283,7 +284,7 @@ impl Sequence<'_> {
         if commits.code != Some(0) {
             return Ok("nothing to commit: the workdir is empty".to_owned());
         }
-        // A random name, so that no configuration of the repository applies to this remote.
+        // The name is random, so that no configuration of the repository applies to this remote.
         let remote = format!("wattle-{:016x}", random()?);
         let target = format!("HEAD:refs/heads/{branch}");
         let push = [
@@ -309,8 +310,8 @@ impl Sequence<'_> {
         })
     }
 
-    /// Returns the remote's configuration as variables, because every user of the machine can see
-    /// arguments.
+    /// Returns the remote's configuration as environment variables, because every user of the
+    /// machine could see arguments.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];
@@ -357,7 +358,7 @@ impl Sequence<'_> {
         Failure::new(Code::EREMOTE, format!("nothing was pushed{note}: {output}{hint}"))
     }
 
-    /// Makes a call that must succeed; returns its output.
+    /// Makes a call that must succeed, and returns its output.
     async fn expect_success(&self, args: &[&str]) -> Result<String, Failure> {
         let done = self.call(args, None).await?;
         match done.code {

@@ -1,4 +1,4 @@
-//! A call of `git`: a clean environment, no shell, limited output, and a deadline.
+//! A call of `git` with a clean environment, no shell, limited output and a deadline.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of bytes kept of each output.
+/// Maximum number of bytes that are kept of each output.
 const MAX_OUTPUT: u64 = 64 << 10;
 
 /// The folders in which `git` finds its own programs.
@@ -26,9 +26,9 @@ pub(super) struct Call<'a> {
     pub(super) args: Vec<String>,
     /// Variables in addition to the fixed ones.
     pub(super) variables: Vec<(String, String)>,
-    /// The text for its standard input.
+    /// The text that is written to its standard input.
     pub(super) input: Option<Vec<u8>>,
-    /// The time at which the process is stopped.
+    /// The time at which the process is killed.
     pub(super) deadline: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Starts `git` and waits for its end.
+/// Starts `git` and waits until it exits.
 pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
     let mut running = KillOnDrop(command(&call).spawn()?);
     let child = &mut running.0;
@@ -78,7 +78,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<ProcessOutput, ProcessError> {
     let input = call.input;
     let feed = spawn_blocking(move || {
         if let Some((mut stdin, input)) = stdin.zip(input) {
-            // A process that does not read all of it reports why in its own output.
+            // A process that does not read all of its input reports the reason in its output.
             let _ = stdin.write_all(&input);
         }
     });

@@ -1,4 +1,4 @@
-//! The operator's remote and branch, parsed into types that `git` cannot take for an option or a
+//! The operator's remote and branch, parsed into types that `git` cannot mistake for an option or a
 //! program.
 
 use std::fmt::{self, Write as _};
@@ -122,8 +122,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The operator's files that verify a remote and authenticate to it. Missing ones are the
-/// system's or the user's.
+/// The operator's files that verify a remote and authenticate to it. If one is not set, the one of
+/// the system or the user is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
     ca: Option<PathBuf>,
@@ -132,7 +132,7 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// Takes the certificates for https, and the private key and the host keys for ssh.
+    /// Creates the set from certificates for https, and a private key and host keys for ssh.
     ///
     /// # Errors
     /// If a file is missing, or its path is relative or has a character that is special to `ssh`.

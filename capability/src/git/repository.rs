@@ -1,5 +1,5 @@
-//! Checks of a repository before `git` may use it: nothing in it names a program or a location
-//! outside of it.
+//! Checks of a repository before `git` may use it: nothing in it may name a program or a location
+//! outside the repository.
 //!
 //! A run cannot write below `.git`, so the checked state cannot change while `git` works. An
 //! unsafe repository is rejected, not repaired.
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum number of entries in the workdir.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Files of a `.git` that redirect to another location.
+/// Files in `.git` that redirect to another location.
 const REDIRECTS: &[&str] = &[
     "commondir",
     "gitdir",

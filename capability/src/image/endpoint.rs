@@ -1,4 +1,4 @@
-//! A client of endpoints with OpenAI's `/images/generations`.
+//! A client for endpoints that implement OpenAI's `/images/generations`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,10 +31,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a client of the endpoint below a URL, with a model and a key.
+    /// Creates a client for the endpoint below a URL, with a model and a key.
     ///
     /// # Errors
-    /// If the URL cannot be an endpoint's.
+    /// If the URL is not valid for an endpoint.
     pub fn new(
         egress: &Egress,
         base: &Url,

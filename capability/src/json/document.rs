@@ -22,7 +22,7 @@ pub(crate) enum Document {
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// The fields in the order of the text; of a repeated key, the last value counts.
+    /// The fields in the order of the text. If a key is repeated, its last value counts.
     Object(Box<IndexMap<String, Document>>),
 }
 

@@ -23,7 +23,8 @@ pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<
 }
 
 /// Applies a jq filter to a JSON document of at most 16 MiB, and returns its values, one per line.
-/// The filter runs in a sandbox until the deadline; `now` is its time in seconds since 1970.
+/// The filter runs in a sandbox until the deadline. `now` is the current time for the filter, in
+/// seconds since 1970.
 ///
 /// # Errors
 /// If the filter or the document is invalid, the filter fails, or it needs too much time or memory.

@@ -162,7 +162,7 @@ impl Path {
     }
 }
 
-/// Returns the key of a step in an object.
+/// Returns the step as a key of an object.
 fn key(step: &Step) -> String {
     match step {
         Step::Name(name) => name.clone(),
@@ -171,7 +171,7 @@ fn key(step: &Step) -> String {
     }
 }
 
-/// Returns the index of a step in an array of that length; at most the length.
+/// Returns the step as an index of an array of that length. The index is at most the length.
 fn index(step: &Step, length: usize) -> Option<usize> {
     let index = match step {
         Step::AfterLast => return Some(length),

@@ -8,9 +8,9 @@ use wattle_rt::{Code, Failure};
 use super::MAX_DOCUMENT;
 use super::document::{Document, MAX_VALUES, quoted};
 
-/// Maximum number of fields of a table to write: every row has the columns of all other rows.
+/// Maximum number of fields in a formatted table. Every row has the columns of all rows.
 const MAX_FIELDS: usize = 4_000_000;
-/// A row appended to the text; the parser returns it as a row unless a quote is still open.
+/// A row that is appended to the text. The parser returns it as a row unless a quote is still open.
 const END: &[u8] = b"\n\0";
 
 /// Returns the separator byte; the default is a comma.

@@ -14,7 +14,7 @@ pub(crate) struct Team {
     par: Arc<Par>,
     grants: Arc<Grants>,
     context: NestedContext,
-    /// The lock that an exclusive program holds for writing, all others for reading.
+    /// A lock. An exclusive program holds it for writing, and every other program for reading.
     exclusion: Arc<RwLock<()>>,
     /// The remaining bytes of output.
     room: usize,
@@ -54,7 +54,7 @@ impl Team {
         fits && self.running.len() < self.par.max_concurrent.get()
     }
 
-    /// Starts a program under a number.
+    /// Starts a program that is identified by a number.
     pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
         let (par, grants, exclusion, context) = (
             Arc::clone(&self.par),
@@ -69,7 +69,7 @@ impl Team {
     }
 
     /// Waits for the next program to end, and adds its calls to the run's trace. Returns its number
-    /// and its results. Returns `None` if no program is running.
+    /// and its results, or `None` if no program is running.
     ///
     /// # Errors
     /// `ENOMEM` if the outputs together exceed the run's memory limit.
@@ -106,7 +106,7 @@ impl Team {
         Ok(Some((at, result)))
     }
 
-    /// Stops the programs with greater numbers.
+    /// Stops the programs with higher numbers.
     pub(crate) fn stop_after(&mut self, at: usize) {
         self.handles.range(at + 1..).for_each(|(_, handle)| handle.abort());
     }

@@ -1,4 +1,4 @@
-//! Classes of effects, and the capabilities whose names stand for them in rules.
+//! Classes of effects, and the capabilities whose names refer to them in rules.
 //!
 //! A rule on `http` covers every request, whichever function makes it. A rule on a capability
 //! without a class covers that capability's functions only.
@@ -12,7 +12,7 @@ pub(super) enum Class {
     Requests,
     /// An access to the run's files.
     Files,
-    /// An access to the state of session or tenant.
+    /// An access to the state of the session or the tenant.
     State,
     /// The start of a program.
     Programs,
@@ -35,8 +35,8 @@ impl Class {
         }
     }
 
-    /// Returns the classes that this class depends on. A rule that denies one of those denies this
-    /// one too; a rule that allows one of those does not allow this one.
+    /// Returns the classes that this class depends on. A rule that denies one of those classes also
+    /// denies this one. A rule that allows one of them does not allow this one.
     pub(super) fn dependencies(self) -> &'static [Class] {
         match self {
             Class::Service(Service::Engine | Service::Model | Service::Remote) => {
@@ -50,7 +50,7 @@ impl Class {
     }
 }
 
-/// Returns the class that a capability's name stands for, if any.
+/// Returns the class that the name of a capability refers to, if any.
 pub(super) fn class_of_capability(name: &str) -> Option<Class> {
     Some(match name {
         "http" => Class::Requests,
@@ -62,8 +62,8 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
     })
 }
 
-/// Returns true if effects of a class are the purpose of a capability: a rule that allows the
-/// capability allows those, and not every effect that its functions could have.
+/// Returns true if effects of a class are the purpose of a capability. A rule that allows the
+/// capability allows only those, and not every effect that its functions could have.
 pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
     match capability {
         "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),

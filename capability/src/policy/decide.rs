@@ -12,7 +12,7 @@ use super::{Policy, Rule, Ruling, TouchedResource, Verdict};
 pub struct Decision {
     /// The questions to the user; the program runs if all are approved.
     pub questions: Vec<Question>,
-    /// The effects that are denied; if there are any, the program does not run.
+    /// The denied effects. If there are any, the program does not run.
     pub refusals: Vec<Refusal>,
 }
 
@@ -64,10 +64,10 @@ impl fmt::Display for Refusal {
 
 /// The resource that a call touches, as far as it is known before the run.
 enum Subject {
-    /// None.
+    /// No resource.
     Nothing,
     Known(Target, Resource, String),
-    /// Any resource of that kind; the text is the known prefix.
+    /// Any resource of that kind. The text is the known prefix.
     Unknown(Target, String),
 }
 
@@ -96,7 +96,7 @@ impl Policy {
         decision
     }
 
-    /// Returns the resources that one reach of a call may touch.
+    /// Returns the resources that a call may touch for one of its reaches.
     fn subjects(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Subject> {
         match reach {
             Reach::Named(target, Argument::Unknown) => {
@@ -148,8 +148,9 @@ impl Policy {
         }
     }
 
-    /// Returns the ruling before the run. An unknown resource is denied only if every possible one
-    /// is, and in question if some possible one is; a denied one is then denied at the call.
+    /// Returns the ruling before the run. An unknown resource is denied only if every possible
+    /// resource is denied. If some possible resource needs approval, the user is asked. A resource
+    /// that turns out to be denied is then denied at the call.
     fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
         let (target, prefix) = match subject {
             Subject::Nothing => return self.on(function, TouchedResource::Nothing),
@@ -172,7 +173,8 @@ impl Policy {
         asked.copied().unwrap_or(Ruling::OPEN)
     }
 
-    /// Returns the setting that would permit the effect. A suggested rule is tested first.
+    /// Returns the setting that would permit the effect: the rule `allow` or, if that would not
+    /// suffice, the removal of the ruling's rule.
     pub(super) fn remedy(
         &self,
         allow: &Rule,

@@ -61,14 +61,15 @@ use rule::Rank;
 pub enum Verdict {
     /// The effect is permitted.
     Allow,
-    /// The user must approve the effect first. Without anybody to ask, it is denied.
+    /// The user must approve the effect first. If nobody can be asked, it is denied.
     Ask,
     /// The effect is denied.
     Deny,
 }
 
 impl Verdict {
-    /// Returns the name of the setting with the rules of this verdict: `allow`, `ask` or `deny`.
+    /// Returns the name of the setting that lists the rules with this verdict: `allow`, `ask` or
+    /// `deny`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,10 +80,10 @@ impl Verdict {
     }
 }
 
-/// The rules on the programs of a run. The default allows everything that is granted.
+/// The rules for the programs of a run. The default allows everything that is granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The sets of rules; an effect is allowed if every set allows it.
+    /// The sets of rules. An effect is allowed only if every set allows it.
     sets: Vec<Set>,
 }
 
@@ -129,8 +130,7 @@ impl Policy {
         self.sets.iter().flatten().all(|(_, verdict)| *verdict == Verdict::Allow)
     }
 
-    /// Returns the verdict on a call of a function, such as `http.get`, with the text that names
-    /// the resource.
+    /// Returns the verdict on a call of a function, such as `http.get`. `text` names the resource.
     #[must_use]
     pub fn verdict(&self, function: &str, target: Target, text: &str) -> Verdict {
         self.on(function, TouchedResource::of(target, Resource::of(target, text).as_ref())).verdict
@@ -142,8 +142,8 @@ impl Policy {
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// Returns the possible rulings, in each set, on a call whose resource is known by its prefix
-    /// only.
+    /// Returns the possible rulings, in each set, on a call for which only a prefix of the resource
+    /// is known.
     fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
         self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }
@@ -152,9 +152,9 @@ impl Policy {
 /// The resource that a call touches.
 #[derive(Clone, Copy)]
 enum TouchedResource<'c> {
-    /// None.
+    /// No resource.
     Nothing,
-    /// A resource of that kind which no rule names.
+    /// A resource of that kind that no rule names.
     Other(Target),
     /// A resource of that kind whose text is invalid.
     Invalid(Target),

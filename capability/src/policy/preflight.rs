@@ -48,7 +48,7 @@ pub enum Answer {
     Yes,
     /// Approved for the rest of the session.
     Always,
-    /// Nobody can answer now. A run with a journal waits for the answer; any other run treats this
+    /// Nobody can answer now. A run with a journal waits for the answer. Any other run treats this
     /// as a denial.
     Later,
 }
@@ -184,12 +184,12 @@ impl Preflight {
     }
 }
 
-/// Renders a question, followed by the line that it is about.
+/// Renders a question, followed by the line of the program that causes it.
 fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// Returns, for each of the program's uses, the source line that contains it.
+/// Returns the source line of each of the program's uses of functions.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {

@@ -12,9 +12,10 @@ use crate::egress::Url;
 pub(super) enum Resource {
     /// A host in lowercase, without a final dot, and a port.
     Host { host: String, port: u16 },
-    /// A path of the run's files, from the top. If `whole`, also everything below it.
+    /// A path of the run's files, from the top. If `whole` is true, everything below it is
+    /// included.
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
-    /// A key; if `whole`, all keys with that prefix.
+    /// A key. If `whole` is true, all keys with that prefix.
     Key { key: String, whole: bool },
     /// The name of a catalog program. Empty for a program without a name.
     Program(String),
@@ -46,8 +47,8 @@ impl Resource {
         })
     }
 
-    /// Parses a text of which only the prefix may be known. Returns `None` if the rest could change
-    /// the resource.
+    /// Parses a text of which only a prefix may be known. Returns `None` if the unknown rest could
+    /// change the resource.
     pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
         match (text.whole(), target) {
             (Some(whole), _) => Resource::of(target, whole),
@@ -77,7 +78,7 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
 }
 
 /// Returns the canonical name of a host: in lowercase and without a final dot. An IPv6 address that
-/// maps to an IPv4 address becomes the latter.
+/// maps to an IPv4 address becomes that IPv4 address.
 pub(super) fn host_name(host: &Host<&str>) -> String {
     match host {
         Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),

@@ -1,4 +1,4 @@
-//! Rules as they are written.
+//! Rules: their text form, and the resources that they cover.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::egress::{HostRule, Url};
 use crate::files::ISSUES_FILE;
 use crate::kv::TENANT;
 
-/// A rule of a [`Policy`](super::Policy). Its text is that of the settings.
+/// A rule of a [`Policy`](super::Policy). Its text form is the one used in settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule(Scope);
 
@@ -53,7 +53,7 @@ impl Hosts {
     }
 }
 
-/// The specificity of a rule for one resource; a greater rank is more specific.
+/// The specificity of a rule for one resource. A higher rank is more specific.
 pub(super) type Rank = (u8, usize, u8);
 
 /// An invalid rule.
@@ -114,8 +114,8 @@ impl Rule {
         })
     }
 
-    /// Returns the rank of the rule for a function by its name, or by its capability if that is not
-    /// a class. A rule that allows a capability allows its purpose only.
+    /// Returns the rank of the rule for a function. The rule matches the function's name, or its
+    /// capability if that is not a class. A rule that allows a capability allows its purpose only.
     pub(super) fn on_name(
         &self,
         capability: &str,
@@ -176,8 +176,8 @@ impl Rule {
         }
     }
 
-    /// Returns the rank of a restricting rule for a service: one on everything that the service
-    /// depends on, or on its known host, file or key.
+    /// Returns the rank of a restricting rule for a service. Such a rule is on everything that the
+    /// service depends on, or on its known host, file or key.
     fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
         let depends_on = |class| Class::Service(service).dependencies().contains(&class);
         let is_tickets = service == Service::Tickets;
@@ -224,7 +224,7 @@ impl Rule {
         whole && self.on_resource(resource, false).is_some()
     }
 
-    /// Returns true if the rule is on a part of a resource that is read or moved as a whole.
+    /// Returns true if the rule is about a part of a resource that is read or moved as a whole.
     pub(super) fn is_below(&self, resource: &Resource) -> bool {
         match (&self.0, resource) {
             (

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-/// The application id of our databases.
+/// The application id in the databases of the index.
 const APPLICATION: i32 = 0x5754_4c53;
 
 /// The version of tables and texts; a database of another version is recreated.
@@ -16,8 +16,8 @@ const VERSION: i32 = 2;
 /// Maximum time to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The tables. A row of `file` is one content of a path; `version` is that of the host's file with
-/// this content. A row without a version is always read again.
+/// The tables. A row of `file` is the content of a path at one time; `version` is that of the
+/// host's file with this content. A row without a version is always read again.
 const TABLES: &str = "
     CREATE TABLE file (
         id INTEGER PRIMARY KEY,

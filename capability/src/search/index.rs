@@ -1,8 +1,9 @@
 //! The index of a workdir, as one run sees it.
 //!
-//! A row of `file` is one content of a path. The runs of a workdir share the database of its base,
-//! and each searches only the contents that it sees itself: its *view*. An unchanged file is
-//! recognized by its version: device, inode, size and times. Programs cannot set the last of them.
+//! A row of `file` is the content of a path at one time. The runs of a workdir share the database
+//! of its base, and each run searches only the contents that it sees itself: its *view*. An
+//! unchanged file is recognized by its version: device, inode, size and times. One of the times is
+//! that of the last status change, which programs cannot set.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

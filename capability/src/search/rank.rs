@@ -11,7 +11,7 @@ const OFFSET: f64 = 60.0;
 /// The identifier of a passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct PassageId {
-    /// If true, the passage is of a file in the run's overlay.
+    /// If true, the passage belongs to a file in the run's overlay.
     pub(super) own: bool,
     pub(super) id: i64,
 }

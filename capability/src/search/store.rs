@@ -242,8 +242,8 @@ fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;
     let Some(version) = reader.version() else {
-        // A file that was of the base during the walk must not enter the shared database from the
-        // overlay.
+        // A file that was in the base during the walk may be in the overlay by now. Its content
+        // must not enter the shared database.
         return seen.version.is_none().then(|| (data, Vec::new()));
     };
     seen.version.as_ref()?;

@@ -1,5 +1,5 @@
-//! The files that are searched: the run's text files that its guard admits, except the host's own
-//! and those of tools.
+//! The files that are searched: the run's text files that its guard allows, except the host's own
+//! files and those of tools.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Default for Bounds {
     }
 }
 
-/// A signal that stops blocking work, at its deadline or when nobody waits for it.
+/// A signal that stops blocking work at its deadline, or when nobody waits for its result.
 #[derive(Clone)]
 pub(super) struct Stop {
     deadline: Instant,

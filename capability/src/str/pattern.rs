@@ -1,8 +1,8 @@
-//! Regular expressions: `str.match`, `str.find_all`, `str.replace_re`. Time is linear in the text,
-//! whatever the pattern.
+//! Regular expressions: `str.match`, `str.find_all`, `str.replace_re`. Time is linear in the text
+//! for every pattern.
 //!
-//! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up; a slower engine
-//! takes over while pattern and text are small enough, and otherwise the call fails. Between
+//! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
+//! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
 //! matches, a search yields to other runs.
 
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ pub enum EngineKind {
     Searxng,
     /// The API of Brave Search, which needs a key.
     Brave,
-    /// A results page for people, without a key.
+    /// A page of results for people, which needs no key.
     Page,
 }
 
@@ -75,14 +75,14 @@ impl FromStr for EngineKind {
     }
 }
 
-/// The operator's settings of the search engine.
+/// The operator's settings for the search engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings<'a> {
     /// The kind.
     pub kind: EngineKind,
-    /// The URL in place of the default one.
+    /// The URL to use instead of the default one.
     pub url: Option<&'a str>,
-    /// The name of the variable with the key.
+    /// The name of the variable that contains the key.
     pub key_variable: &'a str,
 }
 
@@ -101,7 +101,8 @@ struct Key {
 }
 
 impl Engine {
-    /// Creates the engine, with its own backend through the egress guard, for that host only.
+    /// Creates the engine. Its own backend reaches only the engine's host, through the egress
+    /// guard.
     ///
     /// # Errors
     /// If the settings are invalid or incomplete.
@@ -135,7 +136,7 @@ impl Engine {
         Ok(Engine { kind, url, key: None, backend })
     }
 
-    /// Returns the URL of its search.
+    /// Returns the URL to which queries are sent.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -168,7 +169,7 @@ impl Engine {
         found.map_err(|why| why.map_or_else(|failure| failure, remote))
     }
 
-    /// Returns the guest's request for parsing an answer of this kind of engine.
+    /// Returns the request to the guest for parsing an answer of this kind of engine.
     fn guest_request(&self) -> serde_json::Value {
         let json = |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MAX_RESULTS});
         match self.kind {
@@ -233,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Removes the key from a failure.
+    /// Removes the key from the message of a failure.
     fn without_key(&self, failure: Failure) -> Failure {
         match &self.key {
             Some(key) => Failure { reason: failure.reason.replace(&key.secret, "***"), ..failure },
@@ -251,7 +252,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Returns the URL of an engine's search. For SearXNG, the address of the instance suffices.
+/// Returns the URL to which queries are sent. For SearXNG, the address of the instance is enough.
 fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());

@@ -1,5 +1,5 @@
-//! The guest that converts foreign content: pages, texts in any encoding, and answers of search
-//! engines. The host decodes and parses none of it.
+//! The guest that converts untrusted content: pages, texts in any encoding, and answers of search
+//! engines. The host itself decodes and parses none of it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;
 
-/// Maximum processor time for parsing a page: about four times what 5 MiB of tags take.
+/// Maximum processor time for parsing a page. It is about four times what 5 MiB of tags take.
 const STRUCTURE: Duration = Duration::from_secs(2);
 /// Maximum processor time for removing a page's tags without parsing it.
 const PLAIN: Duration = Duration::from_secs(4);
@@ -43,15 +43,15 @@ pub(super) struct Text {
     pub(super) plain: bool,
 }
 
-/// The reason why there is no text.
+/// The reason why a body has no text.
 pub(super) enum NoText {
-    /// The body is something else; the text continues a sentence that starts with the URL.
+    /// The body is not text. The string continues a sentence that starts with the URL.
     Other(String),
     /// The conversion failed.
     Failed(Failure),
 }
 
-/// Starts to compile the guest, for a call that will need it soon.
+/// Starts compiling the guest, for a call that will need it soon.
 pub(super) fn prepare() {
     PAGES.prepare();
 }
@@ -96,7 +96,7 @@ pub(super) async fn text(
 /// the guest's entry with its parameters.
 ///
 /// # Errors
-/// `Ok` with the fault of the answer, or `Err` with the failure of the conversion.
+/// `Ok` with the reason why there are no results, or `Err` with a failure of the run's account.
 pub(super) async fn results(
     account: &Account,
     request: Json,

@@ -134,7 +134,7 @@ impl Graph {
     /// Returns a component's call, once its inputs are available.
     ///
     /// # Errors
-    /// If another component did not print an argument's result.
+    /// If another component did not print the result that an argument refers to.
     pub(super) fn call(&self, at: usize, outputs: &Outputs) -> Result<Call, Failure> {
         let component = self.components.get(at).ok_or_else(|| wrong("no such component"))?;
         let args = component.args.iter().enumerate().map(|(number, arg)| match arg {
@@ -208,7 +208,7 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
     Ok(Component { name, work, args, needs })
 }
 
-/// Returns the number of a component by its name.
+/// Returns the number of the component with a name.
 fn find(names: &[String], name: &str, who: impl Fn() -> String) -> Result<usize, Failure> {
     names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| {
         const SHOWN: usize = 20;

@@ -224,7 +224,7 @@ fn text(functions: &[&'static Function]) -> String {
             .pops()
             .map(|ty| match ty {
                 ValType::I64 => "(i64.extend_i32_s (call $operand))",
-                // The number as the upper half, so that every kind of float can result.
+                // The number becomes the upper half, so that every kind of float can result.
                 ValType::F32 | ValType::F64 => {
                     "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const \
                      32)))"

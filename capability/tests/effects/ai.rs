@@ -160,13 +160,13 @@ async fn an_exceeded_budget_names_its_setting() {
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome), (Code::EBUDGET, words.to_owned()));
         assert_eq!(script.questions.lock().unwrap().len(), 1);
-        // The budget is the run's: its other programs have the same one.
+        // The budget belongs to the run, so the run's other programs share it.
         assert_eq!(
             failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0,
             Code::EBUDGET
         );
     }
-    // The second question of a repair counts, and so does a failing call.
+    // The second question for a rejected answer counts, and so does a failing call.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);
     assert_eq!(script.questions.lock().unwrap().len(), 1);

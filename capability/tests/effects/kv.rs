@@ -1,4 +1,4 @@
-//! State: atomicity and ownership.
+//! Key-value state: atomicity and ownership.
 
 use std::sync::Arc;
 

@@ -191,7 +191,7 @@ async fn nested_programs_have_the_same_grants_and_state() {
         (call $kv.get "count") (local.set $e) (local.set $n)
         (resv $n) (i32.const 0)"#;
     assert_eq!(world.run(counted, &[]).await.unwrap().texts(), ["8"]);
-    // The run needs the grant for the other program's effects, but the caller does not.
+    // The run needs the grant for the effects of the other program, but the caller does not.
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less = Arc::new(less.with(wattle_capability::par::Par {

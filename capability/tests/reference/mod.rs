@@ -1,9 +1,9 @@
-//! A minimal second implementation of the policy, to compare the real one with.
+//! A minimal second implementation of the policy, with which the real one is compared.
 
 use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
-/// The capabilities that lead a class of effects, and the classes that the others are for.
+/// The capabilities whose names refer to classes of effects.
 const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
 /// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
@@ -19,7 +19,7 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
-/// How specific a rule's match is: its kind, its length, and whether the rule names a port.
+/// The specificity of a rule's match: its kind, its length, and whether the rule names a port.
 type Score = Option<(u8, usize, bool)>;
 
 /// Returns the verdict of rules on a call of `function` that touches `text` as a `target`.

@@ -6,7 +6,7 @@ use std::process::Command;
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 use wattle_capability::secrets::Secret;
 
-/// Returns a program that a test needs. If it is missing, the test is skipped, but fails in CI.
+/// Returns a program that a test needs. If it is missing, the test is skipped, or fails in CI.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{what} is not installed, but CI requires it");

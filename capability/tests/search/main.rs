@@ -136,12 +136,12 @@ async fn changes_are_seen_in_the_base_and_in_the_overlay() {
     place.files.remove("b.txt").unwrap();
     assert!(place.paths("walrus").await.is_empty());
 
-    // Another run over the same workdir and index sees the base, and nothing of the first run's
+    // Another run over the same workdir and index sees the base, but nothing from the first run's
     // overlay.
     let other = Place::new(over(dir.path()), Some(&index), None);
     assert_eq!(other.paths("walrus").await, ["a.txt"]);
     assert!(other.paths("otter").await.is_empty());
-    // Written again at once, with the same size.
+    // The file is written again immediately, with the same size.
     std::fs::write(dir.path().join("a.txt"), "the badger sings").unwrap();
     assert_eq!(other.paths("badger").await, ["a.txt"]);
     assert!(other.paths("walrus").await.is_empty());

@@ -166,7 +166,7 @@ async fn other_commits_of_the_remote_are_never_overwritten() {
     );
     assert!(why.starts_with("EEXIST"), "{why}");
     assert_eq!(place.pushed("%s"), "theirs");
-    // Once they are merged by hand, the earlier commits are pushed.
+    // After the user has merged them, the earlier commits are pushed.
     place.git(
         &place.work(),
         &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"],

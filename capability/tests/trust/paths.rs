@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// Creates a folder that contains a workdir, and a folder outside of the workdir. The workdir
-/// contains links out of it, circular links, protected files and special files.
+/// Creates a folder that contains a workdir, and a folder outside the workdir. The workdir contains
+/// links out of it, circular links, protected files and special files.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));
@@ -101,7 +101,7 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// Tests a workdir in which somebody else put a link in place of the trace.
+/// A workdir in which somebody else put a link in place of the trace.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -117,7 +117,7 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// Tests a folder that is repeatedly replaced with a link while a run writes through it.
+/// A folder that is repeatedly replaced with a link while a run writes through it.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

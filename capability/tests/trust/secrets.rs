@@ -58,7 +58,7 @@ async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
         "{sent}"
     );
     assert!(!output.contains("tok/3n") && output.contains("you are ${secret:api} ("), "{output}");
-    // The same holds for answers to requests without a secret.
+    // The same holds for responses to requests without a secret.
     let later =
         run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
     assert!(later.starts_with("you are ${secret:api} (") && !later.contains("tok/3n"), "{later}");
@@ -86,7 +86,7 @@ async fn a_failed_answer_is_cleaned_too() {
 #[tokio::test]
 async fn a_redirect_to_another_origin_has_no_secret() {
     let world = World::new();
-    // A header is dropped.
+    // A header with a secret is dropped.
     let other = serve(&[ok("there")]).await;
     let server = serve(&[moved(307, &other.url("/x"))]).await;
     let grants_of = |servers: &[&Server]| grants(&world, servers);
@@ -101,7 +101,7 @@ async fn a_redirect_to_another_origin_has_no_secret() {
         "{:?}",
         other.requests()
     );
-    // A body is not sent on.
+    // A body with a secret is not forwarded.
     for status in [301, 302, 303, 307, 308] {
         let other = serve(&[ok("there")]).await;
         let server = serve(&[moved(status, &other.url("/x"))]).await;
@@ -121,7 +121,7 @@ async fn a_redirect_to_another_origin_has_no_secret() {
         );
         assert!(other.requests().is_empty(), "{status}");
     }
-    // Within the origin, the secret is sent along.
+    // Within the origin, the secret is sent again.
     let server = serve(&[moved(307, "/next"), ok("done")]).await;
     run(&world, &grants_of(&[&server]), ASK, &[&server.url("/"), HEADER, "${secret:api}"])
         .await
@@ -147,7 +147,7 @@ async fn a_secret_is_not_sent_to_other_hosts() {
     assert!(server.requests().is_empty());
 }
 
-/// Returns an answer with any bytes as its body.
+/// Returns a response with any bytes as its body.
 fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n",
@@ -156,7 +156,7 @@ fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Packs bytes without compression: one stored block.
+/// Wraps bytes in a compressed format without compressing them: one stored block.
 fn gzip(body: &[u8]) -> Vec<u8> {
     let crc = !body.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1)))

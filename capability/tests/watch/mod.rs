@@ -165,7 +165,7 @@ pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-        // A path may be a file in one place and a folder in another; the first use wins.
+        // A path may be listed both as a file and as a folder. The first use wins.
         _ = files.write(
             &format!("{folder}/canary.name"),
             format!("{CANARY}{folder}/] cats sleep").as_bytes(),
@@ -187,7 +187,7 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     paths.chain(names).collect()
 }
 
-/// A guard that lets every program start, and decides at each call.
+/// A guard that allows every program to start, and decides at each call.
 pub(crate) struct AtCallOnly(pub(crate) Preflight);
 
 impl Guard for AtCallOnly {

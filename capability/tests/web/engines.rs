@@ -179,7 +179,7 @@ async fn a_thousand_results_are_reduced_to_eight_good_ones() {
         length("title"),
         length("snippet")
     );
-    // A larger answer than an engine may send.
+    // An answer that is larger than the maximum size.
     let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
     let (code, why) = reason(&ask(engine(EngineKind::Searxng, &server), "cats").await);
     assert_eq!(code, Code::EREMOTE);

@@ -1,4 +1,5 @@
-//! Conversion of pages: `pages/NAME.html` becomes `pages/NAME.md`; `UPDATE=1` updates the latter.
+//! Conversion of pages: `pages/NAME.html` is converted and compared with `pages/NAME.md`.
+//! `UPDATE=1` updates the latter.
 
 use std::sync::Arc;
 

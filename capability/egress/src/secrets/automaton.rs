@@ -22,7 +22,7 @@ enum Encoding {
 
 impl Encoding {
     /// Returns true if the byte may be between two letters of a pattern. NUL may be in every
-    /// pattern: texts in UTF-16 have one beside each ASCII character, and no secret contains one.
+    /// pattern: a text in UTF-16 has one beside each ASCII character, and no secret contains one.
     fn ignores(self, byte: u8) -> bool {
         match (self, byte) {
             (_, 0) => true,
@@ -224,8 +224,8 @@ pub(super) struct Automaton {
     patterns: Vec<Pattern>,
     /// For each byte, the patterns that start with it.
     starts: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes with which a match may start. It avoids most of the work for
-    /// most texts.
+    /// A bit for each pair of bytes with which a match may start. For most texts, it avoids most of
+    /// the work.
     pairs: Vec<u64>,
     /// The number of machine words of a set.
     words: usize,

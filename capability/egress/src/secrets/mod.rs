@@ -1,10 +1,11 @@
-//! Secrets by reference: a program writes `${secret:NAME}` in a header or a body, and never has the
-//! value.
+//! Secrets by reference: a program writes `${secret:NAME}` in a header or a body, and never sees
+//! the value.
 //!
-//! The host replaces the reference by the value when the request leaves, only for the hosts of the
-//! secret. In a response it replaces the values by references again, in every spelling: the values
-//! of all secrets of the requested hosts, and of those that the run has sent. A request in which a
-//! program writes the value of a secret itself is refused. A [`Secrets`] store keeps the secrets.
+//! When the request leaves, the host replaces the reference with the value, but only for the hosts
+//! of the secret. In the response it replaces values with references again, in every spelling. It
+//! does so for all secrets of the requested hosts, and for those that the run has sent. A request
+//! in which a program writes the value of a secret itself is refused. A [`Secrets`] store keeps the
+//! secrets.
 
 mod automaton;
 mod escape;
@@ -48,7 +49,7 @@ pub trait Secrets: Send + Sync {
     fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
-/// A fixed list of secrets. An entry may be an error that says why the secret is not available.
+/// A fixed list of secrets. An entry may be an error, which says why that secret is not available.
 #[derive(Clone, Debug, Default)]
 pub struct SecretList(BTreeMap<String, Result<Secret, String>>);
 
@@ -73,7 +74,7 @@ impl Secrets for SecretList {
     }
 }
 
-/// A sequence of stores, of which the first one with a secret of the name returns it.
+/// A sequence of stores. A secret is returned from the first store that has one with its name.
 pub struct SecretChain(pub Vec<Arc<dyn Secrets>>);
 
 impl Secrets for SecretChain {
@@ -106,7 +107,7 @@ pub struct Vault {
     known: Mutex<Option<Arc<KnownSecrets>>>,
 }
 
-/// All secrets of a store, prepared for the search in texts.
+/// All secrets of a store, prepared for searching texts.
 pub(crate) struct KnownSecrets {
     secrets: Vec<Secret>,
     /// For each secret, true if the run has sent it.
@@ -125,7 +126,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Returns these secrets and another one, which may have the name of an existing one.
+    /// Returns these secrets and another one, even if one of them already has its name.
     fn with(&self, secret: Secret) -> KnownSecrets {
         let more = KnownSecrets::new(self.secrets.iter().cloned().chain([secret]).collect());
         for (to, from) in more.sent.iter().zip(&self.sent) {
@@ -188,7 +189,7 @@ impl Default for Vault {
     }
 }
 
-/// The parts of a request into which secrets were written.
+/// The parts of a request into which the values of secrets were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilledParts {
     /// If true, the body contains a secret.
@@ -232,8 +233,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Replaces the references in a request by values. Marks headers with a value as sensitive, so
-    /// that they are not sent to another origin.
+    /// Replaces the references in a request with values. Marks headers with a value as sensitive,
+    /// so that they are not sent to another origin.
     pub(crate) async fn fill(&self, request: &mut Request) -> Result<FilledParts, Failure> {
         if memmem::find(request.url.as_bytes(), PREFIX).is_some() {
             let words = "a URL carries no secret: servers and proxies write URLs down; put it \

@@ -1,7 +1,7 @@
 //! A simple and slow implementation of the search for secrets, for comparison in tests and fuzzing.
 
-/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be in
-/// between.
+/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be between
+/// positions.
 struct Pattern {
     accepts: Vec<Vec<u8>>,
     between: &'static [u8],
@@ -61,7 +61,7 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
         .filter(|(_, byte)| *byte != 0)
         .collect();
     let string: String = view.iter().map(|(_, byte)| char::from(*byte)).collect();
-    // Returns the end of a reading of `count` bytes of the view.
+    // Returns the position in the text after the first `count` bytes of the view.
     let end = |count: usize| view[count - 1].0 + 1;
     let hex = |from: usize, count: usize| {
         let digits = string.get(from..from + count).filter(|_| string.is_char_boundary(from))?;
@@ -201,7 +201,7 @@ fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> V
     found
 }
 
-/// Replaces secrets in a text by references. Each secret is a pair of a name and a value.
+/// Replaces secrets in a text with references. Each secret is a pair of a name and a value.
 pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
     let patterns = secrets

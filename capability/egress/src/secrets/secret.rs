@@ -96,8 +96,7 @@ fn is_local(url: &Url) -> bool {
 impl Secret {
     /// Creates a secret for some hosts. Spaces around the value are removed.
     ///
-    /// # Errors
-    /// If the name has other characters than letters, digits, `_` and `-`, or the value is too
+    /// If the name contains characters other than letters, digits, `_` and `-`, or the value is too
     /// short, too long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
@@ -170,13 +169,13 @@ impl Secret {
         ))
     }
 
-    /// Replaces the value in bytes by its reference, in every spelling.
+    /// Replaces the value in bytes with its reference, in every spelling.
     #[must_use]
     pub fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.cleaner().clean(bytes)
     }
 
-    /// Replaces the value in a text by its reference, in every spelling.
+    /// Replaces the value in a text with its reference, in every spelling.
     #[must_use]
     pub fn scrub_text(&self, text: &str) -> String {
         self.cleaner().clean_text(text)

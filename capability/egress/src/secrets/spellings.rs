@@ -1,4 +1,4 @@
-//! The search for secrets in texts, in every spelling, and their replacement by references.
+//! The search for secrets in texts, in every spelling, and their replacement with references.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Spellings {
     }
 }
 
-/// A cleaner, which replaces secrets in texts by references. All other bytes remain unchanged.
+/// A cleaner, which replaces secrets in texts with references. All other bytes remain unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
     /// The automaton and the wanted secrets, or `None` if there are none.

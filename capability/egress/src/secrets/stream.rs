@@ -32,7 +32,8 @@ struct Edge {
 struct Match {
     start: usize,
     end: usize,
-    /// The end of the match that determines the secret: the longest of those that start first.
+    /// The end of the match that determines the secret: the longest of the matches that start
+    /// first.
     leading_end: usize,
     secret: usize,
     /// If true, the reference was output.
@@ -168,8 +169,8 @@ impl Search {
         self.limit_unfinished(at + 1);
     }
 
-    /// Processes a byte in all open escapes. Follows those that end before the byte, and returns
-    /// those that end with it.
+    /// Processes a byte in all open escapes. Follows the escapes that end before the byte, and
+    /// returns those that end with it.
     fn step_escapes(&mut self, byte: u8, at: usize) -> Vec<(OpenEscape, Unescaped)> {
         let mut ended = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
@@ -325,7 +326,7 @@ impl Search {
         readings
     }
 
-    /// Adds a match, and merges it with those that it overlaps.
+    /// Adds a match, and merges it with the matches that it overlaps.
     fn record(&mut self, mut new: Match) {
         while let Some(last) = self.matches.pop_back_if(|last| new.start < last.end) {
             let leads = last.replaced

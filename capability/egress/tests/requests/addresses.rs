@@ -102,8 +102,8 @@ async fn a_name_that_is_public_at_first_never_reaches_loopback() {
     assert!(server.requests().is_empty());
 }
 
-/// Requests to the same name on an allowed and on another port: the connection of the first is not
-/// used for the second.
+/// Sends requests to the same name on an allowed port and on another one. The second request must
+/// not reuse the connection of the first.
 #[tokio::test]
 async fn a_rule_for_one_port_opens_no_other() {
     let (open, shut) = (serve(&[ok("open"), ok("open")]).await, serve(&[ok("shut")]).await);

@@ -38,7 +38,7 @@ pub struct Base {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EntryInfo {
     Absent,
-    /// A regular file; with its version if it is a file of the base.
+    /// A regular file, with its version if it is in the base.
     File {
         size: u64,
         modified: Option<SystemTime>,

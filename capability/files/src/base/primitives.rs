@@ -1,6 +1,6 @@
-//! The primitive operations that the application of changes consists of. The base performs them on
-//! the disk. Tests perform them in memory, where another user acts, the disk fails or the process
-//! ends between any two of them.
+//! The primitive operations that are used to apply changes. The base performs them on the disk.
+//! Tests perform them in memory. Between any two of them, another user may act, the disk may fail
+//! or the process may end.
 
 use std::io;
 
@@ -42,7 +42,7 @@ pub(crate) trait Disk {
     fn unlink(&self, path: &RunPath) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_folder(&self, path: &RunPath) -> io::Result<()>;
-    /// Waits until the names in a folder are on the disk.
+    /// Waits until the list of entries of a folder is on the disk.
     fn sync(&self, folder: &RunPath) -> io::Result<()>;
 
     /// Returns true if the entry is as the run saw it.

@@ -22,7 +22,7 @@ use crate::stamp::{CurrentEntry, FileStamp};
 const PLAN: &str = "plan";
 /// Name of that file until it is complete.
 const UNFINISHED: &str = "plan-";
-/// Maximum number of names that are tried for an entry whose path is occupied.
+/// Maximum number of alternative names that are tried for an entry whose path is occupied.
 const MAX_SAVED_NAMES: u32 = 1_000;
 
 /// A change that moves the entry at `path` to `staged`.
@@ -59,7 +59,7 @@ pub(crate) enum OldEntry {
 pub(crate) enum Outcome {
     /// The change is complete.
     Done,
-    /// The entry that somebody else put at the path is there again.
+    /// The entry that somebody else put at the path has been restored there.
     Restored,
     /// The entry that somebody else put at the original path was saved at this path, because the
     /// original path is occupied.
@@ -299,7 +299,7 @@ impl Base {
         notes
     }
 
-    /// Returns the staging folders at the top.
+    /// Returns the staging folders at the top of the workdir.
     fn abandoned_folders(&self) -> io::Result<Vec<RunPath>> {
         let mut folders = Vec::new();
         for entry in rustix::fs::Dir::new(self.jail.listing(&RunPath::top())?)? {

@@ -22,7 +22,7 @@ use crate::path::RunPath;
 pub(crate) struct StagingFolder<'a> {
     base: &'a Base,
     path: RunPath,
-    /// Holds the lock.
+    /// The open folder, whose handle holds the lock.
     _lock: OwnedFd,
     /// Number of names that were assigned in the folder.
     names: Cell<usize>,

@@ -169,8 +169,8 @@ impl Base {
         Ok(rustix::fs::renameat_with(&a, one, &b, other, RenameFlags::EXCHANGE)?)
     }
 
-    /// Waits until the names in a folder are on the disk. Does nothing on file systems without such
-    /// a call.
+    /// Waits until the list of entries of a folder is on the disk. Does nothing on file systems
+    /// without such a call.
     pub(crate) fn sync_folder(&self, path: &RunPath) -> io::Result<()> {
         match rustix::fs::fsync(self.jail.listing(path)?) {
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -196,7 +196,7 @@ impl Base {
     }
 
     /// Opens a regular file to change it in place. Creates the file if it does not exist. A file
-    /// with several hard links, which may be outside of the base, is first replaced by a copy, so
+    /// with several hard links, which may be outside the base, is first replaced with a copy, so
     /// that the other names keep the old content.
     pub(crate) fn open_in_place(&self, path: &RunPath, extra: OFlags) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | NO_SIDE_EFFECTS | extra;

@@ -35,7 +35,8 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
-    /// Returns the error after links on a path were repeatedly swapped between a check and its use.
+    /// Returns the error for a path on which links were repeatedly swapped between a check and its
+    /// use.
     pub(crate) fn unstable_links(path: &str) -> FilesError {
         let text =
             format!("links on the path `{}` keep changing while it is used", printable(path));

@@ -80,7 +80,7 @@ impl FilesError {
     }
 }
 
-/// The error that some changes could not be applied. They are still in the overlay, so they can be
+/// The error returned if some changes could not be applied. They remain in the overlay and can be
 /// applied again.
 #[derive(Debug)]
 pub struct ApplyError {

@@ -2,10 +2,10 @@
 //!
 //! An entry that replaces another is first written to a staging path, before anything is changed.
 //! Each old entry is checked once more just before its change. It is then moved out by an exchange
-//! (or, to remove it, by a move), which is atomic. The entry that came out is compared with what
-//! the run saw, and put back if it differs. A new entry never replaces an existing one. So each
-//! file is completely old or completely new, and what somebody else wrote is at its path, or at a
-//! path that is reported.
+//! (or, if it is removed, by a move), which is atomic. The entry that came out is compared with
+//! what the run saw, and put back if it differs. A new entry never replaces an existing one. So
+//! each file is completely old or completely new, and anything that somebody else wrote is at its
+//! path, or at a path that is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -87,7 +87,7 @@ impl Overlay {
     }
 }
 
-/// Returns a change that represents all changes, for an error before the changes are known.
+/// Returns one change that stands for all changes, for an error that occurs before they are known.
 fn unknown_change() -> Change {
     Change { path: String::new(), kind: ChangeKind::Modified, entry: EntryKind::Folder, size: 0 }
 }

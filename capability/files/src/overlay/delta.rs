@@ -1,4 +1,4 @@
-//! The content of an overlay as text, so that another process can continue with it. A *delta* is
+//! The content of an overlay as text, with which another process can continue. A *delta* contains
 //! the nodes that changed since the previous delta.
 //!
 //! The text is a JSON array of `[path, node]`. The node is null if the overlay no longer has one at

@@ -94,9 +94,9 @@ impl Overlay {
         Ok(merged)
     }
 
-    /// Returns the state of the base's entry at `path` that the run relies on: the state at the
-    /// run's first change of it. If the run did not change it, that at its last read. If the run
-    /// did not read it, the current one.
+    /// Returns the state of the base's entry at `path` that the run relies on. This is the state at
+    /// the run's first change of the entry. If the run did not change it, it is the state at the
+    /// last read. If the run did not read it either, it is the current state.
     fn seen(&self, path: &RunPath) -> Result<Stamp, FilesError> {
         let Some(base) = &self.base else { return Ok(Stamp::Absent) };
         if !self.layer.shows_base(path) {
@@ -203,7 +203,7 @@ impl Tree for Overlay {
                 |name: &str| folder.is_none_or(|folder| !folder.children.contains_key(name));
             let listed = match base.list(path, max, not_covered) {
                 // Somebody else removed a merged folder from the base. The overlay's own entries in
-                // it remain.
+                // the folder remain.
                 Err(cause) if folder.is_some() && is_absent(&cause) => Some(Vec::new()),
                 listed => listed.map_err(|cause| FilesError::io(intent, path, cause))?,
             };

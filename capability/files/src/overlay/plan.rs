@@ -77,7 +77,7 @@ impl Plan<'_> {
                 _ => EntryInfo::Absent,
             };
             // A folder that the run created at an unused path hides nothing. Entries that somebody
-            // else has put there since remain.
+            // else has put there since then remain.
             let hides = matches!(&node.body, Body::Folder(inner) if inner.opaque && node.seen != Stamp::Absent);
             let cover = cover.or(hides.then_some((&path, &node.seen)));
             let (basis, seen) = cover.unwrap_or((&path, &node.seen));

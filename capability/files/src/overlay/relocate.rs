@@ -41,8 +41,8 @@ impl Overlay {
     }
 
     /// Returns a copy of an entry, with everything below it, as a node for its new path. Its
-    /// folders are opaque, because nothing of the base belongs in them there. The recursion is
-    /// limited by the depth of a path.
+    /// folders are opaque, so that they contain no entries of the base at the new path. The depth
+    /// of a path limits the recursion.
     fn copy(&mut self, path: &RunPath, progress: &mut Move<'_>) -> Result<Node, FilesError> {
         let target = path.relocate(progress.from, progress.to);
         let target =

@@ -197,8 +197,8 @@ fn check_empty(tree: &dyn Tree, folder: &RunPath) -> Result<(), FilesError> {
     Err(FilesError::not_empty(folder, &names, more))
 }
 
-/// Checks that an entry exists and is not the top, and returns it. The error for the top contains
-/// `what`, a participle.
+/// Checks that an entry exists and is not the top, and returns it. `what` is a past participle for
+/// the error about the top.
 fn check_removable(tree: &dyn Tree, path: &RunPath, what: &str) -> Result<EntryInfo, FilesError> {
     if path.is_top() {
         return Err(FilesError::top(what));

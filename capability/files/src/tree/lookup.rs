@@ -1,4 +1,4 @@
-//! Reading a tree: files, listings, metadata, and what exists near a missing path.
+//! Reading a tree: files, listings, metadata, and the entries near a missing path.
 
 use super::Tree;
 use crate::ENTRY_LIMIT;

@@ -70,8 +70,8 @@ pub(crate) trait Tree {
     /// Creates a link and its missing parent folders.
     fn create_link(&mut self, path: &RunPath, target: &str) -> Result<(), FilesError>;
 
-    /// Sets a file's modification time. The tree must own the file: an edit has copied it into an
-    /// overlay.
+    /// Sets a file's modification time. The tree must own the file: in an overlay, an edit must
+    /// have copied it there first.
     fn set_modified(&mut self, path: &RunPath, time: SystemTime) -> Result<(), FilesError>;
 
     /// Removes a file, a link or an empty folder.
@@ -93,9 +93,9 @@ pub(crate) trait Tree {
 /// A file that is open for writing.
 #[derive(Debug)]
 pub(crate) enum OpenFile {
-    /// A file of an overlay, by its current path.
+    /// A file of an overlay, identified by its current path.
     Overlay(OpenPath),
-    /// A file of the base, by a handle.
+    /// A file of the base, identified by a handle.
     Base { path: RunPath, file: File },
 }
 

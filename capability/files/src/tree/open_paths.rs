@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::path::RunPath;
 
-/// The current path of an open file; `None` after the file was removed or replaced.
+/// The current path of an open file, or `None` after the file was removed or replaced.
 type CurrentPath = Mutex<Option<RunPath>>;
 
 /// An open file's path. The tree updates it until the last clone is dropped.
@@ -12,7 +12,7 @@ type CurrentPath = Mutex<Option<RunPath>>;
 pub(crate) struct OpenPath(Arc<CurrentPath>);
 
 impl OpenPath {
-    /// Returns the current path; `None` after the file was removed or replaced.
+    /// Returns the current path, or `None` after the file was removed or replaced.
     pub(crate) fn get(&self) -> Option<RunPath> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

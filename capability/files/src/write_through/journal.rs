@@ -9,8 +9,8 @@ use crate::entry::{Change, ChangeKind, EntryKind};
 use crate::error::FilesError;
 use crate::path::{Intent, RunPath};
 
-/// Maximum number of bytes that are hashed for one operation. A write to a file beyond it always
-/// counts as a change.
+/// Maximum number of bytes that are hashed for one operation. A write to a file that exceeds it
+/// always counts as a change.
 const HASH_BUDGET: u64 = 256 << 20;
 
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use wattle_files::{Base, Change, ChangeKind, EntryKind, Files};
 
-/// A tree on disk. Folders end in `/`, and links contain their targets.
+/// A tree on disk. The names of folders end in `/`, and the content of a link is its target.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
 /// Returns everything below a folder of the host.
@@ -69,7 +69,7 @@ pub(crate) fn base(dir: &tempfile::TempDir) -> Base {
     Files::open_base(dir.path()).unwrap()
 }
 
-/// Returns the names in a folder; folders end in `/`, links in `@`.
+/// Returns the names in a folder. Names of folders end in `/`, and names of links in `@`.
 pub(crate) fn names(files: &Files, path: &str) -> Vec<String> {
     let mark = |kind| match kind {
         EntryKind::Folder => "/",
