@@ -16,7 +16,8 @@ const ATOMIC: usize = 4096;
 /// The reading end of a pipe. Dropping it breaks the pipe.
 pub(super) struct PipeReader(Arc<Pipe>);
 
-/// The writing end of a pipe. After it is dropped, the reader gets the rest and then the end.
+/// The writing end of a pipe. After it is dropped, the reader gets the remaining bytes and then the
+/// end.
 pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
@@ -47,7 +48,8 @@ pub(super) fn pipe() -> (PipeReader, PipeWriter) {
 }
 
 impl PipeReader {
-    /// Reads the available bytes, or the end. Returns `None` if there is neither yet.
+    /// Reads the available bytes. Returns no bytes at the end, and `None` if a read would have to
+    /// wait.
     pub(super) fn try_read(&self, max: usize) -> Option<Bytes> {
         let mut state = lock(&self.0.state);
         if state.buffer.is_empty() {

@@ -120,7 +120,8 @@ impl Interpreter {
         })
     }
 
-    /// Reports a required variable that is not set, and ends the shell with the status of bash.
+    /// Reports a required variable that is not set, and ends the shell with the same status as
+    /// bash.
     async fn missing(&mut self, message: &str) -> Jump {
         self.report(message).await;
         self.last.status = if self.options.errexit { 1 } else { 127 };

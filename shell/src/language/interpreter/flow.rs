@@ -9,7 +9,7 @@ pub(crate) enum Jump {
     Continue(u32),
     /// `return`, out of a function or a sourced script.
     Return,
-    /// The end of the shell. Its status is set.
+    /// The end of the shell. Its status is already set.
     Exit,
 }
 

@@ -77,7 +77,7 @@ struct Parser {
     documents: Vec<Document>,
 }
 
-/// A position to return to.
+/// A position that the parser can return to.
 struct Mark {
     at: usize,
     line: u32,
