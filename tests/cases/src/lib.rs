@@ -1,10 +1,10 @@
-//! Test cases that are kept as data: finds the files of a folder, splits a file into its cases, and
-//! compares what a test found with what a file expects.
+//! Test cases that are stored as data. This crate finds the files of a folder, splits a file into
+//! its cases, and compares the result of a test with the expected result in a file.
 //!
-//! With the environment variable `UPDATE` set, a comparison writes what was found instead of
-//! failing, so `UPDATE=1 cargo nextest run` updates every expectation in the tree.
+//! If the environment variable `UPDATE` is set, a comparison writes the actual result to the file
+//! instead of failing, so `UPDATE=1 cargo nextest run` updates every expected result in the tree.
 //!
-//! A file of cases is text of this form:
+//! A file of cases has this form:
 //!
 //! ```text
 //! Anything before the first case is kept as it is.
@@ -57,7 +57,7 @@ pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
     (preamble, cases.collect())
 }
 
-/// Splits a text at its first line that is exactly `---`. The line itself is left out.
+/// Splits a text at its first line that is exactly `---`. Neither part contains that line.
 pub fn split_line(text: &str) -> (&str, &str) {
     const LINE: &str = "---\n";
     let mut found =
@@ -105,7 +105,7 @@ pub fn diff(expected: &str, found: &str) -> String {
     TextDiff::from_lines(expected, found).unified_diff().to_string()
 }
 
-/// Compares a text with the file that holds the expected one. A missing file counts as empty.
+/// Compares a text with the file that contains the expected one. A missing file counts as empty.
 ///
 /// # Panics
 /// If they differ. When updating, if the file cannot be written.
@@ -115,7 +115,7 @@ pub fn compare(path: impl AsRef<Path>, found: &str) {
     comparison.finish();
 }
 
-/// A comparison of several files that reports all differences at once.
+/// A comparison of several files. It reports all differences at once.
 #[derive(Debug, Default)]
 pub struct Comparison {
     differences: String,
@@ -123,12 +123,13 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Starts a comparison that updates the files if [`is_updating`].
+    /// Starts a comparison. It updates the files if [`is_updating`] returns true.
     pub fn new() -> Self {
         Self { differences: String::new(), is_updating: is_updating() }
     }
 
-    /// Compares a text with the file that holds the expected one. A missing file counts as empty.
+    /// Compares a text with the file that contains the expected one. A missing file counts as
+    /// empty.
     ///
     /// # Panics
     /// When updating, if the file cannot be written.

@@ -9,8 +9,8 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
 use wattle_tests::{World, calls};
 
-/// A model that replaces `NONCE` in its answers by the run's nonce, the worst that a page could make
-/// it do.
+/// A model that replaces `NONCE` in its answers by the run's nonce. A page could not make it do
+/// anything worse.
 struct Betrayer {
     answers: Vec<ModelReply>,
     requests: Mutex<Vec<Vec<Message>>>,

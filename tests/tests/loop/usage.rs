@@ -18,7 +18,7 @@ fn prices() -> Prices {
     Prices::new([("scripted".to_owned(), price)].into()).unwrap()
 }
 
-/// Returns a job whose programs may use the model, which counts as the run's own use.
+/// Returns a job whose programs may use the model. Their requests count toward the run's own usage.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
     let meter = Meter::default();
     let inference =

@@ -68,7 +68,7 @@ async fn a_run_ends_when_its_client_disconnects() {
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // The session is free for the next message and contains the run's steps so far.
+    // The session is free for the next message. It contains the run's steps so far.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
     let messages: Vec<&str> =
