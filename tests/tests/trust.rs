@@ -155,7 +155,8 @@ fn each_kind_of_run_has_its_tools() {
     assert!(of_plain.is_superset(&names(PLAIN)), "{of_plain:?}");
     assert_eq!(of_trusted.difference(&of_plain).cloned().collect::<BTreeSet<_>>(), names(TRUSTED));
     assert_eq!(of_plain.difference(&of_trusted).count(), 0);
-    // Each capability that only trusted runs receive is used by exactly one program.
+    // Each capability that only trusted runs receive has a program of the same name, and no other
+    // program uses it.
     assert_eq!(wattle_capability::TRUSTED, TRUSTED);
     for entry in Catalog::built_in().iter() {
         let uses: Vec<&str> = entry.meta().uses.iter().flatten().map(String::as_str).collect();

@@ -36,7 +36,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// Prepares a command on the place's store that may reach the endpoint.
+/// Prepares a command that uses the place's store and may reach the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -63,7 +63,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // A process that was killed before its start leaves no run; an ended run cannot resume.
+            // A process that was killed before the run started leaves no run. A run that has ended
+            // cannot be resumed.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }

@@ -28,7 +28,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     let done =
         evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
     let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
-    // The only task in which a call may fail: its service is busy.
+    // Only these attempts may contain a failed call, because the service of their task is busy.
     let busy =
         |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
     let bad = done
