@@ -291,7 +291,7 @@ impl Provider {
     /// Starts an endpoint that returns these answers in turn, and status 500 once they are used up.
     ///
     /// # Panics
-    /// If no port can be opened on loopback.
+    /// Panics if no port can be opened on loopback.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::serving(Shared {
             script: Mutex::new(script.into_iter().collect()),
@@ -302,7 +302,7 @@ impl Provider {
     /// Starts an endpoint that calls `respond` for each request and returns its answer.
     ///
     /// # Panics
-    /// If no port can be opened on loopback.
+    /// Panics if no port can be opened on loopback.
     pub fn answering(respond: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
         Self::serving(Shared { respond: Some(Box::new(respond)), ..Shared::default() })
     }

@@ -2,8 +2,8 @@
 //! with the page.
 //!
 //! A block after a line that ends with a file's name and a colon is the content of that file. A
-//! `console` block has commands after `$ `, each followed by its output: stdout, then stderr. `UPDATE=1` updates
-//! the outputs.
+//! `console` block has commands after `$ `, each followed by its output: stdout, then stderr.
+//! `UPDATE=1` updates the outputs.
 
 use std::fmt::Write;
 

@@ -11,7 +11,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 use crate::place::{Done, Place};
 
 /// Starts an endpoint whose answer depends on the number of earlier answers in the request. Every
-/// other path accepts posts.
+/// other path accepts POST requests.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -323,7 +323,7 @@ struct Killer {
 }
 
 impl Killer {
-    /// Kills the process that sends a message with the word.
+    /// Creates an endpoint that kills the process that sends a message with the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));

@@ -77,7 +77,7 @@ enum Fate {
     Applies,
     /// The command fails, and names the command that trusts the folder.
     Refused,
-    /// The command fails, in a trusted folder too.
+    /// The command fails, even in a trusted folder.
     Never,
 }
 

@@ -207,7 +207,7 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // `y` approves one run, `a` the rest of the session, and both only this key.
+    // `y` approves one run and `a` the rest of the session. Both apply only to this key.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");

@@ -77,7 +77,7 @@ impl PipeReader {
         (state.writer_gone || !state.buffer.is_empty()).then_some(state.buffer.len())
     }
 
-    /// Waits until there is data to read, or the end.
+    /// Waits until there is data to read or the end is reached.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.readable, || self.ready().is_some()).await;
     }
@@ -121,12 +121,12 @@ impl PipeWriter {
         state.reader_gone || state.buffer.len() + size <= CAPACITY
     }
 
-    /// Returns true if a write does not have to wait: there is room, or no reader.
+    /// Returns true if a write does not have to wait, because there is room or no reader.
     pub(super) fn is_ready(&self) -> bool {
         self.has_room(ATOMIC)
     }
 
-    /// Waits until there is room to write, or no reader.
+    /// Waits until there is room to write, or the reader is gone.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.writable, || self.is_ready()).await;
     }

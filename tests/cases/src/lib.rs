@@ -73,7 +73,7 @@ fn is_line_start(text: &str, at: usize) -> bool {
 /// Returns the files of a folder that have the extension, sorted by path.
 ///
 /// # Panics
-/// If the folder cannot be read or has no such file.
+/// Panics if the folder cannot be read or has no such file.
 pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder)
@@ -88,7 +88,7 @@ pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
 /// Returns the text of a file.
 ///
 /// # Panics
-/// If the file cannot be read.
+/// Panics if the file cannot be read.
 pub fn read(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     fs::read_to_string(path)
@@ -108,7 +108,7 @@ pub fn diff(expected: &str, found: &str) -> String {
 /// Compares a text with the file that contains the expected one. A missing file counts as empty.
 ///
 /// # Panics
-/// If they differ. When updating, if the file cannot be written.
+/// Panics if they differ or, when updating, if the file cannot be written.
 pub fn compare(path: impl AsRef<Path>, found: &str) {
     let mut comparison = Comparison::new();
     comparison.add(path, found);
@@ -132,7 +132,7 @@ impl Comparison {
     /// empty.
     ///
     /// # Panics
-    /// When updating, if the file cannot be written.
+    /// Panics if the file cannot be written when updating.
     pub fn add(&mut self, path: impl AsRef<Path>, found: &str) {
         let path = path.as_ref();
         let expected = fs::read_to_string(path).unwrap_or_default();
@@ -150,7 +150,7 @@ impl Comparison {
     /// Ends the comparison.
     ///
     /// # Panics
-    /// If a text differs from its file.
+    /// Panics if a text differs from its file.
     pub fn finish(self) {
         let differences = self.differences;
         assert!(differences.is_empty(), "hint: UPDATE=1 writes what was found\n{differences}");

@@ -1,8 +1,8 @@
 //! Shell patterns: `*`, `?`, `[…]`, and the extended ones `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
 //! A pattern without groups is compiled to a regular expression, which takes linear time on any
-//! text. A pattern with groups, which can be negated, is matched by a walk over the text.
-//! A match that takes too many steps fails.
+//! text. A pattern with groups, which can be negated, is matched by a walk over the text. A match
+//! that takes too many steps fails.
 
 mod compile;
 mod fragment;
