@@ -96,7 +96,8 @@ impl Interpreter {
         interpreter
     }
 
-    /// Sets the environment of a new session. A shell that a command starts inherits its caller's.
+    /// Sets the environment of a new session. A shell that a command starts inherits the
+    /// environment of its caller instead.
     pub(crate) fn set_login_environment(&mut self) {
         for (name, value) in LOGIN_ENVIRONMENT {
             self.preset(name, value, true);

@@ -1,8 +1,9 @@
 //! The parser: the grammar of bash by recursive descent.
 //!
 //! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a
-//! `case` inside `$( )` does not end the substitution. The whole text is parsed before any of it runs. The
-//! nesting depth is limited by [`MAX_NESTING`], so no text can exhaust the host's stack.
+//! `case` inside `$( )` does not end the substitution. The whole text is parsed before
+//! any part of it runs. The nesting depth is limited by [`MAX_NESTING`], so no text can exhaust the
+//! host's stack.
 
 mod command;
 mod compound;
