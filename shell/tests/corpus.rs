@@ -161,10 +161,11 @@ impl Oracle {
     }
 }
 
-/// Returns the oracles of this machine that are not the recorded ones, and prints a line for each.
+/// Returns the oracles whose version on this machine differs from the recorded one. Prints a line
+/// for each.
 ///
 /// # Panics
-/// Panics in CI, where all programs must be the recorded ones.
+/// Panics in CI if a version differs.
 fn missing_oracles() -> Vec<&'static Oracle> {
     let differs = |oracle: &&'static Oracle| {
         let Some(found) = oracle.differs() else { return false };

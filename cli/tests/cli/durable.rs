@@ -81,8 +81,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
     }
 }
 
-/// The moments at which processes are killed, the same in each run of the test. The delays of one
-/// run increase, so that it makes progress.
+/// The moments at which processes are killed. They are the same each time the test runs. The delays
+/// within one run increase, so that it makes progress.
 struct Moments(u64, u64);
 
 impl Moments {

@@ -212,7 +212,7 @@ impl Session {
         Status(status)
     }
 
-    /// Returns the interpreter's state after the last line that ran to its end.
+    /// Returns the interpreter's state after the last line that ran to completion.
     fn settled(&self) -> &Interpreter {
         self.saved.as_deref().unwrap_or(&self.interpreter)
     }

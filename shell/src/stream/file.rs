@@ -219,7 +219,7 @@ impl OpenFile {
         Ok(data)
     }
 
-    /// Writes at the shared position and advances it; writes to the end in append mode.
+    /// Writes at the shared position and advances it. In append mode, writes to the end.
     pub(super) fn write(&self, data: &[u8]) -> Result<(), Fault> {
         let writer = self.writer.as_ref().ok_or(Errno::BADF)?;
         let mut state = lock(&self.state);

@@ -107,8 +107,8 @@ impl Stream {
         (Stream::of(Kind::PipeReader(reader)), Stream::of(Kind::PipeWriter(writer)))
     }
 
-    /// Creates a stream that captures what is written. A write beyond `limit` bytes fails like a
-    /// write to a broken pipe.
+    /// Creates a stream that captures all writes. A write beyond `limit` bytes fails like a write
+    /// to a broken pipe.
     #[must_use]
     pub fn capture(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit);

@@ -36,7 +36,8 @@ pub struct Case<'a> {
     pub title: &'a str,
     /// The lines up to the first line `---`, each with its line end.
     pub input: &'a str,
-    /// The lines after that one, up to the next case. Empty if the case has no line `---` yet.
+    /// The lines after the line `---`, up to the next case. Empty if the case has no line `---`
+    /// yet.
     pub expected: &'a str,
 }
 

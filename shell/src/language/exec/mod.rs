@@ -135,7 +135,7 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs a list one nesting level deeper. Moves to a new stack if this one is deep.
+    /// Runs a list one nesting level deeper. Moves to a new stack if the current one is deep.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
         self.enter_level()?;
         let ran = if self.execution.stack_level < MAX_STACK_LEVEL {

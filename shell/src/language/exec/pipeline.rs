@@ -39,7 +39,7 @@ impl Interpreter {
     /// Sets `PIPESTATUS`.
     fn set_pipe_status(&mut self, statuses: Vec<u8>) -> Flow {
         let texts = statuses.into_iter().map(|status| status.to_string()).collect();
-        // A script that made it readonly keeps its own value.
+        // If a script made the variable readonly, it keeps its value.
         let _ = self.set_list("PIPESTATUS", texts)?;
         Ok(())
     }

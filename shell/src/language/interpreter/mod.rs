@@ -122,7 +122,7 @@ impl Interpreter {
         copy
     }
 
-    /// Returns an empty shell that takes this one's place while another task runs it.
+    /// Returns an empty shell that replaces this shell while another task runs it.
     pub(crate) fn placeholder(&self) -> Interpreter {
         Interpreter {
             run: Arc::clone(&self.run),

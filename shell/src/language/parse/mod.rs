@@ -22,7 +22,7 @@ use super::ast::{List, Word};
 pub(crate) const MAX_NESTING: u32 = 50;
 
 /// Maximum number of times that `((` turns out not to be arithmetic. Its contents are then parsed
-/// again, which would take exponential time for nested ones.
+/// again, which takes exponential time if they are nested.
 const MAX_MISREAD: u32 = 100;
 
 /// A syntax error.

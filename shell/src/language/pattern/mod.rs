@@ -1,4 +1,4 @@
-//! Shell patterns: `*`, `?`, `[…]`, and the extended ones `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
+//! Shell patterns: `*`, `?`, `[…]`, and extended patterns: `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
 //! A pattern without groups is compiled to a regular expression, which takes linear time on any
 //! text. A pattern with groups, which can be negated, is matched by a walk over the text. A match
