@@ -67,7 +67,7 @@ impl Run {
         *self.end_reason.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Ends the whole script. If it is called again, the first reason is kept.
+    /// Ends the whole script. Later calls do not change the reason.
     pub(crate) fn end(&self, reason: String) {
         self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         self.end_signal.notify_one();

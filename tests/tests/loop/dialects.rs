@@ -317,8 +317,8 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// The calls of one message of a session are part of the next one's conversation, in both
-/// dialects.
+/// In both dialects, the calls made for one message of a session are part of the conversation of
+/// the next message.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();

@@ -59,7 +59,7 @@ impl Question {
         ));
     }
 
-    /// Waits until the run no longer waits for the answer.
+    /// Waits until the run stops waiting for the answer.
     pub(crate) async fn abandoned(mut self) {
         timeout(NEVER, self.reply.closed()).await.expect("the run goes on");
     }

@@ -108,7 +108,7 @@ impl Interpreter {
         StageResult { status: self.last.status, killed: self.last.killed }
     }
 
-    /// Prints the time that `time` reports.
+    /// Prints the report of `time`.
     async fn report_time(&mut self, start: Instant, timed: TimeFormat) {
         let seconds = start.elapsed().as_secs_f64();
         let text = match timed {

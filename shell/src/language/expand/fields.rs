@@ -18,7 +18,7 @@ pub(crate) struct Fields {
     size: u64,
 }
 
-/// The state before a `"`.
+/// The state before an opening `"`.
 pub(super) struct QuoteStart {
     fields: usize,
     size: u64,

@@ -1,4 +1,4 @@
-//! Control flow of running a script.
+//! The control flow of a running script.
 
 /// A jump out of the commands that are being run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -104,7 +104,8 @@ impl Interpreter {
         }
     }
 
-    /// Sets a predefined variable. Skips it if the session's variables are full.
+    /// Sets a predefined variable. Does nothing if the session's variables have reached their
+    /// limit.
     pub(crate) fn preset(&mut self, name: &str, value: &str, exported: bool) {
         if self.variables.set(name, value).is_ok()
             && let Ok(variable) = self.variables.attributes(name)

@@ -142,7 +142,7 @@ impl Pattern {
     }
 }
 
-/// Returns true if fragments contain a special character of patterns.
+/// Returns true if the fragments contain a special pattern character.
 pub(crate) fn is_special(fragments: &[Fragment], extended: bool) -> bool {
     let mut bracket = false;
     let mut previous = ' ';
