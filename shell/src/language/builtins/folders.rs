@@ -33,7 +33,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Changes the working folder. Returns the message of a failure.
+    /// Changes the working folder. Returns an error message if that fails.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         let full = self.path(path);
         let looked = full.clone();

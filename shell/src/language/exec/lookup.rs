@@ -203,7 +203,7 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. Returns the message and status of a failure.
+    /// Reads a script from the run's files. Returns a message and a status if that fails.
     pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
         let limit = self.run.bounds.script;
         let path = path.to_owned();

@@ -128,7 +128,7 @@ impl Interpreter {
         Jump::Exit
     }
 
-    /// Expands the word of `${x:-word}` and the like in place of the value.
+    /// Expands the word of an operation such as `${x:-word}`, which replaces the value.
     async fn operand(&mut self, word: &Word, quoting: Quoting, out: &mut Fields) -> Flow {
         if word.parts.is_empty() && quoting == Quoting::Quoted {
             out.quoted("");
