@@ -49,7 +49,7 @@ async fn by_wattle(script: &str) -> (Outcome, String) {
     (Outcome { stdout: text(&output.stdout), status: output.status.0 }, text(&output.stderr))
 }
 
-/// Runs a script with bash. Returns `None` if bash is not installed.
+/// Runs a script with bash. Returns `None` if bash is not installed or did not exit normally.
 fn by_bash(script: &str) -> Option<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder().join("files")).unwrap() {
