@@ -101,7 +101,7 @@ fn unreadable_files_are_left_out() {
     )
     .unwrap();
     fs::create_dir(at("folder.wat")).unwrap();
-    // Passed over: other kinds of files, hidden ones, and folders.
+    // Other kinds of files, hidden files, and folders are skipped.
     fs::write(at("notes.txt"), "not a program").unwrap();
     fs::write(at(".hidden.wat"), "not a program").unwrap();
     fs::create_dir(at("sub")).unwrap();

@@ -12,7 +12,7 @@ fn origin() -> Origin {
     Origin::File(PathBuf::from("x.wat"))
 }
 
-/// Returns the front matter, without the lines of examples.
+/// Returns the front matter of a file. The line numbers of its examples are set to 0.
 fn meta(text: &str) -> Meta {
     let mut meta = Entry::parse(text, origin()).unwrap().meta().clone();
     meta.examples =

@@ -208,7 +208,8 @@ async fn edge_cases_of_files_are_handled() {
     }
 }
 
-/// Returns different texts of characters that matter to the programs, always the same ones.
+/// Returns random texts of characters that are special to the programs. The texts are the same in
+/// every run.
 fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: usize| {
@@ -269,8 +270,8 @@ async fn programs_agree_with_reference_implementations() {
     }
 }
 
-/// Reads one of two columns by the definition of CSV. Returns `None` if a quote is not closed or a
-/// row has a third field.
+/// Reads one of two columns as CSV defines them. Returns `None` if a quote is not closed or a row
+/// has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
     let mut quoted = false;

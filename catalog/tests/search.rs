@@ -1,5 +1,4 @@
-//! Searches in the built-in programs, by words that a person who does not know their names would
-//! use.
+//! Searches for built-in programs, by words that a person who does not know their names would use.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

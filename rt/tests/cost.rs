@@ -1,5 +1,5 @@
 //! A program that costs too much to compile is refused, and the message names the limit. A program
-//! just within a limit compiles.
+//! just within the limits compiles.
 //!
 //! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the
 //! limits, none took more than 1 s or 60 MB besides the engine, with a compiler that was itself
@@ -34,7 +34,7 @@ fn prepare(source: &str) -> Result<(), Arc<Diagnostic>> {
     tokio.block_on(runtime().prepare(source)).map(drop)
 }
 
-/// Returns a function that is never called, with a number and a body.
+/// Returns a function that is never called, with an index and a body.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
@@ -205,7 +205,7 @@ fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     }
 }
 
-/// These texts took gigabytes or most of a minute before the limits existed.
+/// Without the limits, these texts take gigabytes of memory or most of a minute.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
     for (name, size) in [

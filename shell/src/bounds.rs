@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use wattle_rt::Account;
 
-/// Resource limits of one script. A script that exceeds one of them ends, or fails, with a message;
-/// the session stays usable.
+/// Resource limits of one script. A script that exceeds a limit ends or fails with a message, and
+/// the session remains usable.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// Maximum size of a script, in bytes. Default 1 MiB.
     pub script: usize,
-    /// Time limit of a script whose caller passes none. Default 10 minutes.
+    /// Time limit of a script if its caller passes none. Default 10 minutes.
     pub deadline: Duration,
     /// Maximum number of commands that a script may start, subshells and jobs included, builtins
     /// excluded. Default 100,000.
@@ -21,8 +21,7 @@ pub struct Bounds {
     /// Maximum nesting depth of functions, subshells, substitutions and sourced scripts. Default
     /// 200.
     pub depth: u32,
-    /// Maximum size of a session's variables, in bytes, those of its subshells included. Default 16
-    /// MiB.
+    /// Maximum size of the variables of a session and its subshells, in bytes. Default 16 MiB.
     pub variables: u64,
     /// Maximum size of a command substitution's output, in bytes. Default 4 MiB.
     pub substitution: usize,
@@ -32,8 +31,8 @@ pub struct Bounds {
     pub descriptors: usize,
     /// Limits of one command of the toolbox.
     pub stage: StageBounds,
-    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: one
-    /// half from its start, the other from its end. Default 1 MiB.
+    /// Number of bytes that [`Shell::capture`](crate::Shell::capture) keeps of each output: half
+    /// from its start and half from its end. Default 1 MiB.
     pub output: usize,
 }
 

@@ -51,7 +51,7 @@ impl Status {
     pub const SUCCESS: Status = Status(0);
     /// The command exceeded its time limit.
     pub const TIMED_OUT: Status = Status(124);
-    /// The command exists and cannot be run.
+    /// The command exists but cannot be run.
     pub const CANNOT_RUN: Status = Status(126);
     /// The command does not exist.
     pub const NOT_FOUND: Status = Status(127);
@@ -72,7 +72,7 @@ impl fmt::Display for Status {
 /// Result of running a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// The command exited by itself, with a status.
+    /// The command exited on its own, with a status.
     Exited(Status),
     /// The host ended the command.
     Killed(KillReason),
@@ -81,19 +81,19 @@ pub enum CommandOutcome {
 /// Reason why the host ended a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KillReason {
-    /// It wrote to a pipe without a reader, as `yes | head -1` does.
+    /// The command wrote to a pipe without a reader, as in `yes | head -1`.
     Pipe,
-    /// It needed more than this many bytes of memory.
+    /// The command needed more than this many bytes of memory.
     Memory(usize),
-    /// It used more than this much processor time.
+    /// The command used more than this much processor time.
     Time(Duration),
-    /// The account of its run has no memory or time left.
+    /// The account of the command's run has no memory or time left.
     Account(String),
-    /// It trapped.
+    /// The command trapped.
     Crash(String),
-    /// It failed to start.
+    /// The command failed to start.
     Start(String),
-    /// Its caller cancelled it.
+    /// The command's caller cancelled it.
     Cancelled,
 }
 
@@ -113,7 +113,7 @@ impl CommandOutcome {
         }
     }
 
-    /// Returns true if the command's whole pipeline has to end with it.
+    /// Returns true if the whole pipeline must end when the command ends with this outcome.
     #[must_use]
     pub fn ends_pipeline(&self) -> bool {
         matches!(
@@ -149,13 +149,14 @@ impl fmt::Display for KillReason {
 /// The interface with which commands such as `xargs`, `find -exec`, `env` and `timeout` run other
 /// commands. The shell implements it.
 pub trait Spawn: Send + Sync {
-    /// Runs a command to its end and returns its status. Writes the reason to the command's
-    /// standard error if it cannot run. Ends it after `timeout` and returns [`Status::TIMED_OUT`].
+    /// Runs a command to completion and returns its status. If the command cannot run, writes the
+    /// reason to its standard error. If the command is still running after `timeout`, ends it and
+    /// returns [`Status::TIMED_OUT`].
     fn spawn(&self, command: Command, timeout: Option<Duration>) -> BoxFuture<'_, Status>;
 }
 
 /// A set of commands that are neither functions nor builtins of the shell. The
-/// [toolbox](crate::Toolbox) is one; tests bring their own.
+/// [toolbox](crate::Toolbox) is one such set; tests provide their own.
 pub trait Commands: Send + Sync {
     /// Returns the names of all commands.
     fn names(&self) -> Vec<String>;
@@ -163,7 +164,8 @@ pub trait Commands: Send + Sync {
     /// Returns true if there is a command of that name.
     fn has(&self, name: &str) -> bool;
 
-    /// Runs a command to its end, within `bounds`. It starts further commands through `spawn`.
+    /// Runs a command to completion, within `bounds`. The command starts further commands through
+    /// `spawn`.
     fn run<'a>(
         &'a self,
         command: Command,

@@ -130,13 +130,13 @@ impl From<&FilesError> for Errno {
 
 /// The error of a file operation: a number for the program, and a message for the user.
 ///
-/// The message is that of `strerror`, unless the run's files refused the operation with a reason of
-/// their own, such as `read blocked: path escapes your working dir`.
+/// The message is that of `strerror`, unless the run's files refused the operation with a more
+/// specific message, such as `read blocked: path escapes your working dir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The error number.
     pub errno: Errno,
-    /// The message of the run's files, if it says more than the number does.
+    /// The message of the run's files, if it is more specific than the number.
     pub refusal: Option<String>,
 }
 

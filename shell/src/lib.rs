@@ -1,5 +1,5 @@
-//! A shell that runs scripts over a run's files. Its commands are WebAssembly instances; it starts
-//! no process of the operating system.
+//! A shell that runs scripts over a run's files. Its commands are WebAssembly instances, so it
+//! starts no process of the operating system.
 //!
 //! Each module imports only those above it in this list:
 //!

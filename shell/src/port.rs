@@ -1,4 +1,4 @@
-//! The implementation of the capability `shell`: programs call the shell through it.
+//! The implementation of the capability `shell`, through which programs call the shell.
 
 use std::sync::Arc;
 use std::time::Instant;

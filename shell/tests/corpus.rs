@@ -1,8 +1,8 @@
 //! Scripts that people and models write, run by this shell and compared with the results of bash.
 //!
 //! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
-//! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` writes the
-//! expected results again, with bash if it is installed.
+//! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` updates the
+//! expected results, with bash if it is installed.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic")]
 
@@ -49,7 +49,7 @@ async fn by_wattle(script: &str) -> (Outcome, String) {
     (Outcome { stdout: text(&output.stdout), status: output.status.0 }, text(&output.stderr))
 }
 
-/// Runs a script with bash, if it is installed.
+/// Runs a script with bash. Returns `None` if bash is not installed or did not exit normally.
 fn by_bash(script: &str) -> Option<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder().join("files")).unwrap() {
@@ -125,7 +125,8 @@ async fn check(name: &str) {
 
 /// A program that produced the committed outcomes.
 struct Oracle {
-    /// Words by which a script uses the program. Empty for a program that all scripts use.
+    /// Words whose presence shows that a script uses the program. Empty for a program that all
+    /// scripts use.
     words: &'static [&'static str],
     /// The command that shows its version.
     probe: &'static str,
@@ -145,8 +146,8 @@ const ORACLES: &[Oracle] = &[
 ];
 
 impl Oracle {
-    /// Returns the first line of the machine's version output, or `None` if it is the recorded
-    /// program.
+    /// Returns the first line of the version output of this machine's program, or `None` if it is
+    /// the recorded program.
     fn differs(&self) -> Option<String> {
         let shown = by_bash(&format!("{} </dev/null 2>&1", self.probe));
         let shown = shown.map_or_else(String::new, |outcome| outcome.stdout);
@@ -160,10 +161,11 @@ impl Oracle {
     }
 }
 
-/// Returns the oracles of this machine that are not the recorded ones, and prints a line for each.
+/// Returns the oracles whose version on this machine differs from the recorded one. Prints a line
+/// for each.
 ///
 /// # Panics
-/// Panics in CI, where all programs must be the recorded ones.
+/// Panics in CI if a version differs.
 fn missing_oracles() -> Vec<&'static Oracle> {
     let differs = |oracle: &&'static Oracle| {
         let Some(found) = oracle.differs() else { return false };

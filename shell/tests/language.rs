@@ -1,4 +1,5 @@
-//! The behaviour that bash does not define: limits, messages, sessions; and random scripts.
+//! Tests of behaviour that bash does not define (limits, messages, sessions), and of random
+//! scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,5 +1,5 @@
-//! Numbers of all sizes, wherever a script can contain one: none crashes the shell or exhausts its
-//! memory or time.
+//! Tests of numbers of all sizes, at every position where a script can contain one. No number
+//! crashes the shell or exhausts its memory or time.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

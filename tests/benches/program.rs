@@ -89,7 +89,7 @@ async fn run_wattle(runtime: &Runtime, grants: &Arc<Grants>, text: &str) {
     black_box(outcome.results);
 }
 
-/// The minimal state for the module's imports.
+/// The minimal state that the module's imports need.
 struct Bare {
     memory: Option<Memory>,
     heap: u32,
@@ -196,7 +196,8 @@ fn cold(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the part of a cold run that bare wasmtime lacks: from the author's text to module text.
+/// Measures the part of a cold run that bare wasmtime does not have: converting the author's text
+/// to the text of a module.
 fn assemble(c: &mut Criterion) {
     let (runtime, _) = wattle();
     let text = unseen();

@@ -1,4 +1,4 @@
-//! Throughput of the answer reader, on typical answers and on noise.
+//! Measures the throughput of the answer reader, on typical answers and on noise.
 
 use std::hint::black_box;
 

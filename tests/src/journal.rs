@@ -17,7 +17,7 @@ use wattle_rt::{CallEffect, Code, Failure};
 /// Checks that the journals created by `make`, each empty, behave as runs require.
 ///
 /// # Panics
-/// If a journal does not conform.
+/// Panics if a journal does not conform.
 pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     runs(&make()).await;
     turns_and_calls(&make()).await;

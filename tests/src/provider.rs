@@ -1,8 +1,8 @@
 //! A chat-completions endpoint on loopback that answers from a script, and fails when the script
 //! says so.
 //!
-//! It runs on threads of its own, so a test can use it in its own process and for the programs that
-//! it starts.
+//! It runs on its own threads, so it can serve both the process of the test and the programs that
+//! the test starts.
 //!
 //! ```
 //! use wattle_tests::provider::{Answer, Provider};
@@ -32,7 +32,7 @@ pub struct Provider {
 #[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
-    /// Makes the answers once the script is used up.
+    /// Function that creates the answers once the script is used up.
     respond: Option<Box<Respond>>,
     requests: Mutex<Vec<Recorded>>,
     stopped: AtomicBool,
@@ -64,7 +64,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Returns the first header of this name, which is in lower case.
+    /// Returns the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
@@ -291,7 +291,7 @@ impl Provider {
     /// Starts an endpoint that returns these answers in turn, and status 500 once they are used up.
     ///
     /// # Panics
-    /// If no port can be opened on loopback.
+    /// Panics if no port can be opened on loopback.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::serving(Shared {
             script: Mutex::new(script.into_iter().collect()),
@@ -302,7 +302,7 @@ impl Provider {
     /// Starts an endpoint that calls `respond` for each request and returns its answer.
     ///
     /// # Panics
-    /// If no port can be opened on loopback.
+    /// Panics if no port can be opened on loopback.
     pub fn answering(respond: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
         Self::serving(Shared { respond: Some(Box::new(respond)), ..Shared::default() })
     }
@@ -319,7 +319,7 @@ impl Provider {
                     break;
                 }
                 let shared = Arc::clone(&accepting);
-                // A connection that fails affects no other one.
+                // A failed connection does not affect the others.
                 if let Ok(stream) = stream {
                     thread::spawn(move || serve(stream, &shared));
                 }
@@ -333,7 +333,7 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns the host and port, `127.0.0.1:PORT`, as rules about hosts spell them.
+    /// Returns the host and port, `127.0.0.1:PORT`, in the form that rules about hosts use.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
@@ -348,7 +348,7 @@ impl Provider {
         lock(&self.shared.requests).clone()
     }
 
-    /// Returns how many answers of the script are still unused.
+    /// Returns the number of unused answers in the script.
     pub fn unused_answers(&self) -> usize {
         lock(&self.shared.script).len()
     }
@@ -357,7 +357,7 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect(self.address);
     }
 }

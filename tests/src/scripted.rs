@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_machine::{FunctionCall, Message};
 
-/// A model that returns its answers in order and records its requests. After the last answer it
-/// never answers again.
+/// A model that returns its answers in order and records its requests. After the last answer,
+/// requests to it wait forever.
 #[derive(Debug)]
 pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
@@ -56,7 +56,7 @@ impl Scripted {
     }
 }
 
-/// Creates a reply that calls these functions, each a name and its arguments.
+/// Creates a reply that calls these functions. Each item is a name and its arguments.
 pub fn calls(calls: &[(&str, &str)]) -> ModelReply {
     let call = |((name, arguments), number): (&(&str, &str), u32)| FunctionCall {
         id: format!("c{number}"),

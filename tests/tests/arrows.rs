@@ -1,5 +1,5 @@
-//! Checks the arrows of ARCHITECTURE.md with cargo's metadata: no crate depends on one that it must
-//! not know.
+//! Checks the arrows of ARCHITECTURE.md against cargo's metadata: no crate has a dependency that
+//! the arrows do not allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -162,7 +162,7 @@ async fn a_prompt_lists_the_programs_that_the_session_is_about_if_there_are_many
         );
     }
 
-    // Only the first message decides, in every process.
+    // The list depends only on the first message of a conversation, in every process.
     let history = vec![
         Message::user("How high are the tides in Emden tomorrow?"),
         Message::assistant("done"),

@@ -94,7 +94,7 @@ async fn no_catalog_program_has_an_effect_that_is_denied_or_not_approved() {
                     reference::verdict(&[(rule.clone(), Verdict::Deny)], "", *target, text)
                         == Verdict::Deny
                 };
-                // A rule that matches no effect prevents nothing.
+                // A rule that matches no effect cannot prevent any effect, so it is skipped.
                 if !open.iter().any(|one| about(&one)) {
                     continue;
                 }

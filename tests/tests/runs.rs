@@ -85,8 +85,8 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
-/// Mistakes with only one possible meaning are fixed, and the program runs in the same step. If any
-/// error is left, the model is asked to repair it.
+/// Mistakes that can mean only one thing are fixed, and the program runs in the same step. If any
+/// error remains, the model is asked to repair it.
 #[tokio::test]
 async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();

@@ -26,7 +26,7 @@ use wattle_catalog::{AiAnswer, Catalog, Entry, Example, Origin, Results};
 use wattle_rt::Code;
 use wattle_tests::World;
 
-/// The heading of the section with the figures in `docs/benchmarks.md`.
+/// The heading of the section that contains the figures in `docs/benchmarks.md`.
 const SECTION: &str = "## What programs cost in tokens\n";
 
 fn folder() -> PathBuf {

@@ -113,7 +113,7 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
-    // A part that is not set up is reported as such.
+    // The error names the part that is not set up.
     let job = || trusted_job(&world, Arc::new(NoRepository::no_remote()), None);
     for (call, setting) in [
         ("\"git\", \"x\"", "`git.remote`"),
@@ -155,7 +155,7 @@ fn each_kind_of_run_has_its_tools() {
     assert!(of_plain.is_superset(&names(PLAIN)), "{of_plain:?}");
     assert_eq!(of_trusted.difference(&of_plain).cloned().collect::<BTreeSet<_>>(), names(TRUSTED));
     assert_eq!(of_plain.difference(&of_trusted).count(), 0);
-    // Each capability that only trusted runs are granted has exactly one program, and no other
+    // Each capability that only trusted runs receive has a program of the same name, and no other
     // program uses it.
     assert_eq!(wattle_capability::TRUSTED, TRUSTED);
     for entry in Catalog::built_in().iter() {

@@ -74,7 +74,7 @@ fn requests(served: Served, row: &Row, values: &Values, faults: &mut Vec<String>
     faults.extend(served.stop());
 }
 
-/// Returns the faults in an output.
+/// Returns the faults in an output: missing texts, and texts that must not appear.
 fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> Vec<String> {
     let mut faults = Vec::new();
     let has = |text: &str| contains(output, &values.bytes(text));
@@ -91,7 +91,7 @@ fn words(output: &[u8], says: &[String], hides: &[String], values: &Values) -> V
     faults
 }
 
-/// Adds the faults in the requests to the web server and the model.
+/// Adds the faults in the requests that reached the web server and the model.
 fn arrived(web: &Provider, model: &Provider, row: &Row, values: &Values, faults: &mut Vec<String>) {
     let received: Vec<String> =
         web.requests().iter().map(|one| format!("{} {}", one.method, one.path)).collect();

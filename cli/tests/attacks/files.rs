@@ -56,7 +56,7 @@ impl Place {
         state
     }
 
-    /// Returns the faults in a later state: files that differ and are not in the list.
+    /// Returns the faults in a later state: files that have changed and are not in the list.
     pub(crate) fn faults(
         &self,
         before: &BTreeMap<PathBuf, Vec<u8>>,
@@ -86,7 +86,7 @@ fn may_change(path: &Path, changed: &[String]) -> bool {
     changed.iter().any(|glob| matches(glob.as_bytes(), path.as_os_str().as_bytes()))
 }
 
-/// Returns true if the glob matches: `*` is any text without `/`, `**` any text.
+/// Returns true if the glob matches the path: `*` matches any text without `/`, and `**` any text.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     match glob {
         [] => path.is_empty(),

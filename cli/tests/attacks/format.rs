@@ -94,7 +94,7 @@ pub(crate) struct Call {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) stdin: String,
-    /// If true, the call's standard streams are a terminal.
+    /// If true, the standard streams of the call are a terminal.
     #[serde(default)]
     pub(crate) terminal: bool,
     pub(crate) exit: Exit,

@@ -82,7 +82,7 @@ macro_rules! classes {
     };
 }
 
-/// Minimum number of attacks. With fewer, rows were lost.
+/// Minimum number of attacks. Fewer attacks mean that rows were lost.
 const LEAST: usize = 1_100;
 
 classes! {

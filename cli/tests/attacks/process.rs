@@ -35,8 +35,8 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless the
-/// cache has them, because this can take longer than an attack may.
+/// Compiles the guests (the shell's commands, and the parsers of pages and filters) unless they are
+/// in the cache. Compiling them during an attack could exceed its time limit.
 pub(crate) fn warm_up() {
     let pages =
         Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));

@@ -1,4 +1,5 @@
-//! Texts of rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` N copies of a text, `⟦byte:HH⟧` a byte.
+//! Templates of texts in rows: `⟦NAME⟧` is a value, `⟦N*TEXT⟧` is N copies of a text, and
+//! `⟦byte:HH⟧` is a byte.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ impl Values {
     }
 }
 
-/// Returns the position of the `⟧` that closes a text whose `⟦` is before it.
+/// Returns the position of the `⟧` that matches a `⟦` directly before `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

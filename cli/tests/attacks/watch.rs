@@ -1,4 +1,4 @@
-//! A watcher of the whole process tree, which checks its memory, its processes and its time.
+//! A watcher of the whole process tree, which checks its memory, its processes and its run time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::format::Bounds;
 
-/// Pause between two looks at the tree.
+/// Interval between two checks of the process tree.
 const EVERY: Duration = Duration::from_millis(15);
 
 /// A watcher of all processes that this one starts. It kills those that exceed the bounds.
@@ -39,7 +39,7 @@ impl Watch {
         Watch { stop, watching }
     }
 
-    /// Ends the watch, and returns the exceeded bounds.
+    /// Stops watching, and returns the exceeded bounds.
     pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap();
@@ -56,7 +56,7 @@ impl Watch {
 fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
-    // A copy of this process shares its memory until it starts its program.
+    // A fork of this process shares its memory until it starts its program, so it is not counted.
     for process in tree.iter().filter(|process| process.is_started) {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
@@ -96,8 +96,8 @@ fn tree(top: u32) -> Vec<Process> {
     let mut all: Vec<Process> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // This is read before the name, because a copy of this process may start its program
-            // in between.
+            // This is read before the name, because a fork of this process may start its program in
+            // between.
             let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;

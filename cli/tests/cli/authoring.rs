@@ -1,9 +1,9 @@
 //! The tutorial for authors: its files are written, its commands run, and their output is compared
 //! with the page.
 //!
-//! A block after a line that ends with a file's name and a colon is that file. A `console` block
-//! has commands after `$ `, each followed by its output: stdout, then stderr. `UPDATE=1` updates
-//! the outputs.
+//! A block after a line that ends with a file's name and a colon is the content of that file. A
+//! `console` block has commands after `$ `, each followed by its output: stdout, then stderr.
+//! `UPDATE=1` updates the outputs.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ fn play(page: &str) -> (String, usize) {
     while let Some(line) = lines.next() {
         let _ = writeln!(played, "{line}");
         let Some(kind) = line.strip_prefix("```") else {
-            // The name of the file in the next block.
+            // The name of the file whose content is the next block.
             let name = line.strip_suffix("`:").and_then(|rest| rest.rsplit('`').next());
             named = name.or(named.filter(|_| line.is_empty()));
             continue;

@@ -11,7 +11,7 @@ use wattle_tests::provider::{Answer, Provider, Recorded};
 use crate::place::{Done, Place};
 
 /// Starts an endpoint whose answer depends on the number of earlier answers in the request. Every
-/// other path accepts posts.
+/// other path accepts POST requests.
 fn endpoint(turns: Vec<String>) -> Provider {
     Provider::answering(move |request: &Recorded| {
         if !request.path.ends_with("/chat/completions") {
@@ -36,7 +36,7 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-/// Prepares a command on the place's store that may reach the endpoint.
+/// Prepares a command that uses the place's store and may reach the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
     place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
@@ -63,7 +63,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         }
         if child.try_wait().unwrap().is_some() {
             let done = Done::of(child);
-            // A process that was killed before its start leaves no run; an ended run cannot resume.
+            // A process that was killed before the run started leaves no run. A run that has ended
+            // cannot be resumed.
             if done.code == 0 || done.stderr.contains("has ended") {
                 return (kills, done);
             }
@@ -80,8 +81,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
     }
 }
 
-/// The moments at which processes are killed, the same in each run of the test. The delays of one
-/// run increase, so that it makes progress.
+/// The moments at which processes are killed. They are the same each time the test runs. The delays
+/// within one run increase, so that it makes progress.
 struct Moments(u64, u64);
 
 impl Moments {
@@ -322,7 +323,7 @@ struct Killer {
 }
 
 impl Killer {
-    /// Kills the process that sends a message with the word.
+    /// Creates an endpoint that kills the process that sends a message with the word.
     fn of(word: &'static str) -> Killer {
         let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
         let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));

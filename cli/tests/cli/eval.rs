@@ -62,7 +62,7 @@ fn provider(part: &str) -> Provider {
     Provider::start(replies)
 }
 
-/// Masks the values of the table that differ between runs, or with the length of the prompt.
+/// Masks the values in the table that differ between runs or depend on the length of the prompt.
 fn masked(table: &str) -> String {
     let mask = |line: &str| {
         let mut columns: Vec<String> =
@@ -130,7 +130,8 @@ fn the_same_command_continues_a_live_evaluation() {
         again.stderr
     );
 
-    // The script has ended. The provider fails, which is reported and fails no task.
+    // The script is used up, so the provider fails. The failures are reported as errors, not as
+    // failed tasks.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
     let all = document["rows"].as_array().unwrap().last().unwrap();

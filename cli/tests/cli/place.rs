@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The folders of one test, which are removed at its end.
+/// The folders of one test. They are removed when it ends.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
-/// A call of the binary that has not started.
+/// A call of the binary that has not started yet.
 pub(crate) struct Call {
     command: Command,
     stdin: Vec<u8>,

@@ -77,7 +77,7 @@ enum Fate {
     Applies,
     /// The command fails, and names the command that trusts the folder.
     Refused,
-    /// The command fails, in a trusted folder too.
+    /// The command fails, even in a trusted folder.
     Never,
 }
 
@@ -187,7 +187,7 @@ fn trust_applies_to_one_folder_and_its_content() {
     place.wattle(["exec", "a"]).run().code(3).reports(&["failed to read the trusted folders"]);
 }
 
-/// Creates something else instead of a project file.
+/// A function that creates something else in place of a project file.
 type Setup<'a> = &'a dyn Fn(&Place);
 
 #[test]

@@ -7,8 +7,8 @@ const README: &str = include_str!("../../../README.md");
 /// Prefixes of lines that are not run here, because they build the binary or set a key.
 const ELSEWHERE: &[&str] = &["cargo ", "export "];
 
-/// Prefixes of lines that need a model. Without one they report the missing settings, and no error
-/// in their flags.
+/// Prefixes of lines that need a model. Without a model they report the missing settings, and no
+/// error about their flags.
 const NEED_A_MODEL: &[&str] = &["wattle run ", "wattle serve "];
 
 /// Returns the lines of the `sh` blocks.

@@ -94,7 +94,7 @@ fn json_prints_the_events_in_order() {
 }
 
 /// A mistake with a single safe fix is fixed without asking the model. The user, the model and the
-/// trace learn of the fix.
+/// trace are informed of the fix.
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
@@ -150,7 +150,8 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
-/// The model's text runs and reaches the user unchanged. Its records have no key.
+/// The model's text runs and reaches the user unchanged. The records of that text do not contain
+/// the key.
 #[test]
 fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     let place = Place::new();
@@ -189,7 +190,7 @@ fn a_short_key_masks_nothing_and_causes_a_warning() {
     assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
 }
 
-/// A truncated answer is reported as truncated.
+/// An answer that is truncated in every attempt is reported as truncated.
 #[test]
 fn an_answer_that_stays_truncated_causes_a_warning() {
     let place = Place::new();

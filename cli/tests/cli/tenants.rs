@@ -1,4 +1,5 @@
-//! Every command as another tenant: it shows, changes and continues nothing that belongs to alice.
+//! Runs every command as another tenant. No command shows, changes or continues anything that
+//! belongs to alice.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::place::Place;
 /// A text that no other tenant may see.
 const CANARY: &str = "alices-canary";
 
-/// A command that bob runs with the names of alice's data.
+/// A command that bob runs with the names of alice's data, or the reason why there is none.
 enum Row {
     /// The arguments (`RUN` is alice's run), stdin, and the exit code.
     Call(&'static [&'static str], &'static str, i32),
@@ -165,7 +166,7 @@ fn no_command_shows_or_changes_another_tenants_data() {
         all.map(|done| done.stdout)
     };
     let before = state();
-    // All users of the workdir see its files, which are not part of the store.
+    // Every user of the workdir sees its files, which are not part of the store.
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
         let _ = std::fs::remove_file(place.work().join(file));
     }

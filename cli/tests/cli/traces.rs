@@ -14,7 +14,7 @@ const RECORDING: &[&str] = &[
     "ToolCall::Response(\"* done\\n#+title: no\")",
 ];
 
-/// Creates a place and makes the recorded run in it.
+/// Creates a place and performs the recorded run in it.
 fn ran() -> Place {
     let place = Place::new();
     let head = json!({"wattle_cassette": 1, "model": "recorded"});
@@ -212,7 +212,7 @@ fn variables_belong_to_the_tenant() {
     wattle(&place, &["vars", "rm", "city"]).code(1).reports(&["there is no variable `city`"]);
 }
 
-/// Makes the recorded run, with its telemetry sent to that collector.
+/// Performs the recorded run, with its telemetry sent to that collector.
 fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
     let place = ran();
     let url = collector.base_url().trim_end_matches("/v1").to_owned();

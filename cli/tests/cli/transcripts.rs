@@ -1,7 +1,7 @@
 //! Transcripts: commands and their exact output.
 //!
-//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, followed by
-//! the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless it is 0.
+//! A transcript in `tests/transcripts` contains calls. Each is a line that begins with `$ `, followed
+//! by the output: stdout unchanged, stderr after `! `, and the exit code after `? ` unless it is 0.
 //! `@ NAME` begins a file of the workdir, which ends with `@`. `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn calls_print_what_their_transcripts_have() {
     comparison.finish();
 }
 
-/// Makes the calls of a transcript, and returns the transcript with their output.
+/// Runs the commands of a transcript, and returns the transcript with their output.
 fn play(transcript: &str) -> String {
     let place = Place::new();
     let mut played = String::new();
@@ -30,8 +30,8 @@ fn play(transcript: &str) -> String {
         } else if let Some(call) = line.strip_prefix("$ wattle") {
             let _ = write!(played, "{line}\n{}", made(&place, call));
         } else if line.is_empty() || line.starts_with("# ") {
-            // An empty line of an output looks like one between calls, so outputs are written
-            // without them.
+            // An empty line of output looks like the empty line between calls, so outputs are
+            // written without empty lines.
             let _ = writeln!(played, "{line}");
         }
     }

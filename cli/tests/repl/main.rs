@@ -173,8 +173,8 @@ fn an_interrupt_stops_the_work_and_keeps_its_results() {
     // An interrupt stops a program too.
     terminal
         .types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
-    // The program's file shows that it runs. Before that, the terminal may still belong to the line
-    // editor, which would receive the key.
+    // The program's file shows that the program is running. Before that, the line editor may still
+    // control the terminal and would receive the key.
     let begun = std::time::Instant::now();
     while !place.work("begun").exists() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not start");
@@ -207,7 +207,7 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // `y` approves one run, `a` the rest of the session, and both only this key.
+    // `y` approves one run and `a` the rest of the session. Both apply only to this key.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");

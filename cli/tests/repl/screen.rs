@@ -1,4 +1,4 @@
-//! The output of commands on a terminal, which foreign text cannot control.
+//! The output of commands on a terminal. Untrusted text in it cannot control the terminal.
 
 use rexpect::reader::Options;
 use rexpect::session::spawn_with_options;
@@ -6,7 +6,8 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::terminal::Place;
 
-/// Sequences that clear, rename, overwrite or reverse text, or access the clipboard, as C0 and C1.
+/// Characters, and control sequences in their C0 and C1 forms, that clear, rename, overwrite or
+/// reverse text, or access the clipboard.
 const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\\
                        u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
 
@@ -20,13 +21,13 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
         session.send(typed).unwrap();
         session.flush().unwrap();
     }
-    // Each byte is one character.
+    // Each byte is read as one character.
     let bytes: Vec<u8> =
         session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
     String::from_utf8(bytes).unwrap()
 }
 
-/// Fails if the output would control a terminal, or lacks a text.
+/// Fails if the output would control a terminal or does not contain a text.
 #[track_caller]
 fn harmless(shown: &str, has: &str) {
     let text = shown.replace("\r\n", "\n");

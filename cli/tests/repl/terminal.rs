@@ -95,7 +95,7 @@ impl Terminal {
     }
 }
 
-/// Returns the text of a file; empty if there is no file.
+/// Returns the text of a file. A missing file is empty.
 pub(crate) fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -57,7 +57,7 @@ impl Served {
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
                 served.address = address.to_owned();
-                // Reads the rest, so that the server never blocks on a full pipe.
+                // Reads the remaining lines, so that the server never blocks on a full pipe.
                 std::thread::spawn(move || lines.for_each(drop));
                 return served;
             }
@@ -81,7 +81,7 @@ impl Served {
         Ok(answer)
     }
 
-    /// Stops the server by a termination signal, like a service manager.
+    /// Stops the server with a termination signal, as a service manager does.
     fn stop(mut self) {
         let sent =
             Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();

@@ -11,7 +11,7 @@ fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
 
-/// Programs whose diagnosis used to take more than linear time.
+/// Programs on which a naive diagnosis takes more than linear time.
 #[test]
 fn diagnosing_takes_time_in_proportion_to_the_text() {
     let host = common::host();

@@ -8,7 +8,7 @@
 //! diagnostic
 //! safe: what the fix changes
 //! --- fixed
-//! the program after all safe fixes, where it is one then
+//! the program after all safe fixes, if it is valid
 //! ```
 //!
 //! `UPDATE=1` rewrites everything except the programs.

@@ -28,8 +28,8 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
     diagnostic.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
 }
 
-/// Checks that fixing a program terminates, leaves a valid program unchanged, and keeps the number
-/// of lines. It must report a remaining fault if and only if the fixed program is invalid.
+/// Checks that fixing a program terminates, keeps the number of lines, and leaves a valid program
+/// unchanged. A fault must remain after the fixes if and only if the fixed program is invalid.
 fn check_fixing(source: &str, host: &Signatures, good: bool) {
     let FixResult { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");

@@ -1,6 +1,6 @@
 //! Arithmetic on 64-bit integers that wrap around, with the operators of C and `**`.
 //!
-//! The text is already expanded. Names in it are variables, whose values are evaluated as
+//! The text is already expanded. Names in the text are variables, and their values are evaluated as
 //! arithmetic, too.
 
 /// Maximum nesting depth of parentheses and of variables that refer to variables.
@@ -54,8 +54,8 @@ struct Evaluator<'a> {
     chars: Vec<char>,
     at: usize,
     depth: u32,
-    /// Number of enclosing operands that are not evaluated, as after `0 &&`. Above 0, no variable
-    /// is read or set.
+    /// Number of enclosing operands that are not evaluated, such as the one after `0 &&`. While it
+    /// is above 0, no variable is read or set.
     skipping: u32,
     names: &'a mut dyn Names,
 }
@@ -66,7 +66,7 @@ struct Lvalue {
     index: Option<String>,
 }
 
-/// The binary operators with their precedence. An operator comes before its own prefixes.
+/// The binary operators with their precedence. Each operator is listed before its prefixes.
 const BINARY: [(&str, u8); 20] = [
     ("||", 1),
     ("&&", 2),
@@ -90,7 +90,7 @@ const BINARY: [(&str, u8); 20] = [
     ("=", 0),
 ];
 
-/// The assignment operators. An operator comes before its own prefixes.
+/// The assignment operators. Each operator is listed before its prefixes.
 const ASSIGNS: [&str; 11] = ["<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "="];
 
 impl Evaluator<'_> {

@@ -16,7 +16,7 @@ pub(crate) struct List {
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) chain: Arc<Chain>,
-    /// Text of a job, as `jobs` shows it, if the entry ends with `&`.
+    /// The job's text as `jobs` prints it, if the entry ends with `&`.
     pub(crate) background: Option<String>,
 }
 

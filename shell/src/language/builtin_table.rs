@@ -1,6 +1,6 @@
-//! The table of the builtins: their names, and a sentence on each for `help`.
+//! The table of the builtins: the name of each, and the sentence that `help` prints for it.
 
-/// The builtins, each with a sentence for `help`. Sorted by name.
+/// The builtins, sorted by name, each with a sentence for `help`.
 pub(crate) const TABLE: &[(&str, &str)] = &[
     (".", "runs a script in this shell"),
     (":", "does nothing, successfully"),
@@ -54,7 +54,7 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("wait", "waits for background jobs"),
 ];
 
-/// Returns true if a name is that of a builtin.
+/// Returns true if `name` is the name of a builtin.
 pub(crate) fn is_builtin(name: &str) -> bool {
     TABLE.binary_search_by(|(known, _)| (*known).cmp(name)).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Backslash escapes of `$'…'`, `echo -e` and `printf`, and quoting a text for the shell.
+//! Backslash escapes of `$'…'`, `echo -e` and `printf`, and quoting of text for the shell.
 
 /// Returns the text of `$'…'`.
 pub(crate) fn ansi(text: &str) -> String {
@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
     Format,
 }
 
-/// Replaces the escapes of a text. Returns true if `\c` ended it.
+/// Replaces the escapes in a text. Returns the result, and true if `\c` ended the text.
 pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -15,7 +15,8 @@ struct Job {
     status: u8,
 }
 
-/// The jobs of one shell. A clone has none: a job belongs to the shell that started it.
+/// The jobs of one shell. A clone has no jobs, because a job belongs to the shell that
+/// started it.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     list: Vec<Job>,

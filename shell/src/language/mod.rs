@@ -2,8 +2,10 @@
 //!
 //! `parse` reads a script into the tree of `ast`. `exec` runs it, `expand` expands its words, and
 //! `builtins` are the commands of the shell itself. All three add methods to `interpreter`, the
-//! state of one shell. `run` is the state that all shells of a session share. A module imports only
-//! modules of its own group below and of the groups above it.
+//! state of one shell. `run` is the state that all shells of a session share.
+//!
+//! The modules are declared in groups. A module imports only from its own group and from the groups
+//! above it.
 
 mod arithmetic;
 mod ast;

@@ -67,7 +67,7 @@ impl Run {
         *self.end_reason.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Ends the whole script. The first reason is kept.
+    /// Ends the whole script. Later calls do not change the reason.
     pub(crate) fn end(&self, reason: String) {
         self.end_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         self.end_signal.notify_one();
@@ -121,8 +121,8 @@ impl Run {
         Ok(Slot(Arc::clone(self)))
     }
 
-    /// Returns true if half of the slots are taken: a shell then waits before it starts another
-    /// job.
+    /// Returns true if half of the slots are taken. In that case a shell waits before it starts
+    /// another job.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.load(Ordering::Relaxed) * 2 >= self.bounds.parallel
     }

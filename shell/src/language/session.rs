@@ -141,7 +141,7 @@ impl Session {
         self.run_text(line, stdio, deadline, false).await
     }
 
-    /// Runs a whole script. At its end, runs its `EXIT` trap and waits for its jobs.
+    /// Runs a whole script. At the end of the script, runs its `EXIT` trap and waits for its jobs.
     pub async fn run_script(
         &mut self,
         script: &str,
@@ -212,7 +212,7 @@ impl Session {
         Status(status)
     }
 
-    /// Returns the interpreter's state after the last line that ran to its end.
+    /// Returns the interpreter's state after the last line that ran to completion.
     fn settled(&self) -> &Interpreter {
         self.saved.as_deref().unwrap_or(&self.interpreter)
     }
@@ -254,7 +254,7 @@ impl Session {
 
 /// Runs a list, then the traps and jobs at the end of a shell.
 async fn run_list(interpreter: &mut Interpreter, list: &List, whole: bool) {
-    // The status is set, whatever jump ended the list.
+    // The status is already set, whichever jump ended the list.
     let _ = interpreter.list(list).await;
     if whole || interpreter.lifecycle.exited {
         interpreter.finish().await;

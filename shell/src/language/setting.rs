@@ -46,7 +46,7 @@ impl Setting {
     }
 }
 
-/// Splits `name[index]` into its name and index. A text without an index is all name.
+/// Splits `name[index]` into its name and index. Without an index, the whole text is the name.
 pub(crate) fn split_index(target: &str) -> (&str, Option<&str>) {
     match target.strip_suffix(']').and_then(|text| text.split_once('[')) {
         Some((name, index)) => (name, Some(index)),

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 
 use crate::bounds::amount;
 
-/// Number of bytes that a stored text counts for in addition to its own.
+/// Number of bytes that a stored text counts for in addition to its length.
 const OVERHEAD: u64 = 64;
 
 /// Counter of the bytes in the variables of a session and its subshells, with their limit.
@@ -135,7 +135,7 @@ impl Default for Variable {
 }
 
 impl Variable {
-    /// Returns the value without an index: of an array, element 0.
+    /// Returns the value that is used without an index. For an array, this is element 0.
     pub(crate) fn text(&self) -> Option<&Text> {
         match &self.value {
             Value::Unset => None,
@@ -250,7 +250,7 @@ impl Variables {
         if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
-    /// Returns a variable to change its attributes, which works on readonly variables as well.
+    /// Returns a variable whose attributes the caller changes. Readonly variables are allowed.
     pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
             return Err(AssignError::Name(name.into()));
@@ -258,7 +258,7 @@ impl Variables {
         Ok(self.all.entry(name.to_owned()).or_default())
     }
 
-    /// Sets a variable's text: of an array, element 0.
+    /// Sets the text of a variable. For an array, sets element 0.
     pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;

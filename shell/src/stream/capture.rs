@@ -73,7 +73,7 @@ impl Capture {
 }
 
 impl CapturedBytes {
-    /// Takes the retained bytes. Dropped bytes between the two ends leave no mark.
+    /// Takes the retained bytes. Nothing marks where bytes between the two ends were dropped.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         let mut state = lock(&self.0);

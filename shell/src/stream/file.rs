@@ -90,8 +90,8 @@ pub(crate) struct OpenFile {
 struct State {
     append: bool,
     position: u64,
-    /// A snapshot to read from. Dropped at each write: the overlay would have to copy the contents
-    /// that a reader still holds.
+    /// A snapshot to read from. It is dropped at each write, because otherwise the overlay would
+    /// have to copy the contents that the reader holds.
     reader: Option<Reader>,
     /// Offset and contents of the bytes that were read ahead.
     ahead: (u64, Bytes),
@@ -100,7 +100,7 @@ struct State {
 impl OpenFile {
     pub(super) fn open(files: &Arc<Files>, path: &str, mode: OpenMode) -> Result<OpenFile, Fault> {
         let stat = match stat(files, path) {
-            // Opens a writer for its error, which names the refused write.
+            // Opens a writer to get the error that describes the refused write.
             Err(_) if mode.write => {
                 return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into()));
             }
@@ -219,7 +219,7 @@ impl OpenFile {
         Ok(data)
     }
 
-    /// Writes at the shared position and advances it; writes to the end in append mode.
+    /// Writes at the shared position and advances it. In append mode, writes to the end.
     pub(super) fn write(&self, data: &[u8]) -> Result<(), Fault> {
         let writer = self.writer.as_ref().ok_or(Errno::BADF)?;
         let mut state = lock(&self.state);

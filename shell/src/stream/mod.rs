@@ -1,5 +1,5 @@
-//! The streams behind descriptors: pipes, files of the run, devices, bytes in memory, and the
-//! outside of the run.
+//! The streams behind descriptors: pipes, files of the run, devices, bytes in memory, and sources
+//! and sinks outside the run.
 
 mod capture;
 mod device;
@@ -107,8 +107,8 @@ impl Stream {
         (Stream::of(Kind::PipeReader(reader)), Stream::of(Kind::PipeWriter(writer)))
     }
 
-    /// Creates a stream that captures what is written. A write beyond `limit` bytes fails like a
-    /// write to a broken pipe.
+    /// Creates a stream that captures all writes. A write beyond `limit` bytes fails like a write
+    /// to a broken pipe.
     #[must_use]
     pub fn capture(limit: usize) -> (Stream, CapturedBytes) {
         let (capture, captured) = capture::head(limit);
@@ -160,7 +160,8 @@ impl Stream {
         Ok(Stream::of(Kind::File(Arc::new(OpenFile::open(files, path, mode)?))))
     }
 
-    /// Reads at most `max` bytes. Waits until there is at least one, and returns none at the end.
+    /// Reads at most `max` bytes. Waits until at least one is available. Returns no bytes at the
+    /// end of the stream.
     ///
     /// # Errors
     /// Fails with [`Errno::BADF`] if the stream is open for writing only.
@@ -215,8 +216,8 @@ impl Stream {
         }
     }
 
-    /// Writes like [`Stream::write`]. May block on a disk; writes nothing and returns `None` if it
-    /// would have to wait for anything else.
+    /// Writes like [`Stream::write`]. May block on a disk. If the write would have to wait for
+    /// anything else, writes nothing and returns `None`.
     pub(crate) fn try_write(&self, data: &[u8]) -> Option<Result<(), Fault>> {
         Some(match &self.0.kind {
             Kind::Device(device) => device.write().map_err(Fault::from),
@@ -253,7 +254,7 @@ impl Stream {
         }
     }
 
-    /// Returns the open file, if the stream is one.
+    /// Returns the open file, if the stream is a file.
     pub(crate) fn file(&self) -> Option<&OpenFile> {
         if let Kind::File(file) = &self.0.kind { Some(file) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Streams from and to the outside of a run, such as the terminal or a request's body.
+//! Input and output streams outside the run, such as the terminal or a request's body.
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use crate::errno::Errno;
 /// Number of bytes that one read of the source requests.
 const CHUNK: usize = 64 << 10;
 
-/// An input stream from outside the run.
+/// An input stream from a source outside the run.
 pub(super) struct Input(Mutex<Source>);
 
 struct Source {
@@ -39,7 +39,7 @@ impl Input {
 }
 
 impl Source {
-    /// Fills an empty buffer, except at the end of the source.
+    /// Fills the buffer if it is empty and the source has not ended.
     async fn fill(&mut self) -> Result<(), Errno> {
         if self.buffer.is_empty() && !self.ended {
             self.buffer.reserve(CHUNK);
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// An output stream to outside the run.
+/// An output stream to a sink outside the run.
 pub(super) struct Output(Mutex<Pin<Box<dyn AsyncWrite + Send>>>);
 
 impl Output {

@@ -16,7 +16,8 @@ const ATOMIC: usize = 4096;
 /// The reading end of a pipe. Dropping it breaks the pipe.
 pub(super) struct PipeReader(Arc<Pipe>);
 
-/// The writing end of a pipe. After it is dropped, the reader gets the rest and then the end.
+/// The writing end of a pipe. After it is dropped, the reader gets the remaining bytes and then the
+/// end.
 pub(super) struct PipeWriter(Arc<Pipe>);
 
 struct Pipe {
@@ -47,7 +48,8 @@ pub(super) fn pipe() -> (PipeReader, PipeWriter) {
 }
 
 impl PipeReader {
-    /// Reads the available bytes, or the end. Returns `None` if there is neither yet.
+    /// Reads the available bytes. Returns no bytes at the end, and `None` if a read would have to
+    /// wait.
     pub(super) fn try_read(&self, max: usize) -> Option<Bytes> {
         let mut state = lock(&self.0.state);
         if state.buffer.is_empty() {
@@ -75,7 +77,7 @@ impl PipeReader {
         (state.writer_gone || !state.buffer.is_empty()).then_some(state.buffer.len())
     }
 
-    /// Waits until there is data to read, or the end.
+    /// Waits until there is data to read or the end is reached.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.readable, || self.ready().is_some()).await;
     }
@@ -119,12 +121,12 @@ impl PipeWriter {
         state.reader_gone || state.buffer.len() + size <= CAPACITY
     }
 
-    /// Returns true if a write does not have to wait: there is room, or no reader.
+    /// Returns true if a write does not have to wait, because there is room or no reader.
     pub(super) fn is_ready(&self) -> bool {
         self.has_room(ATOMIC)
     }
 
-    /// Waits until there is room to write, or no reader.
+    /// Waits until there is room to write, or the reader is gone.
     pub(super) async fn wait(&self) {
         wait_until(&self.0.writable, || self.is_ready()).await;
     }

@@ -1,4 +1,4 @@
-//! A guest that makes a list of calls, and outputs the result of each.
+//! A guest that makes a list of calls and outputs the result of each.
 //!
 //! ```text
 //! input     memory from address 0 (64 KiB), then calls: function u32, 4 unused, operands 10 × u64
@@ -113,7 +113,7 @@ fn guest() -> &'static Toolbox {
     GUEST.get_or_init(|| toolbox(&wat()))
 }
 
-/// A [`Spawn`] that runs no command and prints the command that it is passed.
+/// A [`Spawn`] that runs no command. It prints each command that it receives.
 pub(crate) struct Echo;
 
 impl Spawn for Echo {
@@ -133,7 +133,7 @@ impl Spawn for Echo {
     }
 }
 
-/// A list of calls, and the memory that they work on.
+/// A list of calls, and the memory that they use.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     image: Vec<u8>,

@@ -168,7 +168,8 @@ async fn a_stage_ends_when_its_caller_drops_it() {
         )
         .await;
         assert!(ran.is_err());
-        // Its end of the pipe is closed: the reader gets the rest, and then the end.
+        // The guest's end of the pipe is closed, so the reader gets the remaining bytes and then
+        // the end.
         while !reader.read(1 << 20).await.unwrap().is_empty() {}
         assert!(started.elapsed() < Duration::from_secs(4));
     }

@@ -1,10 +1,10 @@
-//! Test cases that are kept as data: finds the files of a folder, splits a file into its cases, and
-//! compares what a test found with what a file expects.
+//! Test cases that are stored as data. This crate finds the files of a folder, splits a file into
+//! its cases, and compares the result of a test with the expected result in a file.
 //!
-//! With the environment variable `UPDATE` set, a comparison writes what was found instead of
-//! failing, so `UPDATE=1 cargo nextest run` updates every expectation in the tree.
+//! If the environment variable `UPDATE` is set, a comparison writes the actual result to the file
+//! instead of failing, so `UPDATE=1 cargo nextest run` updates every expected result in the tree.
 //!
-//! A file of cases is text of this form:
+//! A file of cases has this form:
 //!
 //! ```text
 //! Anything before the first case is kept as it is.
@@ -36,7 +36,8 @@ pub struct Case<'a> {
     pub title: &'a str,
     /// The lines up to the first line `---`, each with its line end.
     pub input: &'a str,
-    /// The lines after that one, up to the next case. Empty if the case has no line `---` yet.
+    /// The lines after the line `---`, up to the next case. Empty if the case has no line `---`
+    /// yet.
     pub expected: &'a str,
 }
 
@@ -57,7 +58,7 @@ pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
     (preamble, cases.collect())
 }
 
-/// Splits a text at its first line that is exactly `---`. The line itself is left out.
+/// Splits a text at its first line that is exactly `---`. Neither part contains that line.
 pub fn split_line(text: &str) -> (&str, &str) {
     const LINE: &str = "---\n";
     let mut found =
@@ -73,7 +74,7 @@ fn is_line_start(text: &str, at: usize) -> bool {
 /// Returns the files of a folder that have the extension, sorted by path.
 ///
 /// # Panics
-/// If the folder cannot be read or has no such file.
+/// Panics if the folder cannot be read or has no such file.
 pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder)
@@ -88,7 +89,7 @@ pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
 /// Returns the text of a file.
 ///
 /// # Panics
-/// If the file cannot be read.
+/// Panics if the file cannot be read.
 pub fn read(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     fs::read_to_string(path)
@@ -105,17 +106,17 @@ pub fn diff(expected: &str, found: &str) -> String {
     TextDiff::from_lines(expected, found).unified_diff().to_string()
 }
 
-/// Compares a text with the file that holds the expected one. A missing file counts as empty.
+/// Compares a text with the file that contains the expected one. A missing file counts as empty.
 ///
 /// # Panics
-/// If they differ. When updating, if the file cannot be written.
+/// Panics if they differ or, when updating, if the file cannot be written.
 pub fn compare(path: impl AsRef<Path>, found: &str) {
     let mut comparison = Comparison::new();
     comparison.add(path, found);
     comparison.finish();
 }
 
-/// A comparison of several files that reports all differences at once.
+/// A comparison of several files. It reports all differences at once.
 #[derive(Debug, Default)]
 pub struct Comparison {
     differences: String,
@@ -123,15 +124,16 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Starts a comparison that updates the files if [`is_updating`].
+    /// Starts a comparison. It updates the files if [`is_updating`] returns true.
     pub fn new() -> Self {
         Self { differences: String::new(), is_updating: is_updating() }
     }
 
-    /// Compares a text with the file that holds the expected one. A missing file counts as empty.
+    /// Compares a text with the file that contains the expected one. A missing file counts as
+    /// empty.
     ///
     /// # Panics
-    /// When updating, if the file cannot be written.
+    /// Panics if the file cannot be written when updating.
     pub fn add(&mut self, path: impl AsRef<Path>, found: &str) {
         let path = path.as_ref();
         let expected = fs::read_to_string(path).unwrap_or_default();
@@ -149,7 +151,7 @@ impl Comparison {
     /// Ends the comparison.
     ///
     /// # Panics
-    /// If a text differs from its file.
+    /// Panics if a text differs from its file.
     pub fn finish(self) {
         let differences = self.differences;
         assert!(differences.is_empty(), "hint: UPDATE=1 writes what was found\n{differences}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Limits, Runtime};
 
-/// Allocated bytes, and their maximum.
+/// Number of bytes in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Maximum number of bytes that were in use at once.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -33,10 +33,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Maximum memory and time to compile an accepted text. A build with sanitizers is many times
-/// slower than a release build.
+/// Maximum memory to compile an accepted text, in bytes.
 const MEMORY: usize = 256 << 20;
-/// Maximum time for compiling it in a build with sanitizers, which takes many times as long as a
+/// Maximum time to compile an accepted text. A build with sanitizers takes many times as long as a
 /// release build.
 const TIME: Duration = Duration::from_secs(20);
 

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
 use wattle_machine::{ArgLine, ProgramLine, PromptParts, system_prompt};
 
-/// Maximum time for one text, in seconds. Only an endless loop takes this long.
+/// Maximum time for one text, in seconds. Only an endless loop exceeds it.
 const SECONDS: u64 = 5;
 
 fuzz_target!(|text: &str| {

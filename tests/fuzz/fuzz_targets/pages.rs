@@ -18,10 +18,9 @@ const TYPES: [&str; 8] = [
     "",
 ];
 
-/// The length to which a body is repeated to measure the time, and the maximum time, which is about
-/// fifty times the usual one.
+/// Minimum length to which a body is repeated to measure the conversion time, in bytes.
 const LARGE: usize = 256 << 10;
-/// Maximum time to convert it, about fifty times the usual time.
+/// Maximum time to convert the repeated body, about fifty times the usual time.
 const TIME: Duration = Duration::from_secs(3);
 
 fn text(content_type: &str, plain: bool) -> Vec<u8> {

@@ -30,7 +30,7 @@ fuzz_target!(|text: &str| {
     let total: usize = strings(&reading).iter().map(|found| found.len()).sum();
     assert!(total <= 4 * text.len(), "the reading is too large for its answer");
 
-    // The kind of line breaks makes no difference.
+    // The kind of line break does not change the result.
     let unix = text.replace("\r\n", "\n").replace('\r', "\n");
     assert_eq!(read(&unix), reading);
     assert_eq!(read(&unix.replace('\n', "\r\n")), reading);

@@ -36,7 +36,7 @@ const OPERANDS: usize = 9;
 /// Maximum number of calls of a script.
 const CALLS: usize = 64;
 
-/// A call that may wait for an unlimited time, so it is left out.
+/// A call that is left out, because it may wait for an unlimited time.
 const WAITS: &str = "poll_oneoff";
 
 static RUNTIME: LazyLock<Runtime> =

@@ -28,7 +28,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     let done =
         evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
     let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
-    // Only a busy service makes a call fail.
+    // Only these attempts may contain a failed call, because the service of their task is busy.
     let busy =
         |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
     let bad = done
@@ -66,7 +66,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "no task took several steps");
 }
 
-/// Without any calls, every task fails with a wrong answer, an empty one, or none.
+/// Without any calls, every task fails: its answer is wrong, empty or missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());

@@ -54,7 +54,7 @@ impl Network {
         self.hangs.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for a request that remains unanswered.
+    /// Waits until a request remains unanswered.
     pub(crate) async fn hung(&self) {
         self.hung.notified().await;
     }
@@ -85,8 +85,8 @@ impl http::Backend for Network {
     }
 }
 
-/// A model that answers by the number of its messages in the conversation, so that every process
-/// gets the same answers.
+/// A model whose answer depends on the number of its messages in the conversation, so that every
+/// process gets the same answers.
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {
@@ -187,7 +187,7 @@ impl Place {
         (files, job)
     }
 
-    /// Runs a job under the id `id` of a journal.
+    /// Runs a job in a journal, under the id `id`.
     pub(crate) async fn run(
         &self,
         journal: &SharedJournal,
@@ -204,7 +204,7 @@ impl Place {
         (ended, events.into_inner().unwrap())
     }
 
-    /// Resumes a run in a new process, and returns its files too.
+    /// Resumes a run in a new process. Returns the files of that process as well.
     pub(crate) async fn resume(
         &self,
         model: &dyn Model,

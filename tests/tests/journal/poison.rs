@@ -1,4 +1,5 @@
-//! A run that ends its process is not resumed forever, and a panic in a run ends only that run.
+//! A run that ends its process is not resumed indefinitely, and a panic in a run ends only that
+//! run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +10,8 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::place::{ByTurn, Place, answer, done, status, wat};
 
-/// A model whose process ends at one of its answers, which is never returned. It signals that
-/// moment.
+/// A model whose process ends while the model creates one of its answers. That answer is never
+/// returned, and `crashed` is notified.
 struct Crashing {
     script: ByTurn,
     /// The number of the answer at which the process ends.
@@ -74,7 +75,7 @@ async fn crash(place: &Place, model: &Crashing, is_first: bool) {
         () = drive => panic!("the run ended"),
         () = model.crashed.notified() => {}
     }
-    // The process's lock on the run is released when its task has ended.
+    // The process's lock on the run is released when its task ends.
     tokio::task::yield_now().await;
 }
 
@@ -110,7 +111,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
         "a parked run is not listed as open"
     );
 
-    // After its release the run has two attempts again.
+    // A released run has two attempts again.
     assert!(place.store.release("r").await.unwrap());
     crash(&place, &model, false).await;
     crash(&place, &model, false).await;
@@ -145,13 +146,13 @@ async fn a_parked_run_names_its_unfinished_call() {
     let journal = place.journal();
     let hangs = Arc::clone(&place.network);
     hangs.hang();
-    // The process ends within the program's call.
+    // The process ends during the program's call.
     tokio::select! {
         _ = place.run(&journal, &model, "r") => panic!("the run ended"),
         () = hangs.hung() => {}
     }
     tokio::task::yield_now().await;
-    // Another process ends before it makes progress.
+    // Another process starts the run and ends before it makes progress.
     place.store.attempt("r").await.unwrap();
     let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else {
         panic!()

@@ -18,7 +18,7 @@ use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 struct Stopping {
     store: TenantStore,
     left: AtomicUsize,
-    /// If true, the write itself is still performed.
+    /// If true, the write is performed before the process stops.
     written: bool,
     stopped: tokio::sync::Notify,
 }

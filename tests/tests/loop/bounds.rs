@@ -1,4 +1,4 @@
-//! The limits of a run, each reached by something that really hangs.
+//! The limits of a run. Each is reached by an operation that really hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Returns the ways in which a model's server keeps a client waiting.
+/// Returns answers of a model's server that keep a client waiting, each with a description.
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![
@@ -47,8 +47,7 @@ fn silences() -> Vec<(&'static str, Answer)> {
 async fn a_request_and_a_turn_end_whatever_the_server_does() {
     let world = World::new();
     for (what, answer) in silences() {
-        // A request has a limit in the client, and the turn has one that does not depend on the
-        // client.
+        // The client limits each request. The turn has a limit that does not depend on the client.
         for (request, expected) in [
             (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
             (HOURS, "error: llm hard timeout"),

@@ -193,7 +193,8 @@ async fn every_program_is_a_function() {
             Results::Containing(parts) => parts.iter().all(|part| output.contains(part.as_str())),
             _ => true,
         };
-        // A value that the example itself lacks is not an error of the function.
+        // If the example itself fails its check, a different result is not an error of the
+        // function.
         let is_sound = wattle_agent::check_example(&world.host, entry, example).await.is_ok();
         if is_sound
             && (code != Some(expected.code.number())
@@ -316,8 +317,8 @@ async fn an_unknown_endpoint_gets_the_text_dialect() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// The calls of one message of a session are part of the next one's conversation, in both
-/// dialects.
+/// In both dialects, the calls made for one message of a session are part of the conversation of
+/// the next message.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();
@@ -340,7 +341,7 @@ async fn a_session_keeps_calls_and_their_results() {
     let native = Scripted::calling([calls(&[("done", "{\"result\":\"green\"}")])]);
     let job = Job { history: history.clone(), ..world.job("which?") };
     world.run(&native, &Settings::default(), job).await;
-    // Observations of earlier runs are data in a later run.
+    // A later run treats the observations of earlier runs as data.
     let earlier = |message: &Message| Message {
         content: message.content.replace("[Observation", "[\\Observation"),
         ..message.clone()

@@ -1,5 +1,5 @@
 //! Data that imitates the host. Whatever a run's programs read, only the host's own lines carry
-//! marks, even if the model gives the nonce away.
+//! marks, even if the model reveals the nonce.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use wattle_agent::{DialectSetting, Job, Settings};
 use wattle_machine::{Message, Role, announced_nonce};
 use wattle_tests::{World, calls};
 
-/// A model that replaces `NONCE` in its answers by the run's nonce, the worst that a page could make
-/// it do.
+/// A model that replaces `NONCE` in its answers with the run's nonce. A page could not make it do
+/// anything worse.
 struct Betrayer {
     answers: Vec<ModelReply>,
     requests: Mutex<Vec<Vec<Message>>>,

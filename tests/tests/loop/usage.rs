@@ -18,7 +18,7 @@ fn prices() -> Prices {
     Prices::new([("scripted".to_owned(), price)].into()).unwrap()
 }
 
-/// Returns a job whose programs may use the model, which counts as the run's own use.
+/// Returns a job whose programs may use the model. Their requests count toward the run's own usage.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
     let meter = Meter::default();
     let inference =
@@ -114,7 +114,7 @@ async fn a_run_that_repeats_itself_ends() {
         [false, false, true, true]
     );
 
-    // A changing result is not a repetition, and neither is an interrupted one.
+    // A result that changes is not a repetition, and neither is a sequence that is interrupted.
     let poll =
         |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
     let answers: Vec<String> =

@@ -43,7 +43,7 @@ pub(crate) async fn complete(model: &dyn Model) -> Result<ModelReply, ModelError
     model.complete(ModelRequest::new(&question())).await
 }
 
-/// Streams a reply, and also returns the streamed text, in which `⟲` marks a restart.
+/// Streams a reply. Returns the reply and the streamed text, in which `⟲` marks a restart.
 pub(crate) async fn stream(model: &dyn Model) -> (Result<ModelReply, ModelError>, String) {
     let mut shown = String::new();
     let mut take = |delta: Delta<'_>| match delta {

@@ -115,7 +115,7 @@ fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
     ]
 }
 
-/// A temporary failure is retried twice. Then the last one is reported.
+/// A temporary failure is retried twice. If all attempts fail, the last failure is reported.
 #[tokio::test]
 async fn temporary_failures_are_retried() {
     for (what, answer, kind, words) in temporary_failures() {
@@ -190,7 +190,7 @@ async fn the_servers_retry_delay_is_limited() {
 async fn a_turn_ends_at_its_hard_deadline_whatever_the_requests_do() {
     let provider = Provider::start(vec![Answer::hang(); 3]);
     let patient = Timeouts { request: Duration::from_secs(60), ..quick() };
-    // The client's own limits are longer than the turn's.
+    // The client's own limits are longer than those of the turn.
     let model = client_with(&provider, patient, Some(KEY));
     let turn = Timeouts { request: Duration::from_millis(20), retries: 1, ..quick() };
     let messages = question();

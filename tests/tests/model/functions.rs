@@ -52,8 +52,7 @@ async fn a_request_without_functions_does_not_mention_them() {
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// Sends a complete message (if any) and a stream of pieces, and returns the reply that is read
-/// from each.
+/// Sends a complete message (if any) and a stream of pieces. Returns the reply read from each.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message = |message: &&str| {
         format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#)

@@ -17,7 +17,7 @@ async fn bodies_are_limited() {
     let words =
         world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
     assert!(words.contains("1048576 bytes"), "{words}");
-    // A body with an excessive `Content-Length` is refused by its header.
+    // A body with an excessive `Content-Length` is refused once the head is read.
     let announced = post("").replace("Content-Length: 0", "Content-Length: 99999999999");
     world.ask(announced).await.refused(413, "body_too_large");
     // A body without a length is refused once it is too long.

@@ -68,7 +68,7 @@ async fn a_run_ends_when_its_client_disconnects() {
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // The session is free for the next message and contains the run's steps so far.
+    // The session is free for the next message. It contains the run's steps so far.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
     let messages: Vec<&str> =
@@ -130,7 +130,7 @@ async fn messages_of_a_session_run_one_after_the_other() {
     assert_eq!(first.events().await.last().unwrap()["text"], "one");
     let question = world.question().await;
     assert_eq!(question.last(), "second");
-    // The session contains its earlier messages, and none of other sessions.
+    // The session contains its own earlier messages, and no messages of other sessions.
     let messages = question.messages.iter().skip(1); // the system prompt
     let messages: Vec<&str> = messages.map(|message| message.content.as_str()).collect();
     assert!(

@@ -1,4 +1,4 @@
-//! Trusted runs over HTTP: a request asks for one, and only the operator grants it.
+//! Trusted runs over HTTP: a request asks for trust, and only the operator grants it.
 
 use std::sync::{Arc, Mutex};
 

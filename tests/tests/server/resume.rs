@@ -8,7 +8,8 @@ use wattle_agent::{Store, Tenant, TenantStore};
 
 use crate::world::World;
 
-/// Stores a run as a server leaves it that is killed while it asks the model.
+/// Stores a run in the state in which a server leaves it when the server is killed during a model
+/// request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     let setup = Setup {
         system: "prompt".to_owned(),
@@ -95,7 +96,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     for (id, session) in [("poison", "a"), ("good", "b")] {
         left_open(&store, id, session, "serve").await;
     }
-    // Two processes have ended during the first run since its last turn.
+    // Since the first run's last turn, two processes have ended while they ran it.
     assert_eq!(store.attempt("poison").await.unwrap(), 2);
     let mut one = World::on(store.clone(), |_| {}).await;
     let mut other = World::on(store.clone(), |_| {}).await;

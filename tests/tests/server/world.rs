@@ -30,7 +30,8 @@ pub(crate) struct World {
     questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// A request that waits for the test's answer. The answer is streamed in pieces separated by `|`.
+/// A request that waits for an answer from the test. The answer is streamed in pieces separated by
+/// `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
     reply: oneshot::Sender<Option<String>>,
@@ -58,7 +59,7 @@ impl Question {
         ));
     }
 
-    /// Waits until the run no longer waits for the answer.
+    /// Waits until the run stops waiting for the answer.
     pub(crate) async fn abandoned(mut self) {
         timeout(NEVER, self.reply.closed()).await.expect("the run goes on");
     }
@@ -76,7 +77,7 @@ impl Puppet {
             .ok();
         match answer.await {
             Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
-            // An empty recording fails like a model.
+            // An empty recording returns an error, as a failed model does.
             Ok(None) => {
                 Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#)
                     .unwrap()

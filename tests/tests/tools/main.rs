@@ -21,7 +21,7 @@ use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
 
-/// A shell that prints its line, and whether a file exists.
+/// A shell that prints its command line, and whether a file exists.
 struct Parrot;
 
 impl Shell for Parrot {
@@ -51,7 +51,7 @@ fn job(world: &World) -> Job {
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
 
-/// Runs these answers of a model. Returns the ending and the observation of each call.
+/// Runs these answers of a model. Returns the ending of the run and the observation of each call.
 async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;
@@ -91,7 +91,8 @@ async fn each_tool_does_its_work_by_name() {
         assert_eq!(ending.text(), "over", "{call}");
         assert!(read[0].contains(reads), "{call}: {}", read[0]);
     }
-    // An overlay keeps the run's writes from the workdir, but not the host's.
+    // The overlay keeps the run's writes out of the workdir. Files that the host writes do appear
+    // there.
     assert!(!world.workdir().join("notes.txt").exists());
     let tickets = std::fs::read_to_string(world.workdir().join("_issues.jsonl")).unwrap();
     let ticket: Json = serde_json::from_str(tickets.trim_end()).unwrap();
@@ -171,7 +172,7 @@ async fn errors_about_arguments_have_one_form() {
     }
     let (_, read) = run(&world, &[r#"ToolCall::Catalog("shell", "ls", "pwd")"#, END]).await;
     assert!(read[0].contains("shell error: takes 1 argument, 2 given"), "{}", read[0]);
-    // Inside a program the same error is a code with a reason.
+    // Inside a program, the same error is a code with a reason.
     let nothing = "ToolCall::Wat(```wat\n(shell.run? 999999)\n```)";
     let (_, read) = run(&world, &[nothing, END]).await;
     assert!(read[0].contains("Execution FAILED:"), "{}", read[0]);

@@ -322,7 +322,7 @@ impl Interpreter {
 }
 
 impl DeclareOptions {
-    /// Applies the letters of one argument. Returns the first invalid one as an error.
+    /// Applies the option letters of one argument. Fails with the first invalid letter.
     fn apply(&mut self, word: &str, builtin: &str) -> Result<(), char> {
         let on = word.starts_with('-');
         for letter in word.chars().skip(1) {
@@ -351,8 +351,8 @@ impl DeclareOptions {
     }
 }
 
-/// Parses an argument that became an assignment by expansion, such as `"$name=$value"`. Returns
-/// true with it if it has a value.
+/// Parses an argument that expanded to an assignment, such as `"$name=$value"`. Returns the
+/// assignment, and true if it has a value.
 fn parse_setting(word: &str) -> Result<(Setting, bool), String> {
     let (left, value) = match word.split_once('=') {
         Some((left, value)) => (left, Some(value)),

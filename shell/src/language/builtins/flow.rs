@@ -178,7 +178,8 @@ impl Interpreter {
         Ok(self.external(argv, env).await?.status().0)
     }
 
-    /// Returns the meaning of a name, as `command -v` and as `type` print it.
+    /// Describes a name. Returns the outputs of `command -v` and of `type`, or `None` if the name
+    /// is unknown.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
         if let Some(value) = self.definitions.aliases.get(name) {
             return Some((
@@ -373,7 +374,7 @@ impl Interpreter {
     }
 }
 
-/// Returns the name of a signal: `SIGINT`, `int` and `2` are `INT`.
+/// Returns the name of a signal without its prefix: `INT` for `SIGINT`, `int` and `2`.
 fn signal(word: &str) -> String {
     match word {
         "0" => "EXIT".into(),

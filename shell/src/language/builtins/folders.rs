@@ -33,7 +33,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Changes the working folder. Returns the message of a failure.
+    /// Changes the working folder. Returns an error message if that fails.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         let full = self.path(path);
         let looked = full.clone();
@@ -90,7 +90,8 @@ impl Interpreter {
         self.print(format!("{all}\n")).await
     }
 
-    /// Runs `chmod`, which scripts use before they run a script. Only reports missing files.
+    /// Runs `chmod`, which only reports missing files. Scripts often call it before they run
+    /// another script.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
         let paths: Vec<String> = words
             .into_iter()

@@ -69,7 +69,7 @@ impl Interpreter {
             },
         }
         let letter = if next > position { 0 } else { self.parameters.getopts_offset };
-        // `OPTARG` is unset if there is no argument. A readonly one keeps its value.
+        // `OPTARG` is unset if there is no argument. A readonly `OPTARG` keeps its value.
         let _ = self.variables.unset("OPTARG");
         for (name, text) in
             [("OPTIND", Some(next.to_string())), ("OPTARG", argument), (name.as_str(), Some(found))]

@@ -72,13 +72,13 @@ const IDLE_SHOPT: &[&str] = &[
 ];
 
 impl Interpreter {
-    /// Returns true if an option is on, or `None` if it is unknown or has no effect.
+    /// Returns true if an option is on. Returns `None` if the option is unknown or has no effect.
     pub(crate) fn option(&self, name: &str) -> Option<bool> {
         let mut options = self.options;
         options.by_name(name).map(|on| *on)
     }
 
-    /// Sets an option of `set -o` or `shopt`. Returns the message of an invalid name.
+    /// Sets an option of `set -o` or `shopt`. Fails with a message if the name is invalid.
     pub(crate) fn set_option(&mut self, name: &str, on: bool) -> Result<(), String> {
         if let Some(slot) = self.options.by_name(name) {
             *slot = on;
@@ -91,7 +91,7 @@ impl Interpreter {
         }
     }
 
-    /// Sets an option by its letter. Returns the message of an invalid one.
+    /// Sets an option by its letter. Fails with a message if the letter is invalid.
     pub(crate) fn set_letter(&mut self, letter: char, on: bool) -> Result<(), String> {
         let known = SET.iter().chain(IDLE).find(|(_, known)| *known == Some(letter));
         match known {

@@ -214,7 +214,7 @@ impl Output {
         }
     }
 
-    /// Parses an integer argument. `'c` is the code of a character.
+    /// Parses an integer argument. `'c` is parsed as the code of the character `c`.
     fn number(&mut self, word: Option<String>) -> i64 {
         let word = word.unwrap_or_default();
         let text = word.trim_start();
@@ -304,8 +304,8 @@ fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
     zeros_before(sign, digits, width)
 }
 
-/// Joins a sign and digits that are padded with zeros to a width. The standard library's formatting
-/// panics at widths over 65,535.
+/// Joins a sign and digits, with zeros between them up to a width. The standard library's
+/// formatting is not used because it panics at widths over 65,535.
 fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
     [sign, &"0".repeat(width.saturating_sub(digits.len())), digits].concat()
 }

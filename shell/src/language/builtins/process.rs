@@ -53,7 +53,7 @@ impl Interpreter {
         }
         let mut status = 0;
         for word in words {
-            // Signal 0 only checks that the job runs.
+            // Signal 0 only checks that the job is running.
             let found = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
             if !found {
                 self.report(&format!(

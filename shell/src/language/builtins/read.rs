@@ -219,7 +219,7 @@ impl Interpreter {
     }
 }
 
-/// Parses the arguments of `read`. Returns the message of an invalid one.
+/// Parses the arguments of `read`. Fails with a message if an argument is invalid.
 fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
     let mut options = ReadOptions::default();
     let mut words = words.into_iter();
@@ -280,8 +280,8 @@ fn parse_options(words: Vec<String>) -> Result<ReadOptions, String> {
     Ok(options)
 }
 
-/// Reads up to the delimiter. Reads a pipe byte by byte, because the rest belongs to its next
-/// reader.
+/// Reads up to the delimiter. Reads a pipe byte by byte, because the bytes after the delimiter
+/// belong to the next reader.
 async fn read_line(
     stream: &Stream,
     options: &ReadOptions,
@@ -340,7 +340,8 @@ fn text(line: &[(char, bool)]) -> String {
     line.iter().map(|(c, _)| *c).collect()
 }
 
-/// A reader of single bytes of a stream. It buffers a file, and returns unused bytes by seeking.
+/// A reader that returns the bytes of a stream one by one. It buffers the contents of a file, and
+/// seeks back over the unused bytes.
 struct ByteReader {
     stream: Stream,
     buffer: Vec<u8>,

@@ -174,7 +174,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Evaluates a part of `for (( ; ; ))`. An empty one is 1.
+    /// Evaluates one of the three expressions of `for (( ; ; ))`. An empty expression is 1.
     async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {

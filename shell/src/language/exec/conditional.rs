@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::pattern;
 
 impl Interpreter {
-    /// Evaluates a test, or returns the message of an invalid one.
+    /// Evaluates a test. Fails with a message if the test is invalid.
     pub(super) fn conditional<'a>(
         &'a mut self,
         test: &'a Test,

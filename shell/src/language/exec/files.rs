@@ -82,7 +82,7 @@ impl Interpreter {
         })
     }
 
-    /// Evaluates a binary operator such as `=` or `-nt`. Numbers are plain decimal ones.
+    /// Evaluates a binary operator such as `=` or `-nt`. Numbers must be decimal.
     pub(crate) async fn binary(
         &mut self,
         left: &str,

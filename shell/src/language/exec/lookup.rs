@@ -36,7 +36,8 @@ pub(crate) enum ResolvedCommand {
     Unknown,
 }
 
-/// Folders whose prefix is ignored: commands are found below all of them.
+/// Folders in which every command can be found. A path such as `/bin/ls` names the same command as
+/// `ls`.
 const COMMAND_FOLDERS: [&str; 6] =
     ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
 
@@ -156,8 +157,8 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script of the run's files as a command, with the interpreter that its first line
-    /// names, or else with the shell.
+    /// Runs a script in the run's files as a command. Uses the interpreter that the script's first
+    /// line names, or the shell if it names none.
     pub(super) async fn run_file(
         &mut self,
         path: String,
@@ -202,7 +203,7 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. Returns the message and status of a failure.
+    /// Reads a script from the run's files. Returns a message and a status if that fails.
     pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
         let limit = self.run.bounds.script;
         let path = path.to_owned();
@@ -347,7 +348,7 @@ impl Interpreter {
         Ok(Ok(options))
     }
 
-    /// Returns the text of the script, or the status of a shell without one.
+    /// Returns the text of the script, or an exit status if there is no script.
     async fn shell_script(
         &mut self,
         shell: &mut Interpreter,

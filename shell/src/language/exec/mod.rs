@@ -1,5 +1,5 @@
-//! Running a script: lists, chains and commands here; pipelines, compound and simple commands,
-//! redirections, substitutions and jobs in the submodules.
+//! Running a script. This module runs lists, chains and commands. The submodules run pipelines,
+//! compound and simple commands, redirections, substitutions and jobs.
 
 mod background;
 mod compound;
@@ -24,8 +24,8 @@ use crate::language::task::Task;
 
 pub(crate) use lookup::ResolvedCommand;
 
-/// Maximum nesting depth of commands on the host's stack of one task. Deeper ones run in a task of
-/// their own.
+/// Maximum nesting depth of commands on the host's stack of one task. Commands nested deeper run in
+/// a new task.
 const MAX_STACK_LEVEL: u32 = 12;
 
 impl Interpreter {
@@ -54,14 +54,14 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a pipeline of a chain. Only a failure of the last one triggers `set -e`.
+    /// Runs a pipeline of a chain. Only a failure of the chain's last pipeline triggers `set -e`.
     async fn chained_pipeline(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
         let suspended = u32::from(!last || pipeline.negated);
         self.execution.errexit_suspended += suspended;
         let ran = self.pipeline(pipeline).await;
         self.execution.errexit_suspended -= suspended;
         ran?;
-        // The commands of other compounds have triggered it themselves.
+        // Inside any other compound command, the failed command has already triggered `set -e`.
         let triggers = match pipeline.stages.as_slice() {
             [only] => matches!(
                 only.kind,
@@ -135,7 +135,7 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs a list one nesting level deeper. Moves to a new stack if this one is deep.
+    /// Runs a list one nesting level deeper. Moves to a new stack if the current one is deep.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
         self.enter_level()?;
         let ran = if self.execution.stack_level < MAX_STACK_LEVEL {
@@ -201,7 +201,7 @@ impl Interpreter {
         }
     }
 
-    /// Ends the shell: runs its trap `EXIT`, and lets its jobs outlive it.
+    /// Ends the shell: runs its `EXIT` trap, and leaves its jobs running.
     pub(crate) async fn finish(&mut self) {
         if let Some(action) = self.definitions.traps.remove("EXIT")
             && !action.is_empty()
@@ -219,7 +219,7 @@ impl Interpreter {
 
     /// Runs a list as the whole script of this shell, and ends the shell.
     async fn run_to_end(&mut self, list: &List) {
-        // The status is set, whatever jump ended the list.
+        // The status is already set, whichever jump ended the list.
         let _ = self.list(list).await;
         self.finish().await;
     }

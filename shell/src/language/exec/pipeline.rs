@@ -39,7 +39,7 @@ impl Interpreter {
     /// Sets `PIPESTATUS`.
     fn set_pipe_status(&mut self, statuses: Vec<u8>) -> Flow {
         let texts = statuses.into_iter().map(|status| status.to_string()).collect();
-        // A script that made it readonly keeps its own value.
+        // If a script made the variable readonly, it keeps its value.
         let _ = self.set_list("PIPESTATUS", texts)?;
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Interpreter {
         StageResult { status: self.last.status, killed: self.last.killed }
     }
 
-    /// Prints the time that `time` reports.
+    /// Prints the report of `time`.
     async fn report_time(&mut self, start: Instant, timed: TimeFormat) {
         let seconds = start.elapsed().as_secs_f64();
         let text = match timed {

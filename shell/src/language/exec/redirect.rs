@@ -63,7 +63,7 @@ impl Interpreter {
         }
     }
 
-    /// Opens a file or device. Returns the message of a failure.
+    /// Opens a file or device. Returns an error message if that fails.
     pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
         let stream = match Device::from_path(&absolute) {

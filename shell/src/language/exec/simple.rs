@@ -144,7 +144,7 @@ impl Interpreter {
         let ended = self.external(argv, env).await?;
         self.last.status = ended.status().0;
         self.last.killed = ended.ends_pipeline();
-        // A stage whose reader is gone ends as a whole. A loop in it would run on otherwise.
+        // A stage ends when its reader is gone. Otherwise a loop in the stage would continue.
         if self.lifecycle.subshell && self.last.status == 141 { Err(Jump::Exit) } else { Ok(()) }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::language::ast::Part;
 
-/// Maximum nesting depth of braces. Deeper ones are plain text.
+/// Maximum nesting depth of braces. Braces nested deeper are plain text.
 const MAX_DEPTH: u32 = 20;
 
 /// An unquoted character of a word, or a part that braces leave unchanged.
@@ -171,14 +171,14 @@ impl Range {
 }
 
 /// Formats a number with leading zeros, at least `width` characters wide. The standard library's
-/// formatting panics at widths over 65,535, and the script decides this one.
+/// formatting panics at widths over 65,535, and here the script sets the width.
 fn zero_padded(value: i128, width: usize) -> String {
     let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
     let zeros = width.saturating_sub(sign.len() + digits.len());
     [sign, &"0".repeat(zeros), &digits].concat()
 }
 
-/// Joins tokens to parts.
+/// Joins tokens into parts.
 fn parts_of(tokens: Vec<Token>) -> Vec<Part> {
     let mut parts = Vec::new();
     for token in tokens {

@@ -2,7 +2,7 @@
 
 use crate::language::pattern::Fragment;
 
-/// The fields of a word under construction. The last one is open.
+/// The fields of a word under construction. The last field is still open.
 pub(crate) struct Fields {
     done: Vec<Vec<Fragment>>,
     open: Vec<Fragment>,
@@ -18,7 +18,7 @@ pub(crate) struct Fields {
     size: u64,
 }
 
-/// The state before a `"`.
+/// The state before an opening `"`.
 pub(super) struct QuoteStart {
     fields: usize,
     size: u64,
@@ -114,7 +114,7 @@ impl Fields {
         }
     }
 
-    /// Records an empty list.
+    /// Records that the current quotes contain an empty `$@`.
     pub(super) fn add_empty_list(&mut self) {
         self.empty_list = true;
     }

@@ -111,13 +111,13 @@ struct Search<'a> {
     cache: &'a Cache,
     cwd: &'a str,
     options: GlobOptions,
-    /// Number of names looked at so far.
+    /// Number of names examined so far.
     names_seen: usize,
     found: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Matches components below a path. Returns false if too many names were looked at.
+    /// Matches components below a path. Returns false if too many names were examined.
     fn walk(&mut self, path: &str, components: &[Component], folder_only: bool) -> bool {
         let Some((component, rest)) = components.split_first() else {
             self.add(path, folder_only);
@@ -146,8 +146,8 @@ impl Search<'_> {
         }
     }
 
-    /// Matches `**`: the folder and all folders below it, and at the end of a pattern files as
-    /// well.
+    /// Matches `**`: the folder and all folders below it. At the end of a pattern, `**` matches
+    /// files as well.
     fn walk_all(&mut self, path: &str, rest: &[Component], folder_only: bool) -> bool {
         if !rest.is_empty() && !self.walk(path, rest, folder_only) {
             return false;

@@ -120,14 +120,15 @@ impl Interpreter {
         })
     }
 
-    /// Reports a required variable that is not set, and ends the shell with the status of bash.
+    /// Reports a required variable that is not set, and ends the shell with the same status as
+    /// bash.
     async fn missing(&mut self, message: &str) -> Jump {
         self.report(message).await;
         self.last.status = if self.options.errexit { 1 } else { 127 };
         Jump::Exit
     }
 
-    /// Expands the word of `${x:-word}` and the like in place of the value.
+    /// Expands the word of an operation such as `${x:-word}`, which replaces the value.
     async fn operand(&mut self, word: &Word, quoting: Quoting, out: &mut Fields) -> Flow {
         if word.parts.is_empty() && quoting == Quoting::Quoted {
             out.quoted("");

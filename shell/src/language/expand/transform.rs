@@ -181,7 +181,7 @@ fn replace(
             while let Some((start, end)) = pattern.find(text, at, cache)? {
                 out.push_str(slice(at, start));
                 if end == start {
-                    // An empty match comes before the next character.
+                    // An empty match consumes nothing, so the next character is copied.
                     let Some(c) = slice(start, text.len()).chars().next() else { break };
                     out.push_str(with);
                     out.push(c);

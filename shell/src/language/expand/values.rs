@@ -35,7 +35,7 @@ impl Interpreter {
             .unwrap_or_default()
     }
 
-    /// Returns the value of an array element, or the message of an invalid index.
+    /// Returns the value of an array element. Fails with a message if the index is invalid.
     pub(crate) fn element(&mut self, name: &str, index: &str) -> Result<Option<String>, String> {
         if name == "FUNCNAME" {
             let position = arithmetic::evaluate(index, self, 0)?;

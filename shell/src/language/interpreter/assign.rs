@@ -19,7 +19,7 @@ impl Interpreter {
         }
     }
 
-    /// Performs an assignment. Returns the message of a failure for the caller to report.
+    /// Performs an assignment. If it fails, returns a message that the caller reports.
     pub(crate) async fn try_assign(&mut self, setting: Setting) -> Flow<Result<(), String>> {
         match self.perform(setting) {
             Ok(()) => Ok(Ok(())),

@@ -1,4 +1,4 @@
-//! Control flow of running a script.
+//! The control flow of a running script.
 
 /// A jump out of the commands that are being run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) enum Jump {
     Continue(u32),
     /// `return`, out of a function or a sourced script.
     Return,
-    /// The end of the shell. Its status is set.
+    /// The end of the shell. Its status is already set.
     Exit,
 }
 

@@ -96,14 +96,16 @@ impl Interpreter {
         interpreter
     }
 
-    /// Sets the environment of a new session. A shell that a command starts inherits its caller's.
+    /// Sets the environment of a new session. A shell that a command starts inherits the
+    /// environment of its caller instead.
     pub(crate) fn set_login_environment(&mut self) {
         for (name, value) in LOGIN_ENVIRONMENT {
             self.preset(name, value, true);
         }
     }
 
-    /// Sets a predefined variable. Skips it if the session's variables are full.
+    /// Sets a predefined variable. Does nothing if the session's variables have reached their
+    /// limit.
     pub(crate) fn preset(&mut self, name: &str, value: &str, exported: bool) {
         if self.variables.set(name, value).is_ok()
             && let Ok(variable) = self.variables.attributes(name)
@@ -121,7 +123,7 @@ impl Interpreter {
         copy
     }
 
-    /// Returns an empty shell that takes this one's place while another task runs it.
+    /// Returns an empty shell that replaces this shell while another task runs it.
     pub(crate) fn placeholder(&self) -> Interpreter {
         Interpreter {
             run: Arc::clone(&self.run),

@@ -33,7 +33,7 @@ pub(crate) struct Descriptors {
     pub(crate) open: BTreeMap<u32, Stream>,
     /// Descriptors of process substitutions in the current command. They close after it.
     pub(crate) substitutions: Vec<u32>,
-    /// Descriptors that `{name}>` opened or closed. They stay so after the command.
+    /// Descriptors that `{name}>` opened or closed. These changes persist after the command.
     pub(crate) persistent: Vec<u32>,
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct Execution {
     pub(crate) depth: u32,
     /// Nesting depth of commands on the host's stack of the current task.
     pub(crate) stack_level: u32,
-    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. `set -e` has no
-    /// effect if it is above 0.
+    /// Number of enclosing constructs that check a failure, such as `if` and `&&`. While it is
+    /// above 0, `set -e` has no effect.
     pub(crate) errexit_suspended: u32,
 }
 

@@ -95,8 +95,8 @@ impl Parser {
         found
     }
 
-    /// Consumes a reserved word, or fails. `opened` is the construct that it belongs to and its
-    /// line.
+    /// Consumes a reserved word. Fails if another word comes next. `opened` is the enclosing
+    /// construct and its line.
     pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> ParseResult<()> {
         if self.keyword(word) {
             return Ok(());

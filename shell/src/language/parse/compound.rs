@@ -83,7 +83,7 @@ impl Parser {
         Ok(list)
     }
 
-    /// Parses `(( … ))`. Returns `None` if the parentheses are those of subshells.
+    /// Parses `(( … ))`. Returns `None` if the parentheses open subshells.
     pub(super) fn double_parentheses(&mut self) -> ParseResult<Option<Word>> {
         if self.misread >= MAX_MISREAD {
             let message = "too many `((` that do not start arithmetic: put a space between the \

@@ -1,5 +1,5 @@
-//! Moving through the text: characters, spaces, comments, newlines and the here-documents after
-//! them.
+//! Moving through the text: characters, spaces, comments, newlines, and the here-documents that
+//! follow a newline.
 
 use super::{Document, MAX_NESTING, Mark, ParseResult, Parser, SyntaxError};
 use crate::language::ast::{Part, Word};

@@ -1,4 +1,4 @@
-//! Parsing what starts with `$` or a backquote: parameters, substitutions, arithmetic.
+//! Parsing of expansions that start with `$` or a backquote: parameters, substitutions, arithmetic.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::language::ast::{Action, Index, Parameter, Part, ReplaceScope, Word};
 const SPECIAL: [char; 8] = ['@', '*', '#', '?', '-', '$', '!', '_'];
 
 impl Parser {
-    /// Parses an expansion. The next character is its `$`.
+    /// Parses an expansion. Its `$` is the next character.
     pub(super) fn dollar(&mut self, parts: &mut Parts, quoted: bool) -> ParseResult<()> {
         let line = self.line;
         self.next();
@@ -49,7 +49,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Parses `` `…` ``. The text between the backquotes is a script of its own.
+    /// Parses `` `…` ``. The text between the backquotes is a separate script.
     pub(super) fn backquoted(&mut self, in_quotes: bool) -> ParseResult<Part> {
         let line = self.line;
         self.next();
@@ -244,9 +244,10 @@ impl Parser {
         Ok(Action::Replace { scope, pattern, with })
     }
 
-    /// Parses the word after an operator, up to `}`, or up to a stop character that comes after a
-    /// minimum number of characters. `quoted` means inside double quotes, `plain` that single
-    /// quotes are plain characters.
+    /// Parses the word after an operator. The word ends before a `}`. If `stop` is set, it also
+    /// ends before that character, unless the word is shorter than the given minimum. If `quoted`
+    /// is set, the word is inside double quotes. If `plain` is set, single quotes are plain
+    /// characters.
     fn operand(
         &mut self,
         quoted: bool,

@@ -1,8 +1,9 @@
 //! The parser: the grammar of bash by recursive descent.
 //!
 //! It makes one pass over the characters. The same functions parse substitutions, so a `)` of a
-//! `case` inside `$( )` does not end it. The whole text is parsed before any of it runs. The
-//! nesting depth is limited by [`MAX_NESTING`], so no text can exhaust the host's stack.
+//! `case` inside `$( )` does not end the substitution. The whole text is parsed before
+//! any part of it runs. The nesting depth is limited by [`MAX_NESTING`], so no text can exhaust the
+//! host's stack.
 
 mod command;
 mod compound;
@@ -21,7 +22,7 @@ use super::ast::{List, Word};
 pub(crate) const MAX_NESTING: u32 = 50;
 
 /// Maximum number of times that `((` turns out not to be arithmetic. Its contents are then parsed
-/// again, which would take exponential time for nested ones.
+/// again, which takes exponential time if they are nested.
 const MAX_MISREAD: u32 = 100;
 
 /// A syntax error.
@@ -77,7 +78,7 @@ struct Parser {
     documents: Vec<Document>,
 }
 
-/// A position to return to.
+/// A position that the parser can return to.
 struct Mark {
     at: usize,
     line: u32,

@@ -79,7 +79,7 @@ impl Parser {
             self.take("<");
             Target::Read(self.target("<")?)
         };
-        // `>&file` means `&>file`. The interpreter decides it when the word is not a number.
+        // `>&file` means `&>file`. The interpreter applies this if the word is not a number.
         Ok(Some(Redirect { fd: fd.unwrap_or(Descriptor::Number(u32::from(output))), to }))
     }
 

@@ -1,13 +1,13 @@
 //! Text with its quoting.
 
-/// A piece of text that is quoted, or not.
+/// A piece of text, either quoted or unquoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) text: String,
     pub(crate) quoted: bool,
 }
 
-/// Returns the characters of fragments, each with true if it is quoted.
+/// Returns the characters of fragments, each with a flag that is true if it is quoted.
 pub(super) fn quoted_chars(fragments: &[Fragment]) -> Vec<(char, bool)> {
     fragments
         .iter()

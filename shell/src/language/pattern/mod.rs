@@ -1,8 +1,8 @@
-//! Shell patterns: `*`, `?`, `[…]`, and the extended ones `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
+//! Shell patterns: `*`, `?`, `[…]`, and extended patterns: `@( )`, `?( )`, `*( )`, `+( )`, `!( )`.
 //!
 //! A pattern without groups is compiled to a regular expression, which takes linear time on any
-//! text. A pattern with groups, which may negate, is matched by a walk over the text whose steps
-//! are counted: a match that takes too many fails.
+//! text. A pattern with groups, which can be negated, is matched by a walk over the text. A match
+//! that takes too many steps fails.
 
 mod compile;
 mod fragment;
@@ -113,8 +113,8 @@ impl Pattern {
         Ok(None)
     }
 
-    /// Returns the first match at or after the byte index `from`, as long as possible, as its start
-    /// and end in bytes.
+    /// Returns the start and end, in bytes, of the first match at or after the byte index `from`.
+    /// The match is as long as possible.
     pub(crate) fn find(
         &self,
         text: &str,
@@ -142,7 +142,7 @@ impl Pattern {
     }
 }
 
-/// Returns true if fragments contain a special character of patterns.
+/// Returns true if the fragments contain a special pattern character.
 pub(crate) fn is_special(fragments: &[Fragment], extended: bool) -> bool {
     let mut bracket = false;
     let mut previous = ' ';

@@ -1,20 +1,20 @@
-//! Matching patterns that contain groups. They may negate, so no regular expression can replace
-//! them.
+//! Matching of patterns that contain groups. A group can be negated, which a regular expression
+//! cannot express.
 
 use super::glob::Glob;
 
 /// Maximum number of steps of one match.
 const MAX_STEPS: u64 = 5_000_000;
 
-/// A pattern that takes too long on a text.
+/// The error of a match that exceeds its maximum number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooCostly;
 
 /// Result of a match.
 pub(crate) type MatchResult<T> = Result<T, TooCostly>;
 
-/// Matches patterns with groups against a text, by following the set of positions that each part
-/// reaches.
+/// A matcher of patterns with groups. It follows the set of positions that each part of a pattern
+/// reaches in the text.
 pub(super) struct Walk {
     text: Vec<char>,
     fold: bool,
