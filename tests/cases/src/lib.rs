@@ -181,7 +181,7 @@ mod tests {
         updating.add(&path, "one\n");
         updating.finish();
         assert_eq!(read(&path), "one\n");
-        assert_eq!(files(folder.path(), "txt"), [path.clone()]);
+        assert_eq!(files(folder.path(), "txt"), std::slice::from_ref(&path));
 
         let mut strict = Comparison::default();
         strict.add(&path, "one\n");
