@@ -237,9 +237,9 @@ async fn permanent_failures_are_reported_at_once() {
                 r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#,
             ),
             Kind::TooLong,
-            "longer than model `test-model` reads (400): This model's",
+            "exceeds the context window of model `test-model` (400): This model's",
         ),
-        ("413", json(413, ""), Kind::TooLong, "longer than model"),
+        ("413", json(413, ""), Kind::TooLong, "exceeds the context window"),
         (
             "a relayed error",
             json(
