@@ -3,8 +3,8 @@
 //!
 //! A run consists of its [`RunStart`], the [`Turn`]s of its state machine (inputs and effects), and
 //! the [`RecordedCall`]s that its programs made to the outside. From these records, another process
-//! can [resume](resume) a stopped run, [replay](replay) a run without model and network, and
-//! [fork](fork) it at any step.
+//! can [resume] a stopped run, [replay] a run without model and network, and
+//! [fork] it at any step.
 //!
 //! [`Journal`] is the port that a store implements.
 
