@@ -18,6 +18,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 struct Counting;
 
 // SAFETY: every call is passed unchanged to the system's allocator.
+#[expect(unsafe_code, reason = "an allocator that counts calls the one of the system")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
