@@ -244,7 +244,7 @@ keys! {
     ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// Policy rules for effects that are denied.
     deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
-    /// Folders of programs. Later folders override earlier ones and the built-in programs.
+    /// Folders of programs. Later ones override earlier ones; built-in ones only by `replaces`.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
