@@ -5,7 +5,7 @@ use serde_json::Value;
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
 use super::protocol::{
-    LengthField, OptionalFields, ReplyBuilder, ReplyFault, admit_call, read_usage,
+    LengthField, OptionalFields, PartialReply, ReplyBuilder, ReplyFault, admit_call, read_usage,
 };
 use super::provider_error::reported_error;
 use super::{FunctionTool, ModelReply, ModelRequest};
@@ -108,13 +108,8 @@ pub(super) fn body(
 pub(super) struct ChatBuilder {
     /// The fields that contain the model's reasoning.
     reasoning_fields: Vec<String>,
-    text: String,
-    reasoning: String,
-    calls: Vec<(u64, FunctionCall)>,
+    reply: PartialReply,
     usage: Usage,
-    finish: Option<String>,
-    /// If true, a part of a chat completion arrived.
-    has_begun: bool,
     /// If true, the provider marked the end of the stream.
     done: bool,
 }
@@ -150,7 +145,7 @@ impl ReplyBuilder for ChatBuilder {
     }
 
     fn text(&self) -> &str {
-        &self.text
+        &self.reply.text
     }
 
     fn is_done(&self) -> bool {
@@ -158,37 +153,18 @@ impl ReplyBuilder for ChatBuilder {
     }
 
     fn is_whole(&self) -> bool {
-        self.done || self.finish.is_some()
+        self.done || self.reply.finish.is_some()
     }
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
-        let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
-        let is_empty =
-            text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
-        (has_begun && !is_empty).then(|| ModelReply {
-            text,
-            calls: calls.into_iter().map(|(_, call)| call).collect(),
-            reasoning: (!reasoning.is_empty()).then_some(reasoning),
-            usage,
-            finish,
-        })
+        self.reply.into_reply(self.usage)
     }
 }
 
 impl ChatBuilder {
     pub(super) fn new(reasoning_fields: Vec<String>) -> Self {
-        let (text, reasoning) = (String::new(), String::new());
-        let (calls, usage, finish) = (Vec::new(), Usage::default(), None);
-        Self {
-            reasoning_fields,
-            text,
-            reasoning,
-            calls,
-            usage,
-            finish,
-            has_begun: false,
-            done: false,
-        }
+        let (reply, usage) = (PartialReply::default(), Usage::default());
+        Self { reasoning_fields, reply, usage, done: false }
     }
 
     fn absorb_value(&mut self, value: &Value) -> Result<(), ReplyFault> {
@@ -198,7 +174,7 @@ impl ChatBuilder {
         }
         if let Some(usage) = value.get("usage").filter(|usage| usage.is_object()) {
             self.usage = read_usage(usage);
-            self.has_begun = true;
+            self.reply.has_begun = true;
         }
         let choices = value.get("choices").and_then(Value::as_array).into_iter().flatten();
         let Some(choice) = choices.into_iter().find(|choice| index(choice) == 0) else {
@@ -207,7 +183,7 @@ impl ChatBuilder {
         if let Some(fault) = reported_error(choice) {
             return Err(fault);
         }
-        self.has_begun = true;
+        self.reply.has_begun = true;
         if choice.get("finish_reason").and_then(Value::as_str) == Some("error") {
             // A relay reports a failure of its provider in the middle of a message.
             let message = "the provider ended the answer with an error".to_owned();
@@ -216,15 +192,16 @@ impl ChatBuilder {
         if let Some(finish) =
             choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty())
         {
-            self.finish = Some(finish.to_owned());
+            self.reply.finish = Some(finish.to_owned());
         }
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             self.absorb_message(delta)?;
-        } else if self.text.is_empty() && self.calls.is_empty() {
+        } else if self.reply.text.is_empty() && self.reply.calls.is_empty() {
             // A complete message; at the end of a stream it only repeats the pieces.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message)?,
                 _ => self
+                    .reply
                     .text
                     .push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
             }
@@ -234,10 +211,10 @@ impl ChatBuilder {
 
     fn absorb_message(&mut self, message: &Value) -> Result<(), ReplyFault> {
         let reasoning = self.reasoning_fields.iter().find_map(|name| message.get(name)?.as_str());
-        self.reasoning.push_str(reasoning.unwrap_or_default());
-        let before = self.text.len();
+        self.reply.reasoning.push_str(reasoning.unwrap_or_default());
+        let before = self.reply.text.len();
         match message.get("content") {
-            Some(Value::String(text)) => self.text.push_str(text),
+            Some(Value::String(text)) => self.reply.text.push_str(text),
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.absorb_part(part)),
             _ => {}
         }
@@ -247,8 +224,10 @@ impl ChatBuilder {
             .flatten()
             .enumerate()
             .try_for_each(|(at, call)| self.absorb_call(at, call))?;
-        if self.text.len() == before {
-            self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
+        if self.reply.text.len() == before {
+            self.reply
+                .text
+                .push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
         }
         Ok(())
     }
@@ -260,21 +239,25 @@ impl ChatBuilder {
         let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
         // Some servers send the index 0 for every call and distinguish calls by id only.
         let same = |id: &str| id.is_empty() || text("/id").is_empty() || id == text("/id");
-        let at =
-            match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
-                Some(at) => at,
-                None => {
-                    admit_call(self.calls.len())?;
-                    let empty = FunctionCall {
-                        id: String::new(),
-                        name: String::new(),
-                        arguments: String::new(),
-                    };
-                    self.calls.push((index, empty));
-                    self.calls.len() - 1
-                }
-            };
-        let Some((_, call)) = self.calls.get_mut(at) else { return Ok(()) };
+        let at = match self
+            .reply
+            .calls
+            .iter()
+            .rposition(|(known, call)| *known == index && same(&call.id))
+        {
+            Some(at) => at,
+            None => {
+                admit_call(self.reply.calls.len())?;
+                let empty = FunctionCall {
+                    id: String::new(),
+                    name: String::new(),
+                    arguments: String::new(),
+                };
+                self.reply.calls.push((index, empty));
+                self.reply.calls.len() - 1
+            }
+        };
+        let Some((_, call)) = self.reply.calls.get_mut(at) else { return Ok(()) };
         for (field, piece) in
             [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))]
         {
@@ -294,14 +277,14 @@ impl ChatBuilder {
 
     fn absorb_part(&mut self, part: &Value) {
         if let Some(text) = part.as_str().or_else(|| part.get("text")?.as_str()) {
-            self.text.push_str(text);
+            self.reply.text.push_str(text);
         }
         let thoughts = part.get("thinking");
         let thoughts = thoughts.and_then(Value::as_array).into_iter().flatten().chain(thoughts);
         for thought in thoughts
             .filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str()))
         {
-            self.reasoning.push_str(thought);
+            self.reply.reasoning.push_str(thought);
         }
     }
 }

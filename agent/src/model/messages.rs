@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
-use super::protocol::{OptionalFields, ReplyBuilder, ReplyFault, admit_call};
+use super::protocol::{OptionalFields, PartialReply, ReplyBuilder, ReplyFault, admit_call};
 use super::provider_error::reported_error;
 use super::{FunctionTool, ModelReply, ModelRequest};
 
@@ -110,12 +110,8 @@ fn plain(id: &str) -> String {
 /// A builder of a message from events, or from one body.
 #[derive(Debug, Default)]
 pub(super) struct MessagesBuilder {
-    text: String,
-    reasoning: String,
-    calls: Vec<(u64, FunctionCall)>,
+    reply: PartialReply,
     usage: TokenCounts,
-    finish: Option<String>,
-    has_begun: bool,
     done: bool,
 }
 
@@ -152,11 +148,11 @@ impl MessagesBuilder {
         let at = value.get("index").and_then(Value::as_u64).unwrap_or(0);
         match value.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
-                self.has_begun = true;
+                self.reply.has_begun = true;
                 self.message(value.get("message").unwrap_or(&Value::Null))?;
             }
             "message" => {
-                self.has_begun = true;
+                self.reply.has_begun = true;
                 self.message(value)?;
                 self.done = true;
             }
@@ -165,7 +161,7 @@ impl MessagesBuilder {
             }
             "content_block_delta" => self.delta(at, value.get("delta").unwrap_or(&Value::Null)),
             "message_delta" => {
-                self.has_begun = true;
+                self.reply.has_begun = true;
                 self.stop(value.get("delta").unwrap_or(&Value::Null));
                 value.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
             }
@@ -184,22 +180,22 @@ impl MessagesBuilder {
 
     fn stop(&mut self, value: &Value) {
         if let Some(reason) = value.get("stop_reason").and_then(Value::as_str) {
-            self.finish = Some(reason.to_owned());
+            self.reply.finish = Some(reason.to_owned());
         }
     }
 
     fn block(&mut self, at: u64, block: &Value) -> Result<(), ReplyFault> {
         let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
-            "text" => self.text.push_str(field("text")),
-            "thinking" => self.reasoning.push_str(field("thinking")),
+            "text" => self.reply.text.push_str(field("text")),
+            "thinking" => self.reply.reasoning.push_str(field("thinking")),
             "tool_use" => {
-                admit_call(self.calls.len())?;
+                admit_call(self.reply.calls.len())?;
                 let input = block
                     .get("input")
                     .filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
-                self.calls.push((
+                self.reply.calls.push((
                     at,
                     FunctionCall {
                         id: field("id").to_owned(),
@@ -216,10 +212,10 @@ impl MessagesBuilder {
     fn delta(&mut self, at: u64, delta: &Value) {
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
-            "text_delta" => self.text.push_str(field("text")),
-            "thinking_delta" => self.reasoning.push_str(field("thinking")),
+            "text_delta" => self.reply.text.push_str(field("text")),
+            "thinking_delta" => self.reply.reasoning.push_str(field("thinking")),
             "input_json_delta" => {
-                let call = self.calls.iter_mut().rev().find(|(index, _)| *index == at);
+                let call = self.reply.calls.iter_mut().rev().find(|(index, _)| *index == at);
                 call.into_iter()
                     .for_each(|(_, call)| call.arguments.push_str(field("partial_json")));
             }
@@ -243,7 +239,7 @@ impl ReplyBuilder for MessagesBuilder {
     }
 
     fn text(&self) -> &str {
-        &self.text
+        &self.reply.text
     }
 
     fn is_done(&self) -> bool {
@@ -255,15 +251,6 @@ impl ReplyBuilder for MessagesBuilder {
     }
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
-        let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
-        let is_empty =
-            text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
-        (has_begun && !is_empty).then(|| ModelReply {
-            text,
-            calls: calls.into_iter().map(|(_, call)| call).collect(),
-            reasoning: (!reasoning.is_empty()).then_some(reasoning),
-            usage: usage.usage(),
-            finish,
-        })
+        self.reply.into_reply(self.usage.usage())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use wattle_machine::{Dollars, Usage};
+use wattle_machine::{Dollars, FunctionCall, Usage};
 
 use super::ModelReply;
 
@@ -52,6 +52,34 @@ pub(super) trait ReplyBuilder: Send {
 
     /// Returns the message, or `None` if no part of one arrived.
     fn into_reply(self: Box<Self>) -> Option<ModelReply>;
+}
+
+/// The parts of a message that have arrived, in the form that all protocols share.
+#[derive(Debug, Default)]
+pub(super) struct PartialReply {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    /// The calls, each with the index by which later pieces refer to it.
+    pub(super) calls: Vec<(u64, FunctionCall)>,
+    pub(super) finish: Option<String>,
+    /// If true, a part of a message arrived, even if it was empty.
+    pub(super) has_begun: bool,
+}
+
+impl PartialReply {
+    /// Returns the message, or `None` if no part of one arrived.
+    pub(super) fn into_reply(self, usage: Usage) -> Option<ModelReply> {
+        let Self { text, reasoning, calls, finish, has_begun } = self;
+        let is_empty =
+            text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (has_begun && !is_empty).then(|| ModelReply {
+            text,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            reasoning: (!reasoning.is_empty()).then_some(reasoning),
+            usage,
+            finish,
+        })
+    }
 }
 
 /// The optional fields that an endpoint accepts.
