@@ -188,6 +188,19 @@ fn check(start: &World, end: &World, results: &Results, target: &str) -> Result<
     Ok(())
 }
 
+/// Applies a plan during which events happen, and checks the result.
+fn assert_nothing_is_lost(
+    start: &World,
+    steps: Vec<Step>,
+    events: Vec<(usize, Event)>,
+    target: &str,
+) {
+    let (end, results, _) = run(start, steps, events.clone());
+    let checked = check(start, &end, &results, target);
+    let can_exchange = start.can_exchange;
+    assert_eq!(checked, Ok(()), "{events:?}, exchange: {can_exchange}\n{:#?}", end.nodes);
+}
+
 #[test]
 fn one_event_during_a_plan_of_all_changes_loses_nothing() {
     for can_exchange in [true, false] {
@@ -200,15 +213,7 @@ fn one_event_during_a_plan_of_all_changes_loses_nothing() {
         for at in 0..=count {
             for target in ["a", "n", "b", "d", "l", "k"] {
                 for event in events(target) {
-                    let events = vec![(at, event)];
-                    let (end, results, _) = run(&start, all(), events.clone());
-                    let checked = check(&start, &end, &results, target);
-                    assert_eq!(
-                        checked,
-                        Ok(()),
-                        "{events:?}, exchange: {can_exchange}\n{:#?}",
-                        end.nodes
-                    );
+                    assert_nothing_is_lost(&start, all(), vec![(at, event)], target);
                     schedules += 1;
                 }
             }
@@ -245,14 +250,7 @@ fn two_events_during_each_change_lose_nothing() {
                     .flat_map(|at| pairs(target).into_iter().map(move |pair| (at, pair)))
                 {
                     let events = vec![(first, one), (second, other)];
-                    let (end, results, _) = run(&start, steps(), events.clone());
-                    let checked = check(&start, &end, &results, target);
-                    assert_eq!(
-                        checked,
-                        Ok(()),
-                        "{events:?}, exchange: {can_exchange}\n{:#?}",
-                        end.nodes
-                    );
+                    assert_nothing_is_lost(&start, steps(), events, target);
                 }
             }
         }
