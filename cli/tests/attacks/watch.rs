@@ -57,12 +57,12 @@ fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
     let tree = tree(std::process::id());
     let (mut now, mut highest) = (0, 0);
     // A fork of this process shares its memory until it starts its program, so it is not counted.
-    for process in tree.iter().filter(|process| process.is_started) {
+    for process in tree.iter().filter(|process| !process.is_fork) {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
         now += kilobytes(&status, "VmRSS:");
         highest = highest.max(kilobytes(&status, "VmHWM:"));
-        if process.name != "wattle" {
+        if process.name != "wattle" && process.is_started {
             seen.names.insert(process.name.clone());
         }
     }
@@ -85,7 +85,9 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// If false, the process is a fork of this one that has not started its program yet.
+    /// If true, the process is a fork of this one that has not started its program yet.
+    is_fork: bool,
+    /// If true, the program of the process is known, and is not the watcher's own `kill`.
     is_started: bool,
 }
 
@@ -103,8 +105,10 @@ fn tree(top: u32) -> Vec<Process> {
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
             let mut fields = fields.split_ascii_whitespace();
             let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-            let is_started = exe.is_some() && exe != own && name != "kill";
-            (state != "Z").then(|| Process { pid, parent, name: name.to_owned(), is_started })
+            let is_fork = exe.is_some() && exe == own;
+            let is_started = exe.is_some() && !is_fork && name != "kill";
+            let name = name.to_owned();
+            (state != "Z").then_some(Process { pid, parent, name, is_fork, is_started })
         })
         .collect();
     let (mut below, mut tree) = (BTreeSet::from([top]), Vec::new());
