@@ -96,7 +96,8 @@ impl Manual {
         }
     }
 
-    /// Returns the topics that match some words, one per line, the best first.
+    /// Returns the topics that match `words`, one per line, best match first. Returns `None` if no
+    /// topic matches.
     fn matches(&self, words: &str) -> Option<String> {
         let fields = |topic: Topic<'_>| -> Vec<(f64, String)> {
             match topic {

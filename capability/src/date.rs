@@ -57,7 +57,7 @@ fn invalid(s: &str, why: impl std::fmt::Display) -> Failure {
     Failure::new(Code::EPARSE, format!("{} is {reason}: {why}", quote(s, QUOTED)))
 }
 
-/// Returns the time zone with a name.
+/// Returns the time zone with the given name, or UTC if the name is missing or empty.
 fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     match name {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),

@@ -61,7 +61,7 @@ pub struct ShellAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "an answer is a text, or a table with `when` and `reply`")]
 pub enum AiAnswer {
-    /// The answer to the next question. Each is used once, in order.
+    /// The answer to the next question. Answers of this kind are used in order, each once.
     Next(String),
     /// The answer to every question whose text or instruction contains `when`.
     When {

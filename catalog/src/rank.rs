@@ -11,7 +11,8 @@ use strsim::osa_distance;
 const SATURATION: f64 = 1.2;
 /// BM25's b, 0 to 1: the higher it is, the less a match in a long text counts.
 const LENGTH: f64 = 0.75;
-/// Weight of a word that is a prefix of a word in a text or differs from it by one edit.
+/// Weight of a near match: the queried word is a prefix of an indexed word, or one edit away from
+/// it.
 const NEAR: f64 = 0.5;
 /// Maximum number of different words of a question that are looked up.
 const MAX_WORDS: usize = 200;

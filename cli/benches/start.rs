@@ -1,5 +1,5 @@
-//! From the start of the process to its first effect: a program from a file, its result on standard
-//! output. The floor beside it is a process that does nothing.
+//! Startup time: a process that reads a program from a file, runs it and prints its result. The
+//! baseline is `true`, a process that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 

@@ -101,8 +101,8 @@ fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
     })
 }
 
-/// Returns the secrets that requests may refer to: those of the settings, then those of the store,
-/// which is opened on first use. A secret whose variable is not set reports that when it is used.
+/// Returns the secrets that requests may refer to: first those in the settings, then those in the
+/// store, which is opened on first use. If a secret's variable is not set, using the secret fails.
 ///
 /// # Errors
 /// If a variable's value cannot be a secret.

@@ -1,4 +1,4 @@
-//! Expectations of the answer, the files and the state after an attempt.
+//! Expectations for the answer, the files and the state after an attempt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

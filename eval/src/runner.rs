@@ -168,7 +168,8 @@ async fn attempt(
     Ok(attempt.map_or(TrialOutcome::Cancelled, TrialOutcome::Made))
 }
 
-/// A recording in progress. It is a separate file until it is complete.
+/// A recording in progress. It is written to a separate file, which is renamed to the target when
+/// the recording is complete.
 struct Recording {
     partial: std::path::PathBuf,
     target: std::path::PathBuf,

@@ -12,7 +12,8 @@ use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 pub struct Scorecard {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Comparisons of the approaches, for each model that used both on the same tasks.
+    /// Comparisons of the two approaches, one for each model that was tested with both on the same
+    /// tasks.
     pub comparisons: Vec<Comparison>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Runtime;
 
-/// A tally of the programs that a model wrote, and of its failures and repairs.
+/// A tally of a run's programs, failed calls and repairs.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<TallyState>);
 

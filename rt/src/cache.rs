@@ -57,8 +57,8 @@ impl Weighter<Key, Arc<CompiledCode>> for ByCode {
 }
 
 impl Programs {
-    /// Creates a cache that holds at most `bytes` of compiled code, and a quarter of that amount of
-    /// texts.
+    /// Creates a cache that holds at most `bytes` of compiled code, and at most `bytes / 4` of
+    /// program text.
     pub(crate) fn new(bytes: u64) -> Self {
         Programs {
             texts: Cache::with_weighter(4_096, bytes / 4, ByText),

@@ -73,9 +73,9 @@ macro_rules! forms {
 }
 
 forms! {
-    /// A text.
+    /// A string.
     Str: Str, i32 => &'m str, String, |memory, raw| abi::text(memory, raw), |value| value.to_owned(), |lent| lent;
-    /// A text or null.
+    /// A string or null.
     OptStr: OptStr, i32 => Option<&'m str>, Option<String>,
         |memory, raw| abi::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
     /// Bytes.
@@ -379,9 +379,9 @@ holds! {
 pub mod word {
     use super::{Holding, Named, Plain};
 
-    /// A text.
+    /// A string.
     pub type str = Plain<super::Str>;
-    /// A text or 0.
+    /// A string or 0.
     pub type opt_str = Plain<super::OptStr>;
     /// Bytes.
     pub type bytes = Plain<super::Bytes>;
@@ -421,7 +421,7 @@ pub mod word {
     pub type agent = Named<super::Agent>;
     /// An array of URLs.
     pub type urls = Holding<super::Arr, super::Urls>;
-    /// An array of calls of programs.
+    /// An array of program calls.
     pub type programs = Holding<super::Arr, super::Programs>;
     /// A shell script.
     pub type script = Holding<super::Str, super::Script>;

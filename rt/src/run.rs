@@ -20,8 +20,8 @@ const MAX_LOG_LINE: usize = 4_096;
 /// Maximum depth of nested programs: a program, its child and its grandchild.
 pub(crate) const LEVELS: usize = 3;
 
-/// The settings that a nested program inherits. It is one level deeper than its parent, and ends by
-/// the parent's deadline.
+/// The settings that a nested program inherits. The program runs one level below its parent, and
+/// must end by the parent's deadline.
 #[derive(Clone, Debug)]
 pub struct NestedContext {
     pub(crate) level: usize,

@@ -70,7 +70,8 @@ pub(crate) async fn settle(journal: &SharedJournal, ended: &RunOutcome) {
     }
 }
 
-/// Waits for the session's turn, runs the message, and saves the conversation.
+/// Waits until it is the message's turn in the session, runs the message, and saves the
+/// conversation.
 async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let Asked { session, message, trusted, turn, slot: _slot, cancel } = asked;
     let _turn = tokio::select! {

@@ -333,7 +333,7 @@ impl Provider {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns the host and port, `127.0.0.1:PORT`, in the form that rules about hosts use.
+    /// Returns the host and port as host rules write them: `127.0.0.1:PORT`.
     pub fn host(&self) -> String {
         self.address.to_string()
     }

@@ -128,7 +128,7 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     }
 }
 
-/// Returns the programs listed in the prompt of a run with these grants.
+/// Returns the names of the programs that the prompt lists for a run with the job's grants.
 fn named(world: &World, job: &Job) -> BTreeSet<String> {
     let prompt = world.host.prompt(
         &Settings::default(),

@@ -49,7 +49,7 @@ impl Ending {
         }
     }
 
-    /// Returns the reason for the end, or `None` if the run failed.
+    /// Returns the reason why the run ended, or `None` if it failed.
     pub fn stop(&self) -> Option<Stop> {
         match self {
             Self::Answered { .. } => Some(Stop::Answered),

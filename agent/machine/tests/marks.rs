@@ -126,7 +126,7 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
     ]
 }
 
-/// Plays a run and returns the requests to the model.
+/// Steps through a run and returns the messages of each request to the model.
 fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Message>> {
     let history = vec![
         Message::user(data),

@@ -120,9 +120,9 @@ impl RunTape {
         })
     }
 
-    /// Returns true if the call belongs to a nested program and the call that started this program,
-    /// or one of its parents, is on the tape. The result of that call is known, so the nested
-    /// program does not run again.
+    /// Returns true if the call was made by a nested program, and the tape contains the call that
+    /// started that program or one of its parents. The result of that call is known, so the replay
+    /// does not run the nested program again.
     fn is_within(&self, id: &CallId) -> bool {
         let levels = (0..id.path.len()).step_by(PATH_PARTS);
         let mut above =

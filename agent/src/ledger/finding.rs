@@ -113,7 +113,8 @@ pub enum Finding {
     Unchained {
         /// The line in the ledger.
         line: u64,
-        /// The run of the seal that was the previous line. Empty if the seal was the first line.
+        /// The run whose seal was on the previous line when this seal was written. Empty if this
+        /// seal was the first line.
         previous_run: String,
     },
     /// The store has the final seal of the run, but the ledger has no seal of it.
@@ -134,7 +135,7 @@ pub enum Finding {
     /// Lines follow the last seal. They were written before the process stopped, or were added
     /// later.
     Unsealed {
-        /// The first such line in the trace.
+        /// The first unsealed line in the trace.
         line: u64,
         /// Number of lines.
         lines: u64,

@@ -202,12 +202,13 @@ pub(super) struct Run {
     pub(super) genesis: Hash,
     /// The head in the last seal.
     head: Option<Hash>,
-    /// The count of the first seal with the current version.
+    /// The line count in the first seal of the current format version.
     newer_from: Option<u64>,
     /// The counts of lines that were sealed late.
     late: Vec<u64>,
-    /// Number of lines in the trace, and the head computed from those that are sealed.
+    /// Number of lines in the trace.
     lines: u64,
+    /// The head computed from the sealed lines of the trace.
     reached: Option<Hash>,
     /// Number of unchanged lines.
     verified: u64,

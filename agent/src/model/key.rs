@@ -84,7 +84,7 @@ impl Mask {
         Self(key.filter(|key| !key.is_short()))
     }
 
-    /// Masks a text.
+    /// Masks the key in a string.
     pub fn text(&self, text: &str) -> String {
         self.0.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }

@@ -36,7 +36,7 @@ pub struct ReplyReader {
 pub struct BadReply(pub(super) ReplyFault);
 
 impl BadReply {
-    /// Returns true if the message began and its end is missing.
+    /// Returns true if the message breaks off before its end.
     pub fn broke_off(&self) -> bool {
         self.0 == ReplyFault::BrokeOff
     }

@@ -41,7 +41,7 @@ struct Inner {
     pending: Mutex<JoinSet<()>>,
 }
 
-/// The settings of a collector, from the variables `OTEL_…`.
+/// The settings of a collector, from the `OTEL_…` environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct CollectorSettings {
     /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector's URL, to which `/v1/traces` and `/v1/metrics`

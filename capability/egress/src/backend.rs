@@ -1,4 +1,4 @@
-//! The implementations of `Backend` for the two ways out.
+//! The implementations of `Backend`: the egress client, and the client of a configured endpoint.
 
 use wattle_rt::{Code, Failure, PortFuture};
 

@@ -33,7 +33,7 @@ pub enum EgressErrorKind {
     Resolve,
     /// The connection failed.
     Connect,
-    /// The time limit passed.
+    /// The request exceeded the time limit.
     Timeout,
     /// The body of the response exceeds the size limit.
     TooLarge,

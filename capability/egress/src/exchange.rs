@@ -19,7 +19,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Starts the time limit.
+    /// Creates an exchange whose time limit starts now.
     pub(crate) fn start(limits: Limits) -> Self {
         // The clock cannot represent every limit, so the limit is at most a century.
         const CENTURY: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 86_400);

@@ -55,7 +55,7 @@ impl Files {
         Files { store: self.store.clone(), guard: Some(guard) }
     }
 
-    /// Opens a workdir as a base, by a path on the host.
+    /// Opens the workdir at a host path as a base.
     ///
     /// # Errors
     /// If the folder does not exist or cannot be opened.

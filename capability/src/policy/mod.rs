@@ -154,9 +154,9 @@ impl Policy {
 enum TouchedResource<'c> {
     /// No resource.
     Nothing,
-    /// A resource of that kind that no rule names.
+    /// A resource of the given kind that no rule names.
     Other(Target),
-    /// A resource of that kind whose text is invalid.
+    /// A resource of the given kind whose text is invalid.
     Invalid(Target),
     /// A known resource.
     Resource(Target, &'c Resource),

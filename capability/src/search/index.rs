@@ -145,7 +145,8 @@ impl Index {
         self.store(id.own).passage(id.id)
     }
 
-    /// Removes the content that a passage belongs to, because the file has changed.
+    /// Removes the indexed content that contains a passage. Its file has changed since it was
+    /// indexed.
     pub(super) fn forget(&mut self, id: PassageId, found: &StoredPassage) -> Result<(), Cause> {
         self.store(id.own).forget(found)
     }

@@ -1,5 +1,6 @@
-//! The files that are searched: the run's text files that its guard allows, except the host's own
-//! files and those of tools.
+//! The files that a search covers: the run's text files that its guard allows, except the host's
+//! own files and everything in skipped folders, such as dependencies, build results, and folders
+//! whose names start with a dot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Place, over};
 
-/// Waits until the index accepts a file's version as settled.
+/// Time after which the index considers a file's version settled, with a margin.
 const SETTLED: Duration = Duration::from_millis(2_200);
 
 #[tokio::test]

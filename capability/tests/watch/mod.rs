@@ -1,5 +1,5 @@
-//! Backends that record the calls that reach them, so that a test sees each effect where it
-//! happens.
+//! Backends that record the calls that reach them, so that a test can check which effects really
+//! took place.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -159,8 +159,8 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// Creates the files of a run. Each path contains its own canary, and each folder contains a file
-/// with the folder's canary.
+/// Creates a run's files. Each file contains a canary with its path, and each folder contains a
+/// file with the folder's canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
@@ -206,8 +206,8 @@ impl Guard for AtCallOnly {
     }
 }
 
-/// Returns guards for one rule: as an ask rule and as a deny rule, each of them applied before the
-/// program starts and at each call only.
+/// Returns four guards for a rule. The rule is a deny rule or an ask rule. It is checked either
+/// before the program starts, or only at each call.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {

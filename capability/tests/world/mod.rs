@@ -1,4 +1,4 @@
-//! A world for programs: every capability, on backends that a test controls.
+//! A test environment for programs: every capability, with backends that the test controls.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]

@@ -12,7 +12,7 @@ const POLICY: &str = "allow ask deny";
 const STORE: &str = "store tenant";
 const PROCESS: &str = "sandbox verbose root";
 
-/// Every command with its options: those of its own, and those that are settings.
+/// Every command, with its own options and its options for settings.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("run", "resume approve refuse release fork step park json output", ALL),
     ("repl", "", ALL),

@@ -94,7 +94,8 @@ pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) 
 /// The lowest default limit on steps of all commands.
 const FEWEST_STEPS: u32 = 10;
 
-/// Accepts a limit if there is none, or if it does not exceed the current one.
+/// Accepts a limit that does not exceed the current one. If there is no current limit, accepts any
+/// value.
 pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -> bool {
     match (given, otherwise) {
         (Some(given), Some(otherwise)) => given <= otherwise,

@@ -50,7 +50,7 @@ pub(crate) const RUN_STEPS: u32 = 12;
 pub(crate) const SHORT_KEY: &str =
     "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
-/// Maximum time that the end of the process waits for pending telemetry.
+/// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// The settings of a command with the parts that follow from them.

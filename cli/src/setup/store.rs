@@ -72,8 +72,8 @@ pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(folder.join("keys")))
 }
 
-/// Returns the host's own files. Inside a workdir, runs cannot change those that affect later runs,
-/// and cannot see the others.
+/// Returns the host's own files. If they are inside a workdir, runs can read but not change those
+/// that affect later runs, and cannot see the others.
 pub(crate) fn host_files(config: &Config) -> HostFiles {
     let places = Places::of_user();
     let mut files = HostFiles::default();

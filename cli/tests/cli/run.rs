@@ -93,8 +93,8 @@ fn json_prints_the_events_in_order() {
     assert!(retry["error"].as_str().unwrap().contains("`$str.measure`"), "{retry}");
 }
 
-/// A mistake with a single safe fix is fixed without asking the model. The user, the model and the
-/// trace are informed of the fix.
+/// A mistake with a single safe fix is fixed without asking the model. The fix is reported to the
+/// user and the model, and recorded in the trace.
 #[test]
 fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();

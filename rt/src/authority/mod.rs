@@ -59,7 +59,8 @@ pub struct Use {
 /// An argument of a call, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Any one of these texts. It may also be an invalid text, in which case the call fails.
+    /// One of these texts. If the argument is none of them, it is not a valid text and the call
+    /// fails.
     OneOf(Vec<Text>),
     /// Any value.
     Unknown,

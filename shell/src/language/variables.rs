@@ -258,7 +258,7 @@ impl Variables {
         Ok(self.all.entry(name.to_owned()).or_default())
     }
 
-    /// Sets the text of a variable. For an array, sets element 0.
+    /// Sets the value of a variable. For an array, sets element 0.
     pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
@@ -377,7 +377,7 @@ impl Variables {
 }
 
 impl Variable {
-    /// Converts the value to an indexed array. A text becomes element 0.
+    /// Converts the value to an indexed array. A string becomes element 0.
     pub(crate) fn make_list(&mut self) {
         self.edit_list(|_| ());
     }

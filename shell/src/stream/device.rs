@@ -6,7 +6,7 @@ use wattle_capability::files::Files;
 use super::Stream;
 use crate::errno::Errno;
 
-/// The device that a path below `/dev` names.
+/// A device in `/dev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// `/dev/null`: reads as empty, and accepts all writes.

@@ -1,5 +1,6 @@
-//! Calls host functions in any order with any operands, including results of earlier calls. Nothing
-//! panics, no access leaves the program's memory, and the host's memory for a program is limited.
+//! Calls host functions in any order with any operands, including results of earlier calls. Checks
+//! that nothing panics, that no access is outside the program's memory, and that the host's memory
+//! for a program is limited.
 #![no_main]
 
 #[path = "../../../capability/tests/calls/mod.rs"]

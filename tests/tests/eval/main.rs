@@ -1,4 +1,4 @@
-//! Evaluations: loading of suites, attempts and their results, and the shipped suite.
+//! Tests of evaluations: loading suites, attempts and their results, and the shipped suite.
 
 #![allow(
     clippy::unwrap_used,

@@ -147,8 +147,8 @@ fn name_before(text: &str) -> Option<(&str, usize)> {
     inside.starts_with('{').then(|| (name, text.len() - inside.len()))
 }
 
-/// Reads `<function=name>` or `<invoke name="name">` from the name on, with arguments as JSON or as
-/// tags.
+/// Reads the rest of `<function=name>` or `<invoke name="name">`, starting at the name. The
+/// arguments are JSON or tags.
 fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let rest = text.get(from..)?;
     let end = rest.find(['>', '\n', '{'])?;

@@ -57,7 +57,7 @@ pub(crate) enum Intent {
     Answer(String),
 }
 
-/// A call to run or to refuse.
+/// A call that the model asked for, which is run or refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlannedCall {
     pub(crate) call: Call,

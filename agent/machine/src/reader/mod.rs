@@ -153,8 +153,8 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<FoundCall> {
     alone.then_some(FoundCall { start: header.start, call })
 }
 
-/// Reads the text before an unopened closing tag as reasoning, and returns the start of the rest.
-/// Chat templates that write the opening tag themselves cause such answers.
+/// Reads the text before a closing tag that has no opening tag as reasoning, and returns the start
+/// of the rest. Such answers occur when the chat template writes the opening tag itself.
 fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
     let covered = header::next(text, 0, close.start)

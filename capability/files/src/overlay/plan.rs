@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) change: Change,
     pub(super) path: RunPath,
     pub(super) action: Action,
-    /// The path of the base's entry that the change relies on: `path` or a folder above it.
+    /// The path of the base entry that the change depends on: `path` or a folder above it.
     pub(super) basis: RunPath,
     /// The state of the entry at `basis` that the run saw.
     pub(super) seen: Stamp,
@@ -120,8 +120,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Adds the removals for a folder that the run removed and created again: all entries of the
-    /// base's folder that the new one lacks.
+    /// Adds removals for a folder that the run removed and created again: one for each entry of the
+    /// base folder that is not in the new folder.
     fn removed_children(&mut self, site: &Site<'_>, folder: &Folder) -> Result<(), FilesError> {
         let Some(base) = self.base else { return Ok(()) };
         let listed = base.list(site.path, ENTRY_LIMIT, |name| !folder.children.contains_key(name));

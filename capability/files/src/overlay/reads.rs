@@ -1,4 +1,4 @@
-//! The versions of files of the base that the run read.
+//! The versions of the base files that the run has read.
 
 use std::collections::HashMap;
 

@@ -80,7 +80,8 @@ pub(crate) trait Tree {
     /// Removes an entry and everything below it.
     fn remove_all(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError>;
 
-    /// Moves an entry over the one at `to`, and creates the missing parent folders of `to`.
+    /// Moves an entry to `to`, replaces any entry there, and creates missing parent folders of
+    /// `to`.
     fn rename(&mut self, from: &RunPath, to: &RunPath) -> Result<(), FilesError>;
 
     /// Opens an existing file for writing.

@@ -277,7 +277,7 @@ fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize>
     value
 }
 
-/// Truncates a text to the precision of a directive.
+/// Truncates a string to the precision of a directive.
 fn truncated(text: String, precision: Option<usize>) -> String {
     match precision {
         Some(max) => text.chars().take(max).collect(),

@@ -93,7 +93,8 @@ pub(super) fn list(
     Ok(())
 }
 
-/// Returns the folder with its entries. Reads them if `reload` is set or none were read yet.
+/// Returns the folder with its entries. Reads the entries if `reload` is true or if they have not
+/// been read yet.
 fn entries(guest: &mut Guest, fd: u32, reload: bool) -> Result<Folder, CallError> {
     let folder = guest.table.folder(fd)?.clone();
     if folder.entries.is_some() && !reload {

@@ -29,10 +29,10 @@ use memory::Memory;
 
 macro_rules! functions {
     ($($name:ident($($arg:ident: $type:ty),*) = $function:path;)*) => {
-        /// Adds the functions of preview 1 and `wattle.spawn` to a linker.
+        /// Adds the functions of WASI preview 1, and `wattle.spawn`, to a linker.
         ///
         /// # Errors
-        /// Fails if the engine refuses a signature.
+        /// Fails if the engine rejects a signature.
         pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
             $(linker.func_wrap(
                 "wasi_snapshot_preview1",

@@ -22,7 +22,7 @@ pub(super) enum Descriptor {
 pub(super) struct Folder {
     /// Absolute path in the run's files.
     pub(super) path: String,
-    /// Entries at the time when the guest began to read the folder.
+    /// Snapshot of the entries, taken when the guest began to read the folder. `None` before that.
     pub(super) entries: Option<Arc<[Entry]>>,
 }
 

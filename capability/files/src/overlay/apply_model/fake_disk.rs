@@ -26,7 +26,7 @@ pub(super) enum Event {
     EditKeepingTime(String),
     /// The user saves a file like an editor: a new file replaces the entry.
     Save(String),
-    /// The user removes the entry, and no longer wants its content.
+    /// The user removes the entry. Its content may be lost.
     Delete(String),
     /// The user moves the entry away.
     Move(String),
