@@ -1,5 +1,5 @@
-//! From the start of the process to its first effect: a program from a file, its result on standard
-//! output. The floor beside it is a process that does nothing.
+//! Measures the time to start the process, run a program from a file and print its result. The
+//! benchmark `true` is the lower bound: a process that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
