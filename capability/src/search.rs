@@ -1,7 +1,7 @@
-//! `search`: finding passages of the run's files.
+//! `search`: ranked search for passages in the run's text files.
 //!
-//! An index of the files is stored in a file or in memory, and updated before each search. A run
-//! sees only what it may read: every searched file passes the run's guard in that search.
+//! The index is stored in a file or in memory, and is updated before each search. A run finds only
+//! what it may read: every search checks each file against the run's guard.
 
 mod database;
 mod index;

@@ -72,7 +72,7 @@ pub enum AiAnswer {
     },
 }
 
-/// The response to HTTP requests with a method and a URL.
+/// A response to HTTP requests that have the given method and URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The URL of the request.

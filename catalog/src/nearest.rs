@@ -13,8 +13,9 @@ pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().copied().min_by_key(|k| if abbreviates(k) { 1 } else { osa_distance(&word, k) })
 }
 
-/// Returns the edit distance of a program's name from the requested one. It is 0 if only case,
-/// separators, a namespace or the order of words differ. Returns `None` if the names are not close.
+/// Returns the edit distance between the requested name and a program's name. The distance is 0 if
+/// only case, separators, a namespace or the order of words differ. Returns `None` if the names are
+/// not close.
 pub(crate) fn distance(asked: &str, name: &str) -> Option<usize> {
     if asked.len() > MAX_WORD {
         return None;

@@ -270,8 +270,8 @@ async fn programs_agree_with_reference_implementations() {
     }
 }
 
-/// Reads one of two columns as CSV defines them. Returns `None` if a quote is not closed or a row
-/// has a third field.
+/// Parses a CSV text with two columns, and returns one of the columns without its header. Returns
+/// `None` if a quote is not closed or a row has more than two fields.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
     let mut quoted = false;

@@ -1,5 +1,5 @@
-//! Startup time: a process that reads a program from a file, runs it and prints its result. The
-//! baseline is `true`, a process that does nothing.
+//! Measures the time to start the process, run a program from a file and print its result. The
+//! benchmark `true` is the lower bound: a process that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 

@@ -14,7 +14,7 @@ use crate::setup::make_private;
 /// Maximum number of changes in a list.
 const LISTED: usize = 100;
 
-/// The treatment of a run's changes.
+/// The outcome for a run's changes: already written, applied, or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The changes are already in the workdir.
@@ -26,7 +26,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Returns the treatment that follows from the settings and the success of the run.
+    /// Returns the outcome that follows from the settings and the success of the run.
     pub(crate) fn of(config: &crate::config::Config, succeeded: bool) -> Fate {
         match (config.writes_through(), config.apply.value, succeeded) {
             (true, _, _) => Fate::Written,

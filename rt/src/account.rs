@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 
 use crate::{Code, Failure};
 
-/// Size of the portions in which memory is taken from an account, so that a small amount does not
-/// cost an atomic operation.
+/// Size of the portions in which memory is taken from an account, in bytes. A portion serves many
+/// small allocations with a single atomic operation.
 const PORTION: usize = 64 << 10;
 
 /// Limits of one run, for all of its programs together.

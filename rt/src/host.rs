@@ -1,5 +1,5 @@
-//! The adapter between calls of programs and typed Rust functions. No function body touches raw
-//! memory.
+//! The adapter between programs' host calls and the typed Rust functions that implement them. The
+//! functions themselves never access raw memory.
 
 use std::sync::Arc;
 

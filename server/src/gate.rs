@@ -13,9 +13,9 @@ use crate::names::{HostName, Origin};
 use crate::routes::Shared;
 use crate::settings::ServerSettings;
 
-/// The accepted names and origins.
+/// The accepted host names and origins.
 pub(crate) struct Gate {
-    /// The accepted names; `None` accepts every name.
+    /// The accepted host names; `None` accepts every name.
     hosts: Option<Vec<HostName>>,
     origins: Vec<Origin>,
 }

@@ -33,7 +33,7 @@ pub(crate) struct Turn {
     slot: Slot,
 }
 
-/// The session's turn: no other run of the session is active.
+/// The current turn of a session. While it exists, no other run of the session is active.
 pub(crate) struct Held {
     _permit: Permit,
     _slot: Slot,

@@ -11,7 +11,7 @@ use crate::token::Token;
 pub struct ServerSettings {
     /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The token of all clients.
+    /// The bearer token that every request must carry, except those to `/healthz`.
     pub token: Token,
     /// The names that are accepted in the header `Host`. A server on a loopback address also
     /// accepts `localhost`, `127.0.0.1` and `[::1]`, and nothing else, which defeats DNS rebinding.

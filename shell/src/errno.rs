@@ -128,10 +128,10 @@ impl From<&FilesError> for Errno {
     }
 }
 
-/// The error of a file operation: a number for the program, and a message for the user.
+/// The error of a file operation: an error number for the program, and a message for the user.
 ///
-/// The message is that of `strerror`, unless the run's files refused the operation with a more
-/// specific message, such as `read blocked: path escapes your working dir`.
+/// The message is the one from `strerror`, unless the run's files returned a more specific one,
+/// such as `read blocked: path escapes your working dir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The error number.

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 
 use crate::mark::one_line;
 
-/// The function that runs a program written by the model.
+/// Name of the function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
-/// The function that ends the run.
+/// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// The function that calls the programs that are not offered as functions themselves.
+/// Name of the function that calls a catalog program that has no function of its own.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Maximum length of a description written by a program's author, in characters.

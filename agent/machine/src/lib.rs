@@ -25,10 +25,10 @@
 //! assert_eq!(observed, Some("[Observation bbbbbb (step 1)] Execution result:\n12:00"));
 //! ```
 //!
-//! In reading order: [`step`] is the loop, and [`State`] and the types beside it are its
-//! vocabulary. [`read`] reads an [`Action`] from a model's answer, and [`Dialect`] says in which
-//! form the model calls programs. [`Call`] is a program to run, and [`Execution`] its outcome.
-//! [`Event`]s report the run to the outside, and [`system_prompt`] writes the model's instructions.
+//! Start with [`step`], which is the loop, and [`State`], which it advances. [`read`] reads an
+//! [`Action`] from a model's answer, and [`Dialect`] is the form in which the model calls programs.
+//! [`Call`] is a program to run, and [`Execution`] is its outcome. [`Event`]s report the progress
+//! of the run, and [`system_prompt`] writes the model's instructions.
 
 mod call;
 mod confusable;

@@ -1,4 +1,5 @@
-//! Reads very large texts, which need a linear reader, and random texts.
+//! Tests the reader with very large texts, which it must read in linear time, and with random
+//! texts.
 
 #![allow(
     clippy::unwrap_used,

@@ -51,7 +51,8 @@ fn data() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Inputs of a run of every kind, with `data` in every untrusted field.
+/// Returns the inputs of one run whose calls succeed, fail, are stopped and are rejected. Every
+/// untrusted field contains `data`.
 fn inputs(native: bool, data: &str) -> Vec<Input> {
     let call = |id: &str, name: &str, arguments: &str| FunctionCall {
         id: id.to_owned(),

@@ -85,7 +85,8 @@ pub enum ResumeError {
 /// attempt after these parks the run.
 const MAX_ATTEMPTS: u32 = 2;
 
-/// Maximum number of characters of a call in the reason for parking a run.
+/// Maximum length of a call's description, in characters. The description is part of the reason why
+/// a run is parked.
 const MAX_CALL_CHARS: usize = 200;
 
 /// Delay between two attempts to lock a session.

@@ -172,8 +172,9 @@ fn moved(
     }
 }
 
-/// Returns the first line whose position among the lines of several runs differs from that of its
-/// seal.
+/// Returns the number of the first line of the trace that is not in the order of the seals, or 0 if
+/// there is none. The lines of all runs are compared together. Skips the lines that need not be in
+/// the order of their seals.
 pub(super) fn first_out_of_order(files: &Files, found: &Findings) -> Result<u64, VerifyError> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     let mut sealed = Vec::new();

@@ -20,7 +20,7 @@ pub enum Finding {
     NoKey,
     /// The seals were made with a key other than the pinned one.
     OtherKey {
-        /// The line in the ledger.
+        /// The line number in the ledger.
         line: u64,
         /// The fingerprint of the seal's key.
         found: String,
@@ -29,17 +29,17 @@ pub enum Finding {
     },
     /// A line of the ledger is not a seal in canonical form.
     BadSeal {
-        /// The line in the ledger.
+        /// The line number in the ledger.
         line: u64,
     },
     /// A seal's signature does not match its content.
     Forged {
-        /// The line in the ledger.
+        /// The line number in the ledger.
         line: u64,
     },
     /// The chain was started for another run or tenant.
     OtherGenesis {
-        /// The line in the ledger.
+        /// The line number in the ledger.
         line: u64,
     },
     /// Seals are missing or reordered.
@@ -53,7 +53,7 @@ pub enum Finding {
     },
     /// A line was edited.
     Edited {
-        /// The line in the trace.
+        /// The line number in the trace.
         line: u64,
     },
     /// Lines were removed.
@@ -65,7 +65,7 @@ pub enum Finding {
     },
     /// A line was inserted.
     Inserted {
-        /// The line in the trace.
+        /// The line number in the trace.
         line: u64,
     },
     /// Lines were reordered.
@@ -91,27 +91,27 @@ pub enum Finding {
     Empty {
         /// The file's name.
         file: &'static str,
-        /// The line.
+        /// The line number in the file.
         line: u64,
     },
     /// A line of a file is longer than 4 MiB.
     TooLong {
         /// The file's name.
         file: &'static str,
-        /// The line.
+        /// The line number in the file.
         line: u64,
     },
     /// The last line of a file has no line break, because it is incomplete or was changed.
     NoLineBreak {
         /// The file's name.
         file: &'static str,
-        /// The line.
+        /// The line number in the file.
         line: u64,
     },
     /// The line before a seal is not the one that the seal names: lines were removed, inserted or
     /// reordered.
     Unchained {
-        /// The line in the ledger.
+        /// The line number in the ledger.
         line: u64,
         /// The run whose seal was on the previous line when this seal was written. Empty if this
         /// seal was the first line.
@@ -137,7 +137,7 @@ pub enum Finding {
     Unsealed {
         /// The first unsealed line in the trace.
         line: u64,
-        /// Number of lines.
+        /// Number of unsealed lines.
         lines: u64,
     },
 }

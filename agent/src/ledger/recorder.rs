@@ -34,8 +34,8 @@ struct SealedChain {
 }
 
 impl Recorder {
-    /// Opens the trace of a run in `folder`. Without a key, it is not sealed. If the run is
-    /// resumed, a line that the previous process wrote but did not seal is sealed now, and marked
+    /// Opens the trace of a run in `folder`. Without a signer, the trace is not sealed. If the run
+    /// is resumed, lines that the previous process wrote but did not seal are sealed now and marked
     /// as late.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Returns the number of lines of the run.
+    /// Returns the number of lines that the run has in the trace.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines

@@ -215,7 +215,8 @@ impl RemoteModel {
         request
     }
 
-    /// Remembers that the endpoint does not support functions, if the error says so.
+    /// If the error says that the endpoint does not support functions, remembers this and returns a
+    /// failure that is not retried. Returns any other failure unchanged.
     fn without_functions(&self, failure: FailedAttempt) -> FailedAttempt {
         if failure.error.kind() == ModelErrorKind::Request && failure.error.is_about_functions() {
             self.functions_refused.store(true, Ordering::Relaxed);

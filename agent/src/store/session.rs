@@ -27,7 +27,7 @@ pub struct SessionLine {
     pub id: String,
     /// Number of messages in the conversation.
     pub messages: u64,
-    /// Size of its state, in bytes.
+    /// Size of the session's state, in bytes.
     pub bytes: u64,
     /// Creation time, in milliseconds since 1970.
     pub made: u64,

@@ -33,7 +33,7 @@ const OTHERS: &str = "(others)";
 pub struct Digest {
     /// The runs, in the order of their first calls; at most 10,000.
     pub runs: Vec<RunDigest>,
-    /// Number of calls of the runs that are not listed.
+    /// Number of calls made by runs that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The tickets, oldest first; at most the newest 1,000 of each folder.
@@ -47,9 +47,9 @@ pub struct RunDigest {
     pub run_id: String,
     /// The run's agent.
     pub agent: String,
-    /// Time when its first call ended, in milliseconds since 1970.
+    /// End time of the run's first call, in milliseconds since 1970.
     pub from: u64,
-    /// Time when its last call ended, in milliseconds since 1970.
+    /// End time of the run's last call, in milliseconds since 1970.
     pub to: u64,
     /// Number of calls of each tool.
     pub tried: BTreeMap<String, usize>,

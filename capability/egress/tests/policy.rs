@@ -9,7 +9,8 @@ fn outcome(egress: &Egress, url: &str) -> String {
     }
 }
 
-/// Each row is `URL => a word of the outcome`. The URL may span several lines.
+/// Each row has the form `URL => TEXT`. The outcome for the URL must contain the text. The URL may
+/// span several lines.
 #[test]
 fn urls_are_judged_by_the_host_that_they_really_name() {
     let egress = Egress::new(Policy::default());

@@ -165,7 +165,7 @@ impl HostFileRules {
             })
     }
 
-    /// Returns true if there are no rules.
+    /// Returns true if there are no rules for the host's own files.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

@@ -1,8 +1,8 @@
 //! Writing an open file: by its current path in an overlay, or by a handle in the base.
 //!
-//! A file of the base is changed in place, part by part, as with a shell's `>`: other processes see
-//! it grow, and a killed process leaves what it has written so far.
-//! [`Files::write`](crate::Files::write) replaces a file as a whole instead. Each append is one
+//! A file in the base is changed in place, part by part, like a file that a shell writes with `>`:
+//! other processes see it grow, and if this process is killed, the parts written so far remain. In
+//! contrast, [`Files::write`](crate::Files::write) replaces a file as a whole. Each append is one
 //! write at the current end of the file, even if other processes append too.
 
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! The guest that converts untrusted content: pages, texts in any encoding, and answers of search
-//! engines. The host itself decodes and parses none of it.
+//! The guest that converts untrusted content: web pages, text in any encoding, and search engine
+//! responses. The host itself does not decode or parse this content.
 
 use std::time::{Duration, Instant};
 
@@ -22,11 +22,11 @@ const PLAIN: Duration = Duration::from_secs(4);
 /// Maximum length of the output, in bytes.
 const OUTPUT: usize = 16 << 20;
 
-/// The status of a converted body. The guest has the same list of statuses.
+/// The guest's status for a converted body. The guest has the same list of statuses.
 const DONE: i32 = 0;
-/// The status of a body that is not text.
+/// The guest's status for a body that is not text.
 const NOT_TEXT: i32 = 1;
-/// The status of an answer without results.
+/// The guest's status for a search engine response without results.
 const NO_RESULTS: i32 = 2;
 
 /// A body to convert.

@@ -1,8 +1,8 @@
-//! The broker with real remotes: `git http-backend` behind https, and `sshd`, each with valid and
-//! invalid keys and certificates.
+//! Tests the broker against real remotes: `git http-backend` over HTTPS, and `sshd`, each with
+//! valid and invalid keys and certificates.
 //!
-//! If one of these programs is not installed, its tests print that they are skipped, and pass. In
-//! CI they fail.
+//! If one of these programs is not installed, its tests are skipped: they print a note and pass. In
+//! CI they fail instead.
 
 #![allow(
     clippy::unwrap_used,

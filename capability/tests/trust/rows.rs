@@ -25,7 +25,7 @@ pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) ->
     rows
 }
 
-/// Expands `{x*300}` to 300 times `x`.
+/// Expands `{x*300}` to 300 repetitions of `x`.
 fn spelled(part: &str) -> String {
     let Some((before, rest)) = part.split_once('{') else { return part.to_owned() };
     let Some((repeat, after)) = rest.split_once('}') else { return part.to_owned() };

@@ -40,11 +40,11 @@ use table::KEYS;
 pub(crate) struct Setting<T> {
     /// The value.
     pub(crate) value: T,
-    /// The layer of the value.
+    /// The layer that the value comes from.
     pub(crate) origin: Origin,
 }
 
-/// The layer of a value.
+/// The layer that a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A flag.
@@ -91,7 +91,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// The value, or null if none is set.
     pub(crate) value: Json,
-    /// The layer of the value.
+    /// The layer that the value comes from.
     pub(crate) origin: Origin,
 }
 

@@ -286,7 +286,8 @@ fn mebibytes(bytes: u64) -> NonZeroU32 {
     u32::try_from(bytes >> 20).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Reads the value of a variable. Returns `None` if it is absent or blank.
+/// Reads the value of an environment variable. Returns `None` if the variable is not set or
+/// contains only whitespace.
 fn variable<T: Value>(
     get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     name: &'static str,

@@ -135,7 +135,8 @@ fn enter(within: &mut Within, what: Within, bytes: usize) -> usize {
     bytes
 }
 
-/// Returns the open fence after a line.
+/// Returns the fence that is open after a line, if any. `open` is the fence that was open before
+/// the line.
 fn after(line: &str, open: Option<Fence>) -> Option<Fence> {
     let line = line.trim();
     let Some(mark) = line.bytes().next().filter(|byte| matches!(byte, b'`' | b'~')) else {

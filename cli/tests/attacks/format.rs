@@ -147,7 +147,7 @@ pub(crate) struct After {
 pub(crate) struct Bounds {
     /// Maximum time of each call, in seconds.
     pub(crate) seconds: u64,
-    /// Maximum resident memory of the whole tree, in MB.
+    /// Maximum resident memory of the whole process tree, in MB.
     pub(crate) memory_mb: u64,
     /// Processes that may run in addition to the binary.
     pub(crate) processes: Vec<String>,

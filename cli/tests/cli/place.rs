@@ -1,4 +1,4 @@
-//! The folders of one test, a home and a workdir, and calls of the binary with an empty
+//! The folders of one test, a home and a workdir, and commands that run the binary in a minimal
 //! environment.
 
 use std::ffi::OsStr;
@@ -11,13 +11,13 @@ pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
 
-/// A call of the binary that has not started yet.
+/// A command that has not started yet: the binary, or a shell line that can call the binary.
 pub(crate) struct Call {
     command: Command,
     stdin: Vec<u8>,
 }
 
-/// The result of a call.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit code.
@@ -43,7 +43,7 @@ impl Place {
         self.dir.path().join("home")
     }
 
-    /// Returns the workdir, in which the binary is called.
+    /// Returns the workdir, in which commands run.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
@@ -76,7 +76,7 @@ impl Place {
         files
     }
 
-    /// Prepares a call of the binary in the workdir.
+    /// Prepares a command that runs the binary in the workdir.
     pub(crate) fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
         command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
@@ -122,7 +122,7 @@ impl Call {
 }
 
 impl Done {
-    /// Waits for a call to end.
+    /// Waits for a command to end.
     pub(crate) fn of(child: Child) -> Done {
         let output = child.wait_with_output().unwrap();
         Done {
@@ -137,7 +137,7 @@ impl Done {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Fails unless the call exited with this code.
+    /// Fails unless the command exited with this code.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Done {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);

@@ -150,7 +150,7 @@ impl Runtime {
         Ok(Arc::new(grants.as_ref().clone().guarded(decided)))
     }
 
-    /// Adds the positions in the author's text to an outcome.
+    /// Adds the source positions of the trap and of the failed call to an outcome.
     async fn add_positions(&self, program: &Program, outcome: &mut Outcome, offsets: Offsets) {
         let Offsets { mut trap, failed_call } = offsets;
         trap.push(failed_call);

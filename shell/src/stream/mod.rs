@@ -123,14 +123,15 @@ impl Stream {
         (Stream::of(Kind::Capture(capture)), captured)
     }
 
-    /// Creates a stream that reads from outside the run, such as the process's standard input.
+    /// Creates a stream that reads from a source outside the run, such as the process's standard
+    /// input.
     #[must_use]
     pub fn reader(source: impl AsyncRead + Send + Unpin + 'static) -> Stream {
         Stream::of(Kind::Input(Input::new(source)))
     }
 
-    /// Creates a stream that writes to outside the run, such as the process's standard output. Each
-    /// write is flushed.
+    /// Creates a stream that writes to a destination outside the run, such as the process's
+    /// standard output. Each write is flushed.
     #[must_use]
     pub fn writer(sink: impl AsyncWrite + Send + Unpin + 'static) -> Stream {
         Stream::of(Kind::Output(Output::new(sink)))

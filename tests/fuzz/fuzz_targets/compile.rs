@@ -1,5 +1,6 @@
-//! Generates programs of shapes that are slow to compile, of any size and mixture. An accepted
-//! program compiles within the limits of time and memory, and a rejected one gets a diagnostic.
+//! Generates programs of any size that mix constructs which are slow to compile. An accepted
+//! program must compile within the limits on time and memory, and a rejected one must get a
+//! diagnostic.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};

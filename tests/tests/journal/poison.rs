@@ -62,7 +62,7 @@ impl Model for Crashing {
     }
 }
 
-/// Drives the run until its process ends.
+/// Drives the run until the model crashes, then drops it, as if its process had ended.
 async fn crash(place: &Place, model: &Crashing, is_first: bool) {
     let journal = place.journal();
     let drive = async {

@@ -100,7 +100,7 @@ async fn the_prompt_names_what_is_not_granted() {
     assert!(!prompt.contains("ai.assist"), "{prompt}");
 }
 
-/// Splits the prompt at its headings of the first level.
+/// Splits the prompt at its top-level headings.
 fn sections(prompt: &str) -> Vec<&str> {
     let starts: Vec<usize> = prompt.match_indices("\n# ").map(|(at, _)| at + 1).collect();
     let ends = starts.iter().copied().chain([prompt.len()]);

@@ -110,8 +110,8 @@ pub(super) fn observation(
     vec![answer, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
-/// Replaces an answer that is only the call of a program without arguments with the planned call,
-/// which may have arguments. Other answers are unchanged.
+/// Adds the planned arguments to an answer that only calls the planned program without arguments.
+/// Returns any other answer unchanged.
 pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {
         [PlannedCall { call: call @ Call::Wat { body, .. }, .. }]

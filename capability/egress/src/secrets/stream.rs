@@ -57,9 +57,10 @@ pub(super) struct Search {
     matches: VecDeque<Match>,
     /// For each pattern, the end of its last match. The next match starts after it.
     last_end: Vec<usize>,
-    /// The earliest start of an unfinished match that is not old.
+    /// The earliest possible start of an unfinished match that is not marked as old. See
+    /// [`Set::age`].
     young_from: usize,
-    /// The earliest start of an unfinished match.
+    /// The earliest possible start of any unfinished match.
     old_from: usize,
     /// The number of words and bytes that were processed.
     work: usize,
@@ -98,7 +99,8 @@ impl Search {
         self.output(self.position(), markers, out);
     }
 
-    /// Returns the index of the first secret in a whole text.
+    /// Searches a complete text. Returns the index of the secret that matches first, or `None` if
+    /// there is no match.
     pub(super) fn first(mut self, text: &[u8]) -> Option<usize> {
         for piece in text.chunks(MAX_PIECE) {
             self.read(piece);
@@ -196,7 +198,8 @@ impl Search {
         ended
     }
 
-    /// Follows an escape that ends before the next byte.
+    /// Advances the current set over an escape that ended just before the position `at`, and
+    /// records the matches that end there.
     fn follow_here(&mut self, open: &OpenEscape, unescaped: Unescaped, at: usize) {
         let mut set = std::mem::take(&mut self.set);
         self.follow(open, unescaped, at, &mut set);

@@ -1,4 +1,5 @@
-//! The search for secrets compared with a simple implementation, and its limits of time and memory.
+//! Compares the search for secrets with a simple implementation, and tests its limits on time and
+//! memory.
 
 use std::sync::Arc;
 

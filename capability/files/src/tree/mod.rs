@@ -45,8 +45,9 @@ pub(crate) trait Tree {
         intent: Intent,
     ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError>;
 
-    /// Returns true if a folder contains the part `name` of a repository's layout, or could contain
-    /// it while the changes are applied.
+    /// Returns true if a folder contains an entry `name`, which is part of a repository's layout.
+    /// An entry of the base that an overlay hides counts too, because it exists until the changes
+    /// are applied.
     fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError>;
 
     /// Writes a whole file and creates its missing parent folders.

@@ -19,7 +19,7 @@ pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Syn
 /// same limit.
 const MAX_LINKS: usize = 40;
 
-/// The treatment of a link at the end of a path.
+/// The handling of a link at the end of a path: it is followed, or the link itself is the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinalLink {
     Follow,

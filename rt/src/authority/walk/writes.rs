@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximum number of distinct ranges. A program that writes to more may write anywhere.
+/// Maximum number of distinct ranges. A program that writes to more ranges is assumed to write
+/// anywhere.
 const MAX_RANGES: usize = 1_000;
 /// Maximum width of a single write, in bytes.
 const MAX_WIDTH: u64 = 8;

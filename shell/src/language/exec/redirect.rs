@@ -129,7 +129,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number is a file, as in `>&file`.
+    /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number names a file, as in `>&file`.
     async fn duplicate(
         &mut self,
         redirect: &Redirect,

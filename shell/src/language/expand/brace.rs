@@ -71,7 +71,7 @@ fn expand_tokens(tokens: &[Token], max: usize, depth: u32) -> Option<Vec<Vec<Tok
     Some(words)
 }
 
-/// An alternative of braces.
+/// An alternative of a brace expansion: one of the items that commas separate, or a range.
 enum Alternative {
     Tokens(Vec<Token>),
     Range(Range),

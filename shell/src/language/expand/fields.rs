@@ -44,7 +44,7 @@ impl Fields {
         self.separators.is_some()
     }
 
-    /// Returns the size in bytes so far.
+    /// Returns the total size of the fields so far, in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }

@@ -42,7 +42,7 @@ pub(crate) struct MemoryLimiter {
     held: Option<MemoryCharge>,
     /// If true, the guest requested more memory than its limit.
     pub(crate) refused: bool,
-    /// Failure of the account, if it refused more memory.
+    /// The failure that the run's account returned when it refused more memory.
     pub(crate) account_failure: Option<Failure>,
 }
 
@@ -147,7 +147,7 @@ impl Guest {
         CallError::Errno(fault.errno)
     }
 
-    /// Waits for a future. Ends the guest if it is cancelled meanwhile.
+    /// Waits for a future. If the guest is cancelled first, returns the [`Exit`] that ends it.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Exit> {
         match self.waiter.wait(future, None) {
             WaitResult::Done(output) => Ok(output),

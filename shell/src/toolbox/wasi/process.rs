@@ -70,13 +70,13 @@ fn sizes(
     Ok(())
 }
 
-/// Number of the clock for wall-clock time in preview 1.
+/// Preview 1's id of the wall clock.
 const REAL: u32 = 0;
-/// Number of the monotonic clock.
+/// Preview 1's id of the monotonic clock.
 const MONOTONIC: u32 = 1;
-/// Number of the clock for processor time of the process.
+/// Preview 1's id of the clock that measures the process's processor time.
 const PROCESS: u32 = 2;
-/// Number of the clock for processor time of the thread.
+/// Preview 1's id of the clock that measures the thread's processor time.
 const THREAD: u32 = 3;
 
 pub(super) fn clock_resolution(
