@@ -9,7 +9,7 @@ use crate::endpoint::EndpointClient;
 use crate::error::EgressError;
 use crate::exchange::{Exchange, StreamedResponse};
 use crate::passage::Outgoing;
-use crate::policy::{Policy, Target};
+use crate::policy::Policy;
 use crate::redirect::{self, Hop};
 use crate::request::Response;
 use crate::resolve::{Resolver, SystemResolver};
@@ -48,7 +48,7 @@ impl Egress {
     /// # Errors
     /// If a request for the URL would be refused, or the URL is invalid.
     pub fn check(&self, url: &str) -> Result<(), EgressError> {
-        self.policy.admit(&Target::of(&redirect::parse(url)?)?).map(drop)
+        self.policy.admit(&redirect::parse(url)?).map(drop)
     }
 
     /// Returns a client for a configured endpoint. It reaches that scheme, host and port, even if
@@ -93,7 +93,7 @@ impl Egress {
         let mut hop = Hop::first(outgoing.request().clone())?;
         let mut followed = 0;
         loop {
-            let reach = self.policy.admit(&Target::of(&hop.url)?)?;
+            let reach = self.policy.admit(&hop.url)?;
             let response = exchange.perform(&self.clients, reach, &hop).await?;
             match hop.next(response.status, &response.headers)? {
                 None => return Ok(response),

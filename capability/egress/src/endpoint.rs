@@ -7,7 +7,8 @@ use url::Url;
 use crate::client::Clients;
 use crate::error::EgressError;
 use crate::exchange::{Exchange, StreamedResponse};
-use crate::policy::{Limits, Reach, Target};
+use crate::host::Target;
+use crate::policy::{Limits, Reach};
 use crate::redirect::{Hop, location, parse};
 use crate::request::{Request, Response};
 use crate::secrets::Cleaner;
@@ -30,7 +31,7 @@ impl EndpointClient {
         limits: Limits,
     ) -> Result<Self, EgressError> {
         let mut origin = parse(url.as_str())?;
-        Target::of(&origin)?;
+        Target::of(&origin).ok_or_else(|| EgressError::no_host(&origin))?;
         origin.set_path("");
         origin.set_query(None);
         Ok(Self { clients, origin, limits })

@@ -1,4 +1,4 @@
-//! The errors of this crate, with every error message.
+//! The errors of requests, with every error message.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use url::{Host, Url};
 use wattle_rt::truncate;
 
 use crate::address::Class;
-use crate::policy::{DomainPattern, Target};
+use crate::host::{DomainPattern, Target};
 
 /// An error of a request. The message is written for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,66 +269,6 @@ impl EgressError {
     /// Returns the error with another message.
     pub(crate) fn with_text(self, text: String) -> Self {
         error(self.kind, text)
-    }
-}
-
-/// The error of parsing a host rule or a domain pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleError(String);
-
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for RuleError {}
-
-impl RuleError {
-    pub(crate) fn scheme(text: &str) -> Self {
-        Self(format!(
-            "invalid host `{}`: give the host alone, without a scheme",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn more_than_host(text: &str) -> Self {
-        Self(format!(
-            "invalid host `{}`: give HOST or HOST:PORT, without user, path or query",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn wildcard(text: &str) -> Self {
-        Self(format!(
-            "invalid host `{}`: a wildcard is not allowed here, name each host",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn inner_wildcard(text: &str) -> Self {
-        Self(format!(
-            "invalid domain `{}`: `*` may only replace the names below a domain, `*.example.com`",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn no_brackets(text: &str) -> Self {
-        Self(format!(
-            "invalid host `{}`: write an IPv6 address in brackets, `[::1]` or `[::1]:8080`",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn port(text: &str) -> Self {
-        Self(format!(
-            "invalid host `{}`: the port is a number from 1 to 65535",
-            truncate(text, 100)
-        ))
-    }
-
-    pub(crate) fn host(text: &str, why: url::ParseError) -> Self {
-        Self(format!("invalid host `{}`: {why}", truncate(text, 100)))
     }
 }
 

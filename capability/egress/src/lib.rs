@@ -31,7 +31,7 @@
 //!
 //! # Modules
 //! Each module imports only modules that are above it in this list.
-//! - `address`, `policy`, `error`, `resolve`: the rules for hosts and addresses.
+//! - `address`, `host`, `error`, `policy`, `resolve`: the rules for hosts and addresses.
 //! - `client`: the HTTP client.
 //! - `request`, `redirect`: a request and its redirects.
 //! - `secrets`: references to secrets, and the removal of secrets from responses.
@@ -46,6 +46,7 @@ mod egress;
 mod endpoint;
 mod error;
 mod exchange;
+mod host;
 mod passage;
 mod policy;
 mod redirect;
@@ -57,10 +58,11 @@ pub use address::{Class, classify};
 pub use client::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use egress::Egress;
 pub use endpoint::EndpointClient;
-pub use error::{EgressError, EgressErrorKind, RuleError};
+pub use error::{EgressError, EgressErrorKind};
 pub use exchange::StreamedResponse;
+pub use host::{DomainPattern, HostRule, RuleError};
 pub use passage::{Backend, Incoming, Outgoing, Passage};
-pub use policy::{DomainPattern, HostRule, Limits, Policy};
+pub use policy::{Limits, Policy};
 pub use request::{Request, Response};
 pub use resolve::{Resolver, SystemResolver};
 pub use url::Url;

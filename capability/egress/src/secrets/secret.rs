@@ -8,8 +8,7 @@ use url::Url;
 
 use super::spellings::{Cleaner, Spellings};
 use crate::address::{Class, classify};
-use crate::error::RuleError;
-use crate::policy::DomainPattern;
+use crate::host::{DomainPattern, RuleError};
 
 /// Minimum length of a secret in characters. A shorter one would occur in texts by chance.
 const MIN_CHARS: usize = 8;
