@@ -22,7 +22,7 @@ use std::fmt::Write;
 
 use wattle_capability::ALL;
 use wattle_capability::policy::{Policy, Rule, Verdict};
-use wattle_rt::{Limits, Runtime};
+use wattle_rt::{Limits, Runtime, Target};
 
 #[tokio::test]
 async fn policies_decide_as_expected() {
@@ -89,8 +89,16 @@ fn rules_are_parsed_and_printed() {
         ("read:a//b/./c/../d", "read:/a/b/d"),
         ("write:/", "write:/"),
         ("path:", "path:/"),
+        ("read:*", "read:/"),
+        ("write:*", "write:/"),
+        ("path:*", "path:/"),
+        (r"write:a/\*.txt", r"write:/a/\*.txt"),
+        (r"read:\\*", r"read:/\\*"),
         ("key:user.", "key:user."),
+        ("key:*", "key:"),
+        (r"key:\*", r"key:\*"),
         ("program:x", "program:x"),
+        (r"program:\*", r"program:\*"),
         ("agent:*", "agent:*"),
     ] {
         assert_eq!(text.parse::<Rule>().unwrap().to_string(), shown, "{text}");
@@ -116,5 +124,52 @@ fn rules_are_parsed_and_printed() {
     ] {
         let error = text.parse::<Rule>().map(|rule| rule.to_string()).unwrap_err().to_string();
         assert!(error.starts_with("invalid rule `"), "{error}");
+    }
+}
+
+#[test]
+fn a_star_alone_covers_everything_of_its_kind() {
+    for (rule, target, text) in [
+        ("read:*", Target::Read, "notes/a.txt"),
+        ("write:*", Target::Write, "a.txt"),
+        ("path:*", Target::Tree, "notes"),
+        ("key:*", Target::Key, "tenant:a"),
+        ("program:*", Target::Program, "file_read"),
+        ("agent:*", Target::Agent, "ada"),
+    ] {
+        let policy = Policy::new(Vec::new(), Vec::new(), vec![rule.parse().unwrap()]);
+        assert_eq!(policy.verdict("shell.run", target, text), Verdict::Deny, "{rule}");
+    }
+}
+
+#[test]
+fn an_escaped_star_is_the_character_itself() {
+    let policy = Policy::new(Vec::new(), Vec::new(), vec![r"write:a\*".parse().unwrap()]);
+    assert_eq!(policy.verdict("fs.write", Target::Write, "a*"), Verdict::Deny);
+    assert_eq!(policy.verdict("fs.write", Target::Write, "ab"), Verdict::Allow);
+}
+
+#[test]
+fn a_star_within_a_name_is_an_error_that_says_what_to_write() {
+    for (rule, hint) in [
+        ("write:notes/*", "`write:notes` covers everything below that folder"),
+        ("read:a/b/**/*", "`read:a/b` covers everything below that folder"),
+        ("path:/*", "`path:*` covers all files"),
+        ("write:**", "`write:*` covers all files"),
+        ("read:*.txt", "a rule covers its file, or its folder with everything below it"),
+        ("read:notes/a*", "a rule covers its file, or its folder with everything below it"),
+        ("key:user.*", "`key:user.` covers all keys with that prefix"),
+        ("key:**", "`key:*` covers all keys"),
+        (r"key:a\**", "a rule covers all keys with its prefix"),
+        ("key:tenant:*", "`key:tenant:` covers all keys with that prefix"),
+        ("key:*.name", "a rule covers all keys with its prefix"),
+        ("program:file_*", "write a rule for each program, or `program:*` for all"),
+        ("agent:a*", "write a rule for each agent, or `agent:*` for all"),
+    ] {
+        let error = rule.parse::<Rule>().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("invalid rule `{rule}`: ")) && error.contains(hint),
+            "{error}"
+        );
     }
 }

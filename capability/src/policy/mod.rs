@@ -18,6 +18,10 @@
 //! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
 //! | `key:user.` | the keys of the session's state with that prefix |
 //! | `program:NAME`, `agent:NAME` | a catalog program or an agent that a program starts |
+//! | `read:*`, `write:*`, `path:*`, `key:*`, `program:*`, `agent:*` | everything of that kind |
+//!
+//! There are no other wildcards: a `*` within a path, a prefix or a name is an error, and `\*` is the
+//! character itself.
 //!
 //! For each call, the most specific rule wins: a rule on the resource (a host before a wildcard, a
 //! longer path before a shorter one), then a rule on the class of effects, then `*`. Of equally

@@ -279,10 +279,16 @@ impl FromStr for Rule {
     fn from_str(text: &str) -> Result<Rule, RuleError> {
         let text = text.trim();
         let Some((kind, what)) = text.split_once(':') else { return known(text).map(Rule) };
-        let path = |read, write| match names(what) {
-            Some(names) => Ok(Scope::Path { names, read, write }),
-            None => {
-                Err(RuleError(format!("invalid rule `{text}`: the path climbs above the workdir")))
+        let path = |read, write| {
+            let path = match what {
+                "*" => String::new(),
+                _ => literal(kind, what)?,
+            };
+            match names(&path) {
+                Some(names) => Ok(Scope::Path { names, read, write }),
+                None => Err(RuleError(format!(
+                    "invalid rule `{text}`: the path climbs above the workdir"
+                ))),
             }
         };
         let name = || match what {
@@ -290,14 +296,15 @@ impl FromStr for Rule {
                 "invalid rule `{text}`: a name or `*` must follow `{kind}:`"
             ))),
             "*" => Ok(None),
-            name => Ok(Some(name.to_owned())),
+            _ => literal(kind, what).map(Some),
         };
         Ok(Rule(match kind {
             "host" => host(text, what)?,
             "read" => path(true, false)?,
             "write" => path(false, true)?,
             "path" => path(true, true)?,
-            "key" => Scope::Key(what.to_owned()),
+            "key" if what == "*" => Scope::Key(String::new()),
+            "key" => Scope::Key(literal(kind, what)?),
             "program" => Scope::Program(name()?),
             "agent" => Scope::Agent(name()?),
             _ => {
@@ -323,6 +330,52 @@ fn known(text: &str) -> Result<Scope, RuleError> {
     }
     let unknown = if text.contains('.') { "function" } else { "capability" };
     Err(RuleError(format!("invalid rule `{text}`: no such {unknown}; {KINDS}")))
+}
+
+/// Parses a path, a prefix or a name, in which `\*` is the character `*`. A `*` alone means
+/// everything; the caller parses it.
+///
+/// # Errors
+/// If the text contains another `*`: it looks like a pattern, but would match nothing.
+fn literal(kind: &str, what: &str) -> Result<String, RuleError> {
+    if !what.replace(r"\*", "").contains('*') {
+        return Ok(what.replace(r"\*", "*"));
+    }
+    let hint = match kind {
+        "key" => match what.trim_end_matches('*') {
+            "" => "`key:*` covers all keys".to_owned(),
+            prefix if prefix.contains('*') || prefix.ends_with('\\') => {
+                "a rule covers all keys with its prefix".to_owned()
+            }
+            prefix => format!("`key:{prefix}` covers all keys with that prefix"),
+        },
+        "program" | "agent" => format!("write a rule for each {kind}, or `{kind}:*` for all"),
+        _ => {
+            let mut names: Vec<&str> = what.split('/').collect();
+            while names.pop_if(|name| name.chars().all(|c| c == '*')).is_some() {}
+            match names.join("/") {
+                folder if folder.contains('*') => {
+                    "a rule covers its file, or its folder with everything below it".to_owned()
+                }
+                folder if folder.is_empty() => format!("`{kind}:*` covers all files"),
+                folder => format!("`{kind}:{folder}` covers everything below that folder"),
+            }
+        }
+    };
+    Err(RuleError(format!(
+        "invalid rule `{kind}:{what}`: `*` is a wildcard only if nothing else follows `{kind}:`; \
+         {hint}; the character itself is `\\*`"
+    )))
+}
+
+/// Formats a path, a prefix or a name so that [`literal`] parses it.
+fn escaped(text: &str) -> String {
+    text.replace('*', r"\*")
+}
+
+/// Formats a name, or `*` for all names.
+fn name_or_all(name: Option<&str>) -> String {
+    name.map_or_else(|| "*".to_owned(), escaped)
 }
 
 fn host(text: &str, what: &str) -> Result<Scope, RuleError> {
@@ -369,11 +422,11 @@ impl fmt::Display for Rule {
                     (false, true) => "write",
                     _ => "path",
                 };
-                write!(f, "{kind}:/{}", names.join("/"))
+                write!(f, "{kind}:/{}", escaped(&names.join("/")))
             }
-            Scope::Key(prefix) => write!(f, "key:{prefix}"),
-            Scope::Program(name) => write!(f, "program:{}", name.as_deref().unwrap_or("*")),
-            Scope::Agent(name) => write!(f, "agent:{}", name.as_deref().unwrap_or("*")),
+            Scope::Key(prefix) => write!(f, "key:{}", escaped(prefix)),
+            Scope::Program(name) => write!(f, "program:{}", name_or_all(name.as_deref())),
+            Scope::Agent(name) => write!(f, "agent:{}", name_or_all(name.as_deref())),
         }
     }
 }

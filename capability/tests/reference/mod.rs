@@ -86,7 +86,7 @@ fn name(
 }
 
 fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, usize, bool)> {
-    let (scheme, what) = rule.split_once(':')?;
+    let (scheme, what) = split(rule)?;
     let (reads, writes) = (scheme != "write", scheme != "read");
     match (scheme, target) {
         ("host", Target::Url) => host(what, text),
@@ -135,7 +135,7 @@ fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
 
 /// Returns true if the rule is about a part of a target that is touched as a whole.
 fn is_below(rule: &str, target: Target, text: &str) -> bool {
-    match (rule.split_once(':'), target) {
+    match (split(rule), target) {
         (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {
             touches(scheme != "write", scheme != "read", target)
                 && starts(&names(what), &names(text))
@@ -143,6 +143,16 @@ fn is_below(rule: &str, target: Target, text: &str) -> bool {
         (Some(("key", what)), Target::Keys) => what.starts_with(text),
         _ => false,
     }
+}
+
+/// Splits a rule into its kind and its name. A `*` for all paths or all keys becomes `/` or the
+/// empty prefix.
+fn split(rule: &str) -> Option<(&str, &str)> {
+    Some(match rule.split_once(':')? {
+        (scheme @ ("read" | "write" | "path"), "*") => (scheme, "/"),
+        ("key", "*") => ("key", ""),
+        other => other,
+    })
 }
 
 fn touches(reads: bool, writes: bool, target: Target) -> bool {

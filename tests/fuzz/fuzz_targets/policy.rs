@@ -16,6 +16,16 @@ const HOSTS: &[&str] =
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
 const KEYS: &[&str] = &["", "a", "a.", "a.b", "tenant:", "tenant:a"];
 const NAMES: &[&str] = &["x", "file_read", "ada"];
+const ALL_OF_A_KIND: &[&str] = &[
+    "host:*",
+    "host:*:8443",
+    "read:*",
+    "write:*",
+    "path:*",
+    "key:*",
+    "program:*",
+    "agent:*",
+];
 const VERDICTS: &[Verdict] = &[Verdict::Allow, Verdict::Ask, Verdict::Deny];
 
 fn pick<T: Copy>(bytes: &mut impl Iterator<Item = u8>, from: &[T]) -> T {
@@ -30,7 +40,7 @@ fn rule(bytes: &mut impl Iterator<Item = u8>) -> String {
         4 => pick(bytes, &functions).to_owned(),
         5 => format!("host:{}", pick(bytes, HOSTS)),
         6 => format!("host:*.{}", pick(bytes, HOSTS)),
-        7 => pick(bytes, &["host:*", "host:*:8443", "program:*", "agent:*"]).to_owned(),
+        7 => pick(bytes, ALL_OF_A_KIND).to_owned(),
         8 | 9 => format!("{}:{}", pick(bytes, &["read", "write", "path"]), pick(bytes, PATHS)),
         10 => format!("key:{}", pick(bytes, KEYS)),
         _ => format!("{}:{}", pick(bytes, &["program", "agent"]), pick(bytes, NAMES)),
