@@ -26,7 +26,9 @@ capability! {
     #[effect(reads)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
-    /// Posts a body and returns the response body
+    /// Posts a body and returns the response body; sends an `Idempotency-Key` header that stays the
+    /// same if the call is repeated after a crash, as `http.request` does for POST and PATCH unless
+    /// headers has one
     #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
