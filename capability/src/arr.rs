@@ -46,17 +46,17 @@ capability! {
     /// Sorts in place by bytes, ascending
     #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
     #[prompt(signature)]
-    fn sort(h: arr) ! EBOUND = sort;
+    fn sort(h: arr) ! EBOUND ENOMEM = sort;
 
     /// Sorts in place by "text" or "num" (if every item is a number, else EPARSE), stably; "-text",
     /// "-num" sort descending
     #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
-    fn sort_by(h: arr, by: str) ! EBOUND EPARSE = sort_by;
+    fn sort_by(h: arr, by: str) ! EBOUND EPARSE ENOMEM = sort_by;
 
     /// Removes duplicates in place; keeps the first of each
     #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
     #[prompt(signature)]
-    fn uniq(h: arr) ! EBOUND = uniq;
+    fn uniq(h: arr) ! EBOUND ENOMEM = uniq;
 
     /// Reverses in place
     #[example = r#"(let $a (str.split? "a b" " ")) (arr.reverse? $a) (ret (str.join? $a " "))"# => "b a"]
@@ -274,18 +274,35 @@ fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure>
     Arrays::make(run, part)
 }
 
+/// Scratch memory per item of a stable sort, in bytes.
+const SORT_SCRATCH: usize = size_of::<Vec<u8>>();
+
+/// Scratch memory per item of a sort by number, in bytes, besides the copy of the item's bytes: the
+/// numbered items, the buffer of the sort, and the sorted copy.
+const NUMBERED_SCRATCH: usize = 2 * size_of::<(f64, &Vec<u8>)>() + size_of::<Vec<u8>>();
+
+/// Scratch memory per item of the search for duplicates, in bytes: a hash set with free slots.
+const UNIQ_SCRATCH: usize = 2 * size_of::<(&[u8], bool)>();
+
 fn sort(run: &mut Run, h: i32) -> Result<(), Failure> {
-    Arrays::of(run).get(Handle(h))?.sort();
+    let account = run.account().clone();
+    let items = Arrays::of(run).get(Handle(h))?;
+    let _scratch = account.hold(items.len() * SORT_SCRATCH)?;
+    items.sort();
     Ok(())
 }
 
 fn sort_by(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
+    let account = run.account().clone();
     let items = Arrays::of(run).get(Handle(h))?;
     let order = Order::read(by, &["text", "num"])?;
     if order.by == "text" {
+        let _scratch = account.hold(items.len() * SORT_SCRATCH)?;
         order.sort(items, Ord::cmp);
         return Ok(());
     }
+    let size = items.iter().map(|item| item.len() + NUMBERED_SCRATCH).sum();
+    let _scratch = account.hold(size)?;
     let mut keyed = numbered(items.iter().collect(), |item| item.as_slice())?;
     order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
     *items = keyed.into_iter().map(|(_, item)| item.clone()).collect();
@@ -293,7 +310,9 @@ fn sort_by(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
 }
 
 fn uniq(run: &mut Run, h: i32) -> Result<(), Failure> {
+    let account = run.account().clone();
     let items = Arrays::of(run).get(Handle(h))?;
+    let _scratch = account.hold(items.len() * UNIQ_SCRATCH)?;
     let mut seen = HashSet::new();
     let firsts: Vec<bool> = items.iter().map(|item| seen.insert(item.as_slice())).collect();
     let mut first = firsts.iter();

@@ -21,7 +21,7 @@ capability! {
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(reads)]
-    async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE = get;
+    async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE ENOMEM = get;
 
     /// Sets a key
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
@@ -216,7 +216,14 @@ fn no_key(key: &str) -> Failure {
 pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     let kv = run.config::<Kv>()?;
     let (backend, name) = kv.locate(&k);
-    backend.get(validate(name)?).await?.ok_or_else(|| no_key(&k))
+    let name = validate(name)?;
+    // The size of the value is unknown until it is read. If the account has no space for the
+    // largest one, the actual size is charged after the read.
+    let account = run.account();
+    let mut held = account.hold(MAX_VALUE).unwrap_or_else(|_| account.nothing());
+    let value = backend.get(name).await?.ok_or_else(|| no_key(&k))?;
+    held.grow(value.len().saturating_sub(held.used()))?;
+    Ok(value)
 }
 
 pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
@@ -236,6 +243,9 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
     let (backend, start) = kv.locate(&prefix);
     let scope = prefix.strip_suffix(start).unwrap_or_default();
     let keys = backend.keys(start.to_owned()).await?;
+    let size = keys.iter().map(|key| key.len() + size_of::<String>()).sum();
+    // The keys and the array exist at the same time.
+    let _held = run.account().hold(size)?;
     Arrays::make(run, keys.into_iter().map(|key| format!("{scope}{key}")))
 }
 

@@ -61,7 +61,7 @@ capability! {
     /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;
     /// "-key", "-value", "-num" sort descending
     #[example = r#"(let $m (map.from_json? "{\"a\":9,\"b\":10}")) (map.sort? $m "-num") (ret (str.join? (map.keys $m) " "))"# => "b a"]
-    fn sort(h: map, by: str) ! EBOUND EPARSE = sort;
+    fn sort(h: map, by: str) ! EBOUND EPARSE ENOMEM = sort;
 
     /// Encodes as a JSON object of strings; `json.make` keeps numbers and objects
     #[example = r#"(let $m (map.new)) (map.set? $m "k" "1") (ret (map.to_json? $m))"# => r#"{"k":"1"}"#]
@@ -195,8 +195,12 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
 }
 
 fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
+    let account = run.account().clone();
     let map = of(run, h)?;
     let order = Order::read(by, &["key", "value", "num"])?;
+    // The sorted entries and the sorted copy of the map.
+    let size = map.iter().map(|(key, value)| key.len() + value.len() + 2 * ENTRY).sum();
+    let _scratch = account.hold(size)?;
     let mut entries: Vec<(&String, &Vec<u8>)> = map.iter().collect();
     match order.by {
         "key" => order.sort(&mut entries, |a, b| a.0.cmp(b.0)),

@@ -4,6 +4,8 @@
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between
 //! matches, a search yields to other runs.
+//!
+//! Patterns, their caches, the text and the result are charged to the run's account.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,7 @@ use regex_automata::util::iter::Searcher;
 use regex_automata::util::primitives::PatternID;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, Match, MatchError, MatchKind};
-use wattle_rt::{Code, Failure, Run, quote};
+use wattle_rt::{Account, Code, Failure, MemoryCharge, Run, quote};
 
 use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, QUOTED, too_large};
@@ -35,13 +37,16 @@ const MAX_CACHED: usize = 4;
 /// Time after which a call yields to other runs.
 const TIME_SLICE: Duration = Duration::from_millis(5);
 
-/// A compiled pattern, with the caches of its searches.
+/// A compiled pattern, with the caches of its searches. Its memory is charged to the run's account.
 struct Pattern {
     text: String,
     search: lazy::Regex,
     search_cache: lazy::Cache,
     groups: pikevm::PikeVM,
     groups_cache: pikevm::Cache,
+    /// The size of the compiled pattern without its caches, in bytes.
+    size: usize,
+    held: MemoryCharge,
 }
 
 /// The compiled patterns of a run. The most recently used one is the last.
@@ -59,7 +64,7 @@ fn gave_up() -> Failure {
 }
 
 impl Pattern {
-    fn compile(text: &str) -> Result<Pattern, Failure> {
+    fn compile(text: &str, account: &Account) -> Result<Pattern, Failure> {
         if text.len() > MAX_PATTERN {
             return Err(invalid(
                 text,
@@ -94,6 +99,7 @@ impl Pattern {
                 "it has too many groups for its size; use `(?:…)` if you do not need the group",
             ));
         }
+        let size = forward.memory_usage() + backward.memory_usage();
         let dfa = |nfa: NFA, kind| {
             let config = dfa::Config::new()
                 .match_kind(kind)
@@ -112,13 +118,23 @@ impl Pattern {
             lazy::Builder::new().build_from_dfas(forward_dfa, dfa(backward, MatchKind::All)?);
         let groups =
             pikevm::PikeVM::new_from_nfa(forward).map_err(|e| invalid(text, &e.to_string()))?;
-        Ok(Pattern {
+        let mut pattern = Pattern {
             text: text.to_owned(),
             search_cache: search.create_cache(),
             groups_cache: groups.create_cache(),
             search,
             groups,
-        })
+            size,
+            held: account.nothing(),
+        };
+        pattern.charge()?;
+        Ok(pattern)
+    }
+
+    /// Charges for the growth of the caches since the last call.
+    fn charge(&mut self) -> Result<(), Failure> {
+        let caches = self.search_cache.memory_usage() + self.groups_cache.memory_usage();
+        self.held.grow((self.size + caches).saturating_sub(self.held.used()))
     }
 
     /// Returns true if the slower engine may search that many bytes.
@@ -146,6 +162,7 @@ impl Pattern {
         let mut captures = self.groups.create_captures();
         let input = Input::new(s).span(found.range()).anchored(Anchored::Yes);
         self.groups.search(&mut self.groups_cache, &input, &mut captures);
+        self.charge()?;
         Ok(captures)
     }
 
@@ -160,18 +177,27 @@ struct Search<'t> {
     searcher: Searcher<'t>,
     /// The start of the current time slice.
     slice_start: Instant,
+    /// The memory of the text.
+    _held: MemoryCharge,
 }
 
 impl<'t> Search<'t> {
     /// Starts a search, with the run's cached pattern or a newly compiled one.
     fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
+        let account = run.account().clone();
+        let held = account.hold(s.len())?;
         let Patterns(cache) = run.state();
         let at = cache.iter().position(|known| known.text == pattern);
         let pattern = match at {
             Some(at) => cache.remove(at),
-            None => Pattern::compile(pattern)?,
+            None => Pattern::compile(pattern, &account)?,
         };
-        Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), slice_start: Instant::now() })
+        Ok(Search {
+            pattern,
+            searcher: Searcher::new(Input::new(s)),
+            slice_start: Instant::now(),
+            _held: held,
+        })
     }
 
     /// Returns the next match. Yields to other runs if the time slice is over.
@@ -186,7 +212,10 @@ impl<'t> Search<'t> {
             tokio::task::yield_now().await;
             self.slice_start = Instant::now();
         }
-        self.searcher.try_advance(|input| self.pattern.next(input)).map_err(|_| gave_up())
+        let found =
+            self.searcher.try_advance(|input| self.pattern.next(input)).map_err(|_| gave_up())?;
+        self.pattern.charge()?;
+        Ok(found)
     }
 
     /// Returns the pattern to the run's cache.
@@ -235,7 +264,7 @@ pub(super) async fn replace(
     let mut search = Search::begin(run, &s, &pattern)?;
     let parts = template(&with, &search.pattern)?;
     let grouped = parts.iter().any(|part| matches!(part, Part::Group(n) if *n > 0));
-    let mut text = String::new();
+    let (mut text, mut held) = (String::new(), run.account().nothing());
     let mut end = 0;
     while let Some(found) = search.next(run).await? {
         text.push_str(s.get(end..found.start()).unwrap_or_default());
@@ -254,6 +283,7 @@ pub(super) async fn replace(
         if text.len() > MAX_TEXT {
             return Err(too_large());
         }
+        held.grow(text.len() - held.used())?;
         end = found.end();
     }
     search.end(run);

@@ -12,6 +12,7 @@ mod done;
 mod http;
 mod issue;
 mod kv;
+mod memory;
 mod par;
 mod shell;
 mod site;
