@@ -31,6 +31,12 @@ capability! {
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
+    /// Runs a catalog program with these arguments and returns its output (several results one per
+    /// line); fails as it does
+    #[example = r#"(fs.write "a.txt" "hello") (ret (call "file_read" "a.txt"))"# => "hello"]
+    #[effect(none)]
+    async call(program: program, args: arr) -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
+
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
     /// {result} or {code, error} for each
     #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
@@ -117,6 +123,16 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
         })?);
     }
     Arrays::make(run, results)
+}
+
+async fn call(run: &mut Run, program: String, args: i32) -> Result<Vec<u8>, Failure> {
+    let args = Arrays::of(run).get(Handle(args))?.iter().map(|arg| {
+        String::from_utf8(arg.clone())
+            .map_err(|_| Failure::new(Code::EPARSE, "an argument is not UTF-8"))
+    });
+    let call = args.collect::<Result<_, _>>().map(|args| Call { work: Work::Named(program), args });
+    let mut results = run_all(run, vec![call], OnFailure::StopLater).await?;
+    results.pop().unwrap_or_else(|| Ok(Vec::new()))
 }
 
 async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Failure> {

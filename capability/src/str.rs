@@ -108,15 +108,20 @@ capability! {
     #[prompt(signature)]
     fn from_int(n: int) -> ptr: str = from_int;
 
+    /// Formats a 64-bit integer
+    #[example = "(ret (str.from_long 5000000000))" => "5000000000"]
+    fn from_long(n: long) -> ptr: str = from_long;
+
     /// Parses an integer; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_int (+ (str.to_int? " -7 ") 1)))"# => "-6"]
     #[prompt(signature)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
-    /// Formats a float, rounded to that many decimals (0 to 20)
+    /// Formats a float, rounded to that many decimals (0 to 20); without digits, in the shortest
+    /// form that is read back as the same float
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
     #[prompt(signature)]
-    fn from_float(x: float, digits: int) -> ptr: str = from_float;
+    fn from_float(x: float, digits: opt_int) -> ptr: str = from_float;
 
     /// Parses a decimal number; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_float (str.to_float? "2.5e2") 1))"# => "250.0"]
@@ -361,7 +366,16 @@ fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     })
 }
 
-fn from_float(_: &mut Run, x: f64, digits: i32) -> Result<String, Failure> {
+fn from_long(_: &mut Run, n: i64) -> Result<String, Failure> {
+    Ok(n.to_string())
+}
+
+fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failure> {
+    let Some(digits) = digits else {
+        // Without an exponent, these would have very many digits.
+        let plain = x == 0.0 || !x.is_finite() || (1e-6..1e21).contains(&x.abs());
+        return Ok(if plain { x.to_string() } else { format!("{x:e}") });
+    };
     let digits = usize::try_from(digits.clamp(0, 20)).unwrap_or(0);
     Ok(format!("{x:.digits$}"))
 }

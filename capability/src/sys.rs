@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wattle_rt::tape::RecordedValue;
+use crate::arr::{Arrays, Handle};
 use wattle_rt::{Allocation, Code, Config, Failure, Run, capability};
 
 capability! {
@@ -18,6 +19,10 @@ capability! {
     #[example = "(ret (sys.argv? 0))" => "one"]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
+    /// Returns an array of all arguments
+    #[example = r#"(ret (str.join (sys.args) "+"))"# => "one+two"]
+    fn args() -> arr: arr = args;
+
     /// Prints a result; each call adds one
     #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
     fn resv(ptr: bytes) = resv;
@@ -26,6 +31,23 @@ capability! {
     #[example = r#"(sys.done? "It is four.")"# => "It is four."]
     #[prompt(signature)]
     fn done(result: str) ! EBOUND EACCESS ENOMEM = done;
+
+    /// Fails with that code (ETRFM if it is not the code of a failure) and reason
+    #[example = r#"(catch $e $why (sys.fail EBOUND "too long")) (ret $why)"# => "too long"]
+    fn fail(code: int, reason: str) ! ETRFM ENOMEM EACCESS ENOENT EBOUND EREMOTE EPARSE ETIME EBUDGET EEXIST ECANCEL EKIND = fail;
+
+    /// Returns the reason of the last call that failed, or an empty string
+    #[example = r#"(catch $v $e (kv.get "missing")) (out (if (has (sys.why) "missing") "named" "not"))"# => "named"]
+    fn why() -> reason: str = why;
+
+    /// Returns the name of an error code, such as ENOENT, or the number if it has none
+    #[example = r#"(ret (sys.code_name 4))"# => "ENOENT"]
+    fn code_name(code: int) -> name: str = code_name;
+
+    /// Ends the program with a message, in which {a} and {b} stand for two numbers. The checks of
+    /// arithmetic and of number arrays call it
+    #[example = r#"(when (> (sys.argc) 9) (sys.trap "{a} arguments, not {b}" (i64.const 10) 2))"#]
+    fn trap(message: str, a: long, b: long) = trap;
 
     /// Allocates that many bytes of memory, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
@@ -104,6 +126,30 @@ fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
         };
         Failure::new(Code::EBOUND, format!("the program has no argument {n}: {words}"))
     })
+}
+
+fn args(run: &mut Run) -> Result<Handle, Failure> {
+    let args = run.args().iter().map(|arg| arg.clone().into_bytes()).collect();
+    Arrays::make(run, args)
+}
+
+fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
+    let known = Code::ALL.iter().copied().find(|known| known.number() == code);
+    let code = known.filter(|code| *code != Code::SUCCESS).unwrap_or(Code::ETRFM);
+    Err(Failure::new(code, reason))
+}
+
+fn why(run: &mut Run) -> Result<String, Failure> {
+    Ok(run.last_failure().map(|failure| failure.reason.clone()).unwrap_or_default())
+}
+
+fn code_name(_: &mut Run, code: i32) -> Result<String, Failure> {
+    Ok(Code(code).name().map_or_else(|| code.to_string(), str::to_owned))
+}
+
+fn trap(_: &mut Run, message: &str, a: i64, b: i64) -> Result<(), Failure> {
+    let message = message.replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
+    Err(Failure::new(Code::EBOUND, message))
 }
 
 fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {

@@ -158,6 +158,12 @@ impl Run {
         }
     }
 
+    /// Returns the failure of the last call that failed.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.failed.as_ref().map(|failed| &failed.failure)
+    }
+
     /// Returns the program's arguments.
     #[must_use]
     pub fn args(&self) -> &[String] {

@@ -2,10 +2,10 @@
 
 use crate::Signatures;
 use crate::diagnostic::{Position, clamp};
-use crate::emit::flow::Flow;
+use crate::lower::flow::Flow;
 use crate::fix::Change;
 use crate::messages::{self, Fault};
-use crate::module::Module;
+use crate::lower::module::Module;
 use crate::program::Program;
 use crate::tree::{NodeId, NodeKind, Tree};
 use crate::walk::{End, ParsedModule, Stop};

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::fix::Change;
 use crate::locate;
 use crate::messages::{self, Fault};
-use crate::module::Module;
+use crate::lower::module::Module;
 use crate::program::Program;
 use crate::tree::{NodeId, Tree};
 use crate::walk::{ParsedModule, Stop};

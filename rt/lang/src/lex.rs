@@ -6,9 +6,9 @@ use crate::messages::{self, Fault};
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// `(`
+    /// `(`, or `[`
     Open,
-    /// `)`
+    /// `)`, or `]`
     Close,
     /// A keyword, name or number: a sequence of WAT's identifier characters.
     Atom,
@@ -54,7 +54,7 @@ impl<'s> Lexer<'s> {
                     self.at += 1;
                     continue;
                 }
-                ByteClass::Open if bytes.get(start + 1) == Some(&b';') => {
+                ByteClass::Open if byte == b'(' && bytes.get(start + 1) == Some(&b';') => {
                     starts_line |= self.skip_block_comment(start)?;
                     continue;
                 }
@@ -66,7 +66,7 @@ impl<'s> Lexer<'s> {
                     self.at += 1;
                     TokenKind::Close
                 }
-                ByteClass::Quote => self.text(start)?,
+                ByteClass::Quote => self.text(start, false)?,
                 ByteClass::Semicolon if bytes.get(start + 1) == Some(&b';') => {
                     self.at = self.line_end(start);
                     continue;
@@ -80,6 +80,15 @@ impl<'s> Lexer<'s> {
                 ByteClass::Name if byte == b'`' && self.rest(start).starts_with("```") => {
                     self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
                     continue;
+                }
+                ByteClass::Name if byte == b'r' && bytes.get(start + 1) == Some(&b'"') => {
+                    self.text(start, true)?
+                }
+                ByteClass::Name if byte == b'\'' && self.character_end(start).is_some() => {
+                    self.at = self.character_end(start).unwrap_or(start + 1);
+                    let (start, end) =
+                        (crate::diagnostic::clamp(start), crate::diagnostic::clamp(self.at));
+                    return Ok(Some(Token { kind: TokenKind::Atom, start, end, starts_line }));
                 }
                 ByteClass::Name => {
                     self.at = self.atom_end(start);
@@ -161,15 +170,41 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + 2, messages::unclosed_comment()))
     }
 
-    /// Reads the string that begins at `start`. Escapes are not decoded here.
-    fn text(&mut self, start: usize) -> Result<TokenKind, Box<Fault>> {
+    /// Returns the end of the quoted character that begins at `start`, such as `'#'`.
+    fn character_end(&self, start: usize) -> Option<usize> {
+        let mut chars = self.rest(start).char_indices().skip(1);
+        let (_, first) = chars.next()?;
+        if first == '\'' || first.is_control() {
+            return None;
+        }
+        let (mut at, mut c) = chars.next()?;
+        if first == '\\' {
+            // The escape ends at the next quote.
+            let mut length = 0;
+            while c != '\'' || length == 0 {
+                length += 1;
+                if length > 10 {
+                    return None;
+                }
+                (at, c) = chars.next()?;
+            }
+        }
+        let end = start + at + 1;
+        let text = self.source.get(start..end)?;
+        (c == '\'' && crate::literal::character(text).is_some()).then_some(end)
+    }
+
+    /// Reads the string that begins at `start`. Escapes are not decoded here. A raw string begins
+    /// with `r` and has none.
+    fn text(&mut self, start: usize, raw: bool) -> Result<TokenKind, Box<Fault>> {
         let bytes = self.source.as_bytes();
-        let block = self.rest(start).starts_with("\"\"\"");
-        let mut at = start + if block { 3 } else { 1 };
+        let open = start + usize::from(raw);
+        let block = self.rest(open).starts_with("\"\"\"");
+        let mut at = open + if block { 3 } else { 1 };
         let mut broken = false;
         while let Some(&byte) = bytes.get(at) {
             match byte {
-                b'\\' => at += 2,
+                b'\\' if !raw => at += 2,
                 b'"' if block => {
                     // In a longer sequence of quotes, the last three close the string.
                     let quotes = self.run(at, |b| b == b'"');
@@ -199,7 +234,7 @@ impl<'s> Lexer<'s> {
         );
         let closed =
             bad_tokens::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
-        let width = if block { 3 } else { 1 };
+        let width = open - start + if block { 3 } else { 1 };
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
@@ -230,8 +265,8 @@ enum ByteClass {
 const fn class(byte: u8) -> ByteClass {
     match byte {
         b' ' | b'\t' | b'\n' | b'\r' | 0x0c => ByteClass::Blank,
-        b'(' => ByteClass::Open,
-        b')' => ByteClass::Close,
+        b'(' | b'[' => ByteClass::Open,
+        b')' | b']' => ByteClass::Close,
         b'"' => ByteClass::Quote,
         b';' => ByteClass::Semicolon,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => ByteClass::Name,

@@ -20,20 +20,16 @@ mod code;
 pub mod cost;
 mod diagnostic;
 mod draft;
-mod emit;
 mod ending;
 mod explain;
 mod fix;
 mod format;
-mod forms;
 mod idioms;
-mod kinds;
 mod lex;
 mod literal;
-mod locals;
 mod locate;
+mod lower;
 mod messages;
-mod module;
 mod nearest;
 mod ops;
 mod program;
@@ -54,7 +50,8 @@ pub use self::code::Code;
 pub use self::diagnostic::{Diagnostic, Position, Severity};
 pub use self::fix::{Certainty, Edit, Fix};
 pub use self::format::format;
-pub use self::forms::{FormDoc, forms};
+pub use self::lower::TRAP;
+pub use self::lower::forms::{FormDoc, forms};
 use self::messages::Fault;
 pub use self::render::Role;
 pub use self::signature::{
@@ -236,7 +233,7 @@ pub fn locate_all(
 struct BuiltModule<'s> {
     tree: Tree<'s>,
     program: program::Program<'s>,
-    module: module::Module,
+    module: lower::module::Module,
 }
 
 /// Builds the module. If `marked` is true, records source positions.
@@ -252,11 +249,12 @@ fn build<'s>(
     }
     let mut program = program::read(&mut tree, host)?;
     program.warnings.extend(added.map(|fault| *fault));
-    let mut module = module::write(&tree, &program, host, marked || !tree.open.is_empty())?;
+    let lowered = lower::program(&tree, &program, host)?;
+    let marked = marked || !tree.open.is_empty();
+    let mut module = lower::module::write(&tree, lowered, marked)?;
     if ending::lacks_code(&tree, &program, &module, host)? {
         module.end_with_success();
     }
-    kinds::check(&tree, &program, host)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(BuiltModule { tree, program, module })

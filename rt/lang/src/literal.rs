@@ -1,81 +1,16 @@
-//! String literals: their escapes and their static data.
-//!
-//! Each literal is stored in wire format, aligned to 4 bytes. Equal literals are stored once.
-//!
-//! ```text
-//! 0        the null address
-//! 1024     u32 length, little-endian │ bytes │ zeros up to a multiple of 4
-//! …        the next literal
-//! ```
+//! Literals: the escapes of strings, and numbers.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fmt::Write;
 
-use crate::diagnostic::clamp;
 use crate::messages::{self, Fault};
-
-/// The first address of static data. It is above all error codes, so that no address can be
-/// mistaken for a code. Lower addresses are unused, and 0 is the null pointer.
-pub(super) const BASE: u32 = 1_024;
-
-/// The literals of a program.
-#[derive(Default)]
-pub(super) struct StaticData<'s> {
-    bytes: Vec<u8>,
-    starts: Vec<usize>,
-    known: HashMap<Cow<'s, [u8]>, u32>,
-}
-
-impl<'s> StaticData<'s> {
-    /// Returns the address of a literal with this value, and stores the literal if it is new.
-    pub(super) fn address(&mut self, value: Cow<'s, [u8]>) -> u32 {
-        if let Some(address) = self.known.get(&value) {
-            return *address;
-        }
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        let address = BASE + clamp(self.bytes.len());
-        self.starts.push(self.bytes.len());
-        self.bytes.extend_from_slice(&clamp(value.len()).to_le_bytes());
-        self.bytes.extend_from_slice(&value);
-        self.known.insert(value, address);
-        address
-    }
-
-    /// Returns the first address after the data, a multiple of 16.
-    pub(super) fn end(&self) -> u32 {
-        (BASE + clamp(self.bytes.len())).next_multiple_of(16)
-    }
-
-    /// Writes the data segment, one literal on each line. Writes nothing if there are no literals.
-    pub(super) fn write(&self, out: &mut String) {
-        if self.starts.is_empty() {
-            return;
-        }
-        let _ = write!(out, "  (data (i32.const {BASE})");
-        let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len()]);
-        for (start, end) in self.starts.iter().zip(ends) {
-            out.push_str("\n    \"");
-            for byte in self.bytes.get(*start..end).unwrap_or(&[]) {
-                match byte {
-                    b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(*byte)),
-                    _ => {
-                        let _ = write!(out, "\\{byte:02x}");
-                    }
-                }
-            }
-            out.push('"');
-        }
-        out.push_str(")\n");
-    }
-}
+use crate::ops::Val;
 
 /// Decodes a literal. `inner` is the text between its quotes, which begins at byte `start` of the
 /// source.
 ///
 /// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
 /// surrogate pairs. In a block (`"""`), a backslash that begins no escape is kept.
-pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
+fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let Some(first) = inner.find('\\') else {
         return Ok(Cow::Borrowed(inner.as_bytes()));
     };
@@ -158,13 +93,92 @@ fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::Code;
+/// Returns the type of a number without context, or `None` if the text is not a number.
+pub(crate) fn number_type(text: &str) -> Option<Val> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
+}
 
-    #[test]
-    fn static_data_begins_above_all_error_codes() {
-        assert!(Code::ALL.iter().all(|code| code.number().cast_unsigned() < super::BASE));
-        assert_eq!(super::BASE % 16, 0);
+/// Returns true if a text is a number of this type. Unusual notations of floats are left to the WAT
+/// parser.
+pub(crate) fn is_number(ty: Val, text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let number = digits.starts_with(|c: char| c.is_ascii_digit());
+    match ty {
+        Val::I32 => is_integer(text, 32),
+        Val::I64 => is_integer(text, 64),
+        _ if digits.starts_with("0x") || digits.starts_with("nan") || digits == "inf" => true,
+        _ => number && digits.replace('_', "").parse::<f64>().is_ok(),
+    }
+}
+
+/// Returns true if an atom is a signed or unsigned integer that fits in this many bits.
+fn is_integer(text: &str, bits: u32) -> bool {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    let well_spaced =
+        !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
+    let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
+    well_spaced
+        && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
+}
+
+/// Parses an atom as an index, such as that of a local.
+pub(crate) fn index(text: &str) -> Option<usize> {
+    let (radix, digits) = match text.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, text),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    usize::from_str_radix(&digits.replace('_', ""), radix).ok()
+}
+
+/// Returns the value of an integer of at most 64 bits. One that fits only without a sign is
+/// negative.
+pub(crate) fn integer(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    let value = i128::from(u64::from_str_radix(&digits.replace('_', ""), radix).ok()?);
+    i64::try_from(if negative { -value } else { value }).ok()
+}
+
+/// Returns the bytes of a string literal with its quotes, which begins at byte `start` of the
+/// source. After `r`, a string has no escapes.
+pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
+    let raw = text.starts_with('r');
+    let open = if block { 3 } else { 1 } + usize::from(raw);
+    let close = if block { 3 } else { 1 };
+    let inner = text.get(open..text.len().saturating_sub(close)).unwrap_or("");
+    match raw {
+        true => Ok(Cow::Borrowed(inner.as_bytes())),
+        false => decode(inner, start + open, block),
+    }
+}
+
+/// Returns the code point of a quoted character, such as `'#'` or `'\n'`.
+pub(crate) fn character(text: &str) -> Option<u32> {
+    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    let value = decode(inner, 0, false).ok()?;
+    let mut chars = std::str::from_utf8(&value).ok()?.chars();
+    match (chars.next(), chars.next()) {
+        (Some(only), None) => Some(u32::from(only)),
+        _ => None,
     }
 }

@@ -4,7 +4,7 @@ use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};
 use wast::parser::{self, ParseBuffer};
 
-use crate::module::Module;
+use crate::lower::module::Module;
 use crate::tree::NodeId;
 
 /// Returns the source nodes of the instructions at these offsets of the encoded module.
@@ -44,7 +44,8 @@ pub(super) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<
 /// Returns the source node of the module text at `offset`.
 pub(super) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
     let after = module.marks.partition_point(|(start, _)| *start as usize <= offset);
-    module.marks.get(after.checked_sub(1)?).map(|(_, node)| *node)
+    let (_, node) = module.marks.get(after.checked_sub(1)?)?;
+    Some(*node).filter(|node| *node != NodeId::NONE)
 }
 
 /// Returns, for each offset, the index of the function that contains it and that of the instruction

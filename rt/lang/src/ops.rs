@@ -3,7 +3,7 @@
 use crate::ValType;
 
 /// The type of a value on the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Val {
     I32,
     I64,

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use crate::cost::Measure;
-use crate::locals::Locals;
+use crate::types::Type;
+use crate::types::locals::Locals;
 use crate::messages::{self, Fault};
-use crate::tree::{NodeId, Nodes, Tree};
+use crate::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::{Signature, Signatures};
 
 /// A program, split into its parts.
@@ -32,8 +33,19 @@ pub(super) struct Func<'s> {
     pub(super) header: Vec<NodeId>,
     /// The parameters, then the locals that the body declares.
     pub(super) locals: Locals<'s>,
+    /// The parameters of a function that `fn` declares. `None` for one of WAT.
+    pub(super) fn_params: Option<Vec<FnParam<'s>>>,
     /// The instructions.
     pub(super) body: Nodes,
+}
+
+/// A parameter of a function that `fn` declares.
+pub(super) struct FnParam<'s> {
+    /// The name, with its `$`.
+    pub(super) name: &'s str,
+    pub(super) node: NodeId,
+    /// The type, if the function declares it.
+    pub(super) declared: Option<Type>,
 }
 
 /// Splits a program into its parts. Items are lifted out of the tree's body.
@@ -49,7 +61,10 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     let found = program.lift_items(tree, forms, host)?;
     let run = run_func(tree, &found)?;
     for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
-        let func = program.func(tree, node, false)?;
+        let func = match tree.head(node) {
+            Some("fn") => fn_func(tree, node)?,
+            _ => program.func(tree, node, false)?,
+        };
         program.add(tree, func, host)?;
     }
     let func = match run {
@@ -60,6 +75,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 name: None,
                 header: Vec::new(),
                 locals: Locals::default(),
+                fn_params: None,
                 body: forms,
             };
             func.collect(tree)?;
@@ -95,17 +111,9 @@ impl<'s> Program<'s> {
             match tree.head(node) {
                 Some("func") => match inline_import(tree, node) {
                     Some(import) => self.import(tree, import, node, host)?,
-                    None => {
-                        funcs.push(node);
-                        let (count, measure) = (funcs.len() as u64, Measure::Functions);
-                        if count > measure.limit() {
-                            return Err(Fault::new(
-                                tree.span(node),
-                                messages::too_large(measure, count),
-                            ));
-                        }
-                    }
+                    None => funcs.push(node),
                 },
+                Some("fn") => funcs.push(node),
                 Some("import") => self.import(tree, node, node, host)?,
                 Some("type" | "rec" | "global" | "table" | "elem" | "tag") => {
                     self.item(tree, node, host)?
@@ -128,6 +136,10 @@ impl<'s> Program<'s> {
                 }
             }
             tree.lift(node);
+            let (count, measure) = (funcs.len() as u64, Measure::Functions);
+            if count > measure.limit() {
+                return Err(Fault::new(tree.span(node), messages::too_large(measure, count)));
+            }
         }
         Ok(FoundFuncs { funcs, exported_run, body_form })
     }
@@ -327,6 +339,7 @@ impl<'s> Program<'s> {
             name,
             header: Vec::new(),
             locals: Locals::default(),
+            fn_params: None,
             body: nodes,
         };
         while let Some(node) = func.body.peek(tree) {
@@ -382,6 +395,73 @@ impl<'s> Program<'s> {
     }
 }
 
+/// Splits a `(fn $f ($a (b str)) BODY…)` into its parts.
+fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    let own = nodes.next(tree);
+    let Some(name) = own.and_then(|own| tree.name(own)) else {
+        let found = own.map_or("", |own| tree.text(own));
+        let at = own.unwrap_or(list);
+        return Err(Fault::new(tree.span(at), messages::fn_name(found)));
+    };
+    let params = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let Some(params) = params else {
+        return Err(Fault::new(tree.span(list), messages::fn_params(name)));
+    };
+    let mut all: Vec<FnParam<'s>> = Vec::new();
+    let mut inner = tree.children(params);
+    while let Some(node) = inner.next(tree) {
+        let param = fn_param(tree, node)?;
+        if all.iter().any(|known| known.name == param.name) {
+            return Err(Fault::new(tree.span(node), messages::same_param(param.name)));
+        }
+        all.push(param);
+    }
+    let mut func = Func {
+        node: Some(list),
+        name: Some(name),
+        header: Vec::new(),
+        locals: Locals::default(),
+        fn_params: Some(all),
+        body: nodes,
+    };
+    func.collect(tree)?;
+    Ok(func)
+}
+
+/// Returns the name of a parameter that is written without its `$`, as the body has it. If the
+/// body does not have it, returns the word itself.
+fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
+    (0..tree.len())
+        .filter_map(|node| tree.name(NodeId(node)))
+        .find(|name| name.strip_prefix('$') == Some(word))
+        .unwrap_or(word)
+}
+
+/// Reads a parameter: `$x`, or `(x str)` with its type.
+fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>> {
+    if let Some(name) = tree.name(node) {
+        return Ok(FnParam { name, node, declared: None });
+    }
+    let mut inner = tree.children(node);
+    let is_list = tree.node(node).kind == NodeKind::List;
+    let parts: Vec<NodeId> = std::iter::from_fn(|| inner.next(tree)).collect();
+    let fault = || Fault::new(tree.span(node), messages::fn_param(tree.text(node)));
+    let [name, ty] = parts.as_slice() else { return Err(fault()) };
+    let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = match word.strip_prefix('$') {
+        Some(_) => word,
+        None if word.chars().all(is_word) => dollar_name(tree, word),
+        None => return Err(fault()),
+    };
+    match tree.atom(*ty).and_then(Type::from_name) {
+        Some(ty) => Ok(FnParam { name, node, declared: Some(ty) }),
+        None => Err(Fault::new(tree.span(*ty), messages::fn_param_type(tree.text(*ty)))),
+    }
+}
+
 impl<'s> Func<'s> {
     /// Collects the locals that the body declares, and lifts their declarations out of it.
     fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
@@ -392,7 +472,9 @@ impl<'s> Func<'s> {
                     self.locals.read(tree, node, false)?;
                     tree.lift(node);
                 }
-                Some("func") => return Err(Fault::new(tree.span(node), self.nested(tree, node))),
+                Some("func" | "fn") => {
+                    return Err(Fault::new(tree.span(node), self.nested(tree, node)));
+                }
                 _ => {}
             }
         }

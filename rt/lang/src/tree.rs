@@ -25,6 +25,11 @@ pub(super) enum NodeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NodeId(pub(super) u32);
 
+impl NodeId {
+    /// No node: the source of code that the program does not contain.
+    pub(super) const NONE: NodeId = NodeId(u32::MAX);
+}
+
 /// A list, atom or string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
@@ -38,12 +43,9 @@ pub(super) struct Node {
     pub(super) end: u32,
     /// The index of the first node after this one and its descendants.
     next: u32,
-    /// The enclosing list, or [`NO_PARENT`].
+    /// The enclosing list, or [`NodeId::NONE`].
     parent: NodeId,
 }
-
-/// The parent of a node at the top level.
-const NO_PARENT: NodeId = NodeId(u32::MAX);
 
 /// A program with its nodes.
 pub(super) struct Tree<'s> {
@@ -101,12 +103,18 @@ impl<'s> Tree<'s> {
                         let message = messages::stray_close(extra);
                         return Err(Fault::new(token.start as usize..token.end as usize, message));
                     };
+                    let (opened, closed) = (list.start as usize, token.start as usize);
+                    let byte = |at: usize| source.as_bytes().get(at).copied();
+                    if (byte(opened) == Some(b'[')) != (byte(closed) == Some(b']')) {
+                        let message = messages::wrong_bracket(byte(opened) == Some(b'['));
+                        return Err(Fault::new(closed..closed + 1, message));
+                    }
                     (list.end, list.next) = (token.end, at);
                     continue;
                 }
             };
             let (start, end) = (token.start, token.end);
-            let parent = open.last().copied().unwrap_or(NO_PARENT);
+            let parent = open.last().copied().unwrap_or(NodeId::NONE);
             nodes.push(Node {
                 kind,
                 starts_line: token.starts_line,
@@ -151,7 +159,7 @@ impl<'s> Tree<'s> {
             start: end,
             end,
             next,
-            parent: NO_PARENT,
+            parent: NodeId::NONE,
         };
         self.nodes.get(id.0 as usize).copied().unwrap_or(none)
     }
@@ -187,7 +195,7 @@ impl<'s> Tree<'s> {
 
     /// Returns the list that contains a node.
     pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
-        Some(self.node(id).parent).filter(|parent| *parent != NO_PARENT)
+        Some(self.node(id).parent).filter(|parent| *parent != NodeId::NONE)
     }
 
     /// Returns true if a list contains a node, at any depth.
@@ -204,6 +212,11 @@ impl<'s> Tree<'s> {
     /// Returns the forms at the top level.
     pub(super) fn top(&self) -> Nodes {
         Nodes { at: 0, end: clamp(self.nodes.len()) }
+    }
+
+    /// Returns the siblings from one node to another.
+    pub(super) fn range(&self, first: NodeId, last: NodeId) -> Nodes {
+        Nodes { at: first.0, end: self.node(last).next }
     }
 
     /// Marks a node as lifted: walks over the body that contains it skip it.

@@ -268,7 +268,10 @@ impl Inner {
         let run = store.data();
         let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
             let function = run.failed.as_ref().map_or("", |f| self.name(f.function));
-            (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
+            match function {
+                wattle_lang::TRAP => (TrapKind::Host(failure.code), failure.reason.clone()),
+                _ => (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}")),
+            }
         } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
             && run.account().is_out_of_cpu()
         {

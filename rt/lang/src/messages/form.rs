@@ -2,8 +2,9 @@
 
 use super::{Message, counted, meant_type, message, quoted, with_article};
 use crate::fix::Change;
-use crate::forms::usage;
+use crate::lower::forms::usage;
 use crate::ops::{Val, conversion};
+use crate::types::Type;
 use crate::truncate::excerpt;
 use crate::{Signature, nearest};
 
@@ -17,32 +18,24 @@ pub(crate) fn value_needs_else(head: &str) -> Message {
         .hint("add `(else V)`, or move the code that uses the value into the arms")
 }
 
-pub(crate) fn operand_type(
-    head: &str,
-    text: &str,
-    want: Val,
-    found: Val,
-    by: Option<&str>,
-) -> Message {
+pub(crate) fn condition_type(text: &str, found: Type) -> Message {
     let text = excerpt(text);
     let message = message(
-        "operand-type",
-        format!("`{text}` is {}, but `{head}` takes {}", with_article(found), with_article(want)),
+        "value-type",
+        format!("`{text}` is {}, but a condition is an int", found.described()),
     );
-    match by {
-        Some(by) => message.hint(format!("convert it: `({by} {text})`")).convert(want, found, by),
-        None => message,
+    match found {
+        Type::Str => message
+            .hint(format!("compare it: `(!= {text} \"\")`"))
+            .likely(Change::wrap("(!= ", " \"\")")),
+        Type::Arr | Type::Map | Type::Numbers(_) => message
+            .hint(format!("compare its length: `(> (len {text}) 0)`"))
+            .likely(Change::wrap("(> (len ", ") 0)")),
+        Type::Long | Type::Float => message
+            .hint(format!("compare it: `(!= {text} 0)`"))
+            .safe(Change::wrap("(!= ", " 0)")),
+        _ => message,
     }
-}
-
-pub(crate) fn condition_type(text: &str, found: Val) -> Message {
-    let text = excerpt(text);
-    message(
-        "operand-type",
-        format!("`{text}` is {}, but a condition must be an i32", with_article(found)),
-    )
-    .hint(format!("compare it: `(!= {text} 0)`"))
-    .safe(Change::wrap("(!= ", " 0)"))
 }
 
 pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
@@ -113,15 +106,16 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
     }
 }
 
-pub(crate) fn value_and_err(signature: &Signature, text: &str) -> Message {
+/// Reports a `call` of WAT that leaves a value and its error code, where one value is expected.
+pub(crate) fn value_and_err(signature: &Signature) -> Message {
     let (module, name) = (signature.module, signature.name);
-    let text = excerpt(text);
-    let with = text.replacen(&format!("{module}.{name}"), &format!("{module}.{name}?"), 1);
     message(
-        "question-missing",
-        format!("`{module}.{name}` returns a value and err, but one value is expected"),
+        "value-and-err",
+        format!(
+            "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
+        ),
     )
-    .hint(format!("write `{with}` to end the program if it fails, or `(default {text} …)`"))
+    .hint(format!("write `({module}.{name} …)`: the program ends with the code if it fails"))
 }
 
 pub(crate) fn missing_result(signature: &Signature) -> Message {
@@ -142,33 +136,13 @@ pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
 
 pub(crate) fn missing_code(found: &str) -> Message {
     message("form-operands", format!("`{}` returns no error code for `check`", excerpt(found)))
-        .hint("remove `check`: a call with `?` ends the program if it fails")
+        .hint("remove `check`: a call that fails ends the program")
 }
 
 pub(crate) fn branch_value(count: i32) -> Message {
     let found = if count <= 0 { "nothing".to_owned() } else { format!("{count} values") };
     message("form-value", format!("this arm leaves {found}, but a value is expected"))
         .hint("end the arm with the value")
-}
-
-pub(crate) fn branch_types(first: Val, found: Val) -> Message {
-    let message = message(
-        "operand-type",
-        format!(
-            "this arm returns {}, but an earlier arm returns {}",
-            with_article(found),
-            with_article(first)
-        ),
-    );
-    match conversion(found, first) {
-        Some(by) => message.hint(format!("convert its value: `({by} …)`")),
-        None => message,
-    }
-}
-
-pub(crate) fn cannot_fail(signature: &Signature) -> Message {
-    message("question-extra", format!("`{signature}` cannot fail, so it takes no `?`"))
-        .hint(format!("write `({}.{} …)`", signature.module, signature.name))
 }
 
 pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
@@ -192,7 +166,9 @@ pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Messag
 
 pub(crate) fn let_type(name: &str, found: &str) -> Message {
     message("unknown-type", format!("`{}` is not a type", excerpt(found)))
-        .hint(format!("write `(let {name} V)`, or `(let {name} i64 V)` with i32, i64 or f64"))
+        .hint(format!(
+            "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or map"
+        ))
         .maybe_safe(match found {
             "=" | ":=" | ":" => Some(Change::Replace(String::new())),
             word => meant_type(word).map(|ty| Change::Replace(ty.to_owned())),
@@ -237,15 +213,6 @@ pub(crate) fn catch_names(results: usize, call: &str) -> Message {
         .hint(format!("write `(catch {names} {call})`"))
 }
 
-pub(crate) fn question_in_catch(head: &str, signature: &Signature) -> Message {
-    let (module, name) = (signature.module, signature.name);
-    message(
-        "question-extra",
-        format!("`{head}` takes the call without `?`, which would end the program"),
-    )
-    .hint(format!("write `({module}.{name} …)`"))
-}
-
 pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
     message("form-operands", format!("`{signature}` cannot fail, so `{head}` has no effect"))
         .hint(format!("write `({}.{} …)` without `{head}`", signature.module, signature.name))
@@ -264,10 +231,10 @@ pub(crate) fn clause(found: &str) -> Message {
     .hint("write `(cond ((= $a 1) …) (else …))`")
 }
 
-pub(crate) fn count_type(text: &str, found: Val) -> Message {
+pub(crate) fn count_type(text: &str, found: Type) -> Message {
     message(
-        "operand-type",
-        format!("`{}` is {}, but `for` counts in i32 or i64", excerpt(text), with_article(found)),
+        "value-type",
+        format!("`{}` is {}, but `for` counts in ints or longs", excerpt(text), found.described()),
     )
 }
 
@@ -286,23 +253,13 @@ pub(crate) fn two_operands(head: &str, found: usize) -> Message {
         .hint(format!("nest them: `({head} ({head} A B) C)`"))
 }
 
-pub(crate) fn compared_text(head: &str, [a, b]: [&str; 2]) -> Message {
-    let (a, b) = (excerpt(a), excerpt(b));
-    let message = message(
-        "compared-text",
-        format!("`{head}` compares numbers; it would compare the strings' addresses"),
-    );
-    match head {
-        "=" => message.hint(format!("write `(str.eq {a} {b})`")),
-        "!=" => message.hint(format!("write `(not (str.eq {a} {b}))`")),
-        _ => message.hint(format!("write `({head} (str.cmp {a} {b}) 0)`")),
-    }
-}
-
-pub(crate) fn unsupported_operator(head: &str, ty: Val) -> Message {
-    let message = message("operand-type", format!("`{head}` does not take {}", with_article(ty)));
-    match conversion(ty, Val::I64) {
-        Some(by) if ty != Val::I32 => message.hint(format!("convert both: `({by} …)`")),
+pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
+    let message =
+        message("value-type", format!("`{head}` does not take {}", ty.described()));
+    match (head, ty) {
+        ("%", Type::Float) => {
+            message.hint("`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats")
+        }
         _ => message,
     }
 }
@@ -312,18 +269,18 @@ pub(crate) fn fmt_template(found: &str) -> Message {
         "form-operands",
         format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)),
     )
-    .hint("write `(fmt \"{} and {i}\" $string $number)`; join strings with `str.cat?`")
+    .hint("write `(fmt \"{} and {}\" $a $b)`; join strings with `str.cat`")
 }
 
 pub(crate) fn fmt_placeholder(found: &str) -> Message {
     message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found))).hint(
-        "write `{}` for a string, `{i}` for an i32, `{.2}` for an f64 with 2 digits, `{{` and \
-         `}}` for braces",
+        "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
+         error code, `{{` and `}}` for braces",
     )
 }
 
 pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {
     let (placeholders, values) = (counted(placeholders, "placeholder"), counted(values, "value"));
     message("fmt-count", format!("the string has {placeholders}, but {values} follow it"))
-        .hint("pass one value for each `{}`, `{i}` and `{.2}`; write a brace as `{{`")
+        .hint("pass one value for each `{}` and `{.2}`; write a brace as `{{`")
 }

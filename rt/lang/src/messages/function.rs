@@ -2,7 +2,6 @@
 
 use super::{Message, counted, message, with_article};
 use crate::fix::Change;
-use crate::kinds::ValueKind;
 use crate::ops::Val;
 use crate::truncate::excerpt;
 
@@ -45,19 +44,44 @@ pub(crate) fn duplicate_param(name: &str, line: u32) -> Message {
         .hint("rename the local, or set the parameter")
 }
 
-pub(crate) fn returned_value(kind: ValueKind, value: &str) -> Message {
-    let text = format!(
-        "the program's last value, `{}`, is {}, but it is used as the error code",
-        excerpt(value),
-        kind.name()
-    );
-    let message = message("returned-value", text);
-    match kind {
-        ValueKind::Text => message.hint(
-            "return it with `(ret …)`, or output it with `(out …)` and end with `(i32.const 0)`",
-        ),
-        _ => message.hint("output its contents with `(out …)`, and end with `(i32.const 0)`"),
+pub(crate) fn fn_name(found: &str) -> Message {
+    let message = message(
+        "form-operands",
+        format!("`fn` takes the name of the function first, found `{}`", excerpt(found)),
+    )
+    .hint("write `(fn $f ($a $b) …)`");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    match is_word && !found.is_empty() {
+        true => message.replace_with(format!("${found}")),
+        false => message,
     }
+}
+
+pub(crate) fn fn_params(name: &str) -> Message {
+    message("form-operands", format!("`{}` has no list of parameters", excerpt(name)))
+        .hint(format!("write `(fn {name} ($a $b) …)`; `()` for none"))
+}
+
+pub(crate) fn fn_param(found: &str) -> Message {
+    let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
+        .hint("write `$x`, or `($x str)` with its type");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    match is_word && !found.is_empty() {
+        true => message.replace_with(format!("${found}")),
+        false => message,
+    }
+}
+
+pub(crate) fn fn_param_type(found: &str) -> Message {
+    message("unknown-type", format!("`{}` is not a type", excerpt(found))).hint(
+        "types are int, long, float, str, arr and map, and the number arrays ints, longs, floats \
+         and bytes",
+    )
+}
+
+pub(crate) fn same_param(name: &str) -> Message {
+    message("duplicate-name", format!("two parameters are named `{}`", excerpt(name)))
+        .hint("rename one of them")
 }
 
 pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {

@@ -5,17 +5,16 @@
 pub(crate) mod form;
 mod function;
 mod instruction;
-mod kind;
 mod limit;
 mod module;
 mod stack;
 mod syntax;
+pub(crate) mod types;
 
 use std::ops::Range;
 
 pub(crate) use self::function::*;
 pub(crate) use self::instruction::*;
-pub(crate) use self::kind::*;
 pub(crate) use self::limit::*;
 pub(crate) use self::module::*;
 pub(crate) use self::stack::*;

@@ -132,3 +132,10 @@ pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
         None => found.hint("add `)` where it ends"),
     }
 }
+
+/// Reports a list that ends with the wrong bracket. If `square` is true, it begins with `[`.
+pub(crate) fn wrong_bracket(square: bool) -> Message {
+    let (open, close) = if square { ("[", "]") } else { ("(", ")") };
+    message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
+        .replace_with(close)
+}

@@ -3,13 +3,14 @@
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use super::{Stop, Walk, WalkResult, list_types};
 use crate::fix::Change;
-use crate::forms::value::is_number;
+use crate::literal::is_number;
+use crate::lower::forms;
 use crate::messages::Message;
 use crate::ops::{self, Val};
 use crate::tree::{NodeId, NodeKind};
 use crate::truncate::{excerpt, truncate};
 use crate::{Code, Signature};
-use crate::{forms, idioms, messages, nearest, rewrite};
+use crate::{idioms, messages, nearest, rewrite};
 
 /// Maximum length of a list that is quoted whole, in characters.
 const MAX_LIST: usize = 32;

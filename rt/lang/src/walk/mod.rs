@@ -13,11 +13,11 @@ use self::stack::{Continuation, Entry, Frame, FrameKind, InstructionEffect};
 use crate::Signatures;
 use crate::locate;
 use crate::messages::{self, Fault, Message};
-use crate::module::Module;
+use crate::lower::module::Module;
 use crate::ops::Val;
 use crate::program::{self, Func, Program};
 use crate::tree::{NodeId, NodeKind, Nodes, Tree};
-use crate::types::{FuncType, Types};
+use crate::types::wat::{FuncType, Types};
 use crate::{idioms, rewrite};
 
 /// The reason why a walk ended early.

@@ -4,7 +4,7 @@
 use super::{Stop, Walk, WalkResult, list_types};
 use crate::ops::{self, Val};
 use crate::tree::NodeId;
-use crate::types::FuncType;
+use crate::types::wat::FuncType;
 use crate::{idioms, messages};
 
 /// Maximum number of values on the stack. A program with more values is not compiled.

@@ -1,10 +1,11 @@
 //! The stack effect of WAT instructions, derived from their names and immediates.
 
-use crate::emit::Emitter;
-use crate::forms::index;
+use super::Lowering;
+use crate::literal::index;
 use crate::ops::{self, Immediate, Val};
 use crate::tree::{NodeKind, Nodes};
-use crate::{Signature, Ty};
+use crate::Signature;
+use crate::types::Type;
 
 /// The stack effect of an instruction.
 pub(crate) struct StackEffect {
@@ -12,9 +13,7 @@ pub(crate) struct StackEffect {
     /// The number of values that it pushes.
     pub(crate) pushes: usize,
     /// The type of the first value that it pushes.
-    pub(crate) ty: Val,
-    /// If true, the first value that it pushes is 0 or 1.
-    pub(crate) is_bool: bool,
+    pub(crate) ty: Type,
     /// If true, control does not continue after the instruction.
     pub(crate) never: bool,
 }
@@ -55,36 +54,33 @@ impl Pops {
 }
 
 impl StackEffect {
-    fn new(pops: Pops, pushes: usize, ty: Val) -> Option<StackEffect> {
-        Some(StackEffect { pops, pushes, ty, is_bool: false, never: false })
+    fn new(pops: Pops, pushes: usize, ty: Type) -> Option<StackEffect> {
+        Some(StackEffect { pops, pushes, ty, never: false })
     }
 
     fn never() -> Option<StackEffect> {
         Some(StackEffect {
             pops: Pops::Unknown,
             pushes: 0,
-            ty: Val::Any,
-            is_bool: false,
+            ty: Type::Any,
             never: true,
         })
     }
 
     /// Returns the effect of calling a host function.
     pub(crate) fn of_host(signature: &Signature) -> StackEffect {
-        let ty = signature.pushes().next().map_or(Val::Any, Val::from);
-        let is_bool = !signature.fallible()
-            && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
+        let result = signature.results.first().map(|result| Type::of_host(result.ty));
+        let code = || if signature.fallible() { Type::Code } else { Type::Any };
         StackEffect {
             pops: Pops::Host(*signature),
             pushes: signature.pushes().count(),
-            ty,
-            is_bool,
+            ty: result.unwrap_or_else(code),
             never: false,
         }
     }
 }
 
-impl Emitter<'_, '_> {
+impl Lowering<'_, '_> {
     /// Reads the immediates of an instruction and returns its effect. Returns `None` for an unknown
     /// instruction.
     pub(crate) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
@@ -99,20 +95,28 @@ impl Emitter<'_, '_> {
                 let called = atom()?;
                 let effect = self.called(called);
                 match name {
-                    "call" => effect.or_else(|| StackEffect::new(Pops::Unknown, 0, Val::Any)),
+                    "call" => effect.or_else(|| StackEffect::new(Pops::Unknown, 0, Type::Any)),
                     _ => StackEffect::never(),
                 }
             }
-            "local.get" => StackEffect::new(Pops::Fixed(&[]), 1, self.local_type(atom()?)),
-            "local.set" => StackEffect::new(Pops::One(self.local_type(atom()?)), 0, Val::Any),
-            "local.tee" => {
-                let ty = self.local_type(atom()?);
-                StackEffect::new(Pops::One(ty), 1, ty)
+            "local.get" => {
+                let (_, ty) = self.local_type(atom()?);
+                StackEffect::new(Pops::Fixed(&[]), 1, ty)
             }
-            "global.get" => StackEffect::new(Pops::Fixed(&[]), 1, self.global_type(atom()?)),
-            "global.set" => StackEffect::new(Pops::One(self.global_type(atom()?)), 0, Val::Any),
+            "local.set" => {
+                let (val, _) = self.local_type(atom()?);
+                StackEffect::new(Pops::One(val), 0, Type::Any)
+            }
+            "local.tee" => {
+                let (val, ty) = self.local_type(atom()?);
+                StackEffect::new(Pops::One(val), 1, ty)
+            }
+            "global.get" => {
+                StackEffect::new(Pops::Fixed(&[]), 1, Type::of_wat(self.global_type(atom()?)))
+            }
+            "global.set" => StackEffect::new(Pops::One(self.global_type(atom()?)), 0, Type::Any),
             "br" => atom().and(StackEffect::never()),
-            "br_if" => atom().and(StackEffect::new(Pops::One(Val::I32), 0, Val::Any)),
+            "br_if" => atom().and(StackEffect::new(Pops::One(Val::I32), 0, Type::Any)),
             "br_table" => {
                 while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
                     nodes.next(tree);
@@ -129,18 +133,18 @@ impl Emitter<'_, '_> {
                     StackEffect::new(
                         Pops::Fixed(&[Val::Any, Val::Any, Val::I32]),
                         1,
-                        ty.unwrap_or(Val::Any),
+                        ty.map_or(Type::Any, Type::of_wat),
                     )
                 }
-                None => StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Val::Any),
+                None => StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Type::Any),
             },
             "call_indirect" | "return_call_indirect" => self.indirect_call(name, nodes),
-            "ref.func" => atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Val::Func)),
+            "ref.func" => atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(Val::Func))),
             "ref.null" => {
                 let ty = if atom()? == "extern" { Val::Extern } else { Val::Func };
-                StackEffect::new(Pops::Fixed(&[]), 1, ty)
+                StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(ty))
             }
-            "ref.is_null" => StackEffect::new(Pops::Fixed(&[Val::Any]), 1, Val::I32),
+            "ref.is_null" => StackEffect::new(Pops::Fixed(&[Val::Any]), 1, Type::Bool),
             _ => self.operation(name, nodes),
         }
     }
@@ -152,13 +156,13 @@ impl Emitter<'_, '_> {
         }
         match self.types.signature(tree, nodes) {
             Some(ty) if name == "call_indirect" => {
-                let first = ty.results.first().copied().unwrap_or(Val::Any);
+                let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
                 let mut pops = ty.params;
                 pops.push(Val::I32);
                 StackEffect::new(Pops::List(pops), ty.results.len(), first)
             }
             Some(_) => StackEffect::never(),
-            None => StackEffect::new(Pops::Unknown, 0, Val::Any),
+            None => StackEffect::new(Pops::Unknown, 0, Type::Any),
         }
     }
 
@@ -180,10 +184,12 @@ impl Emitter<'_, '_> {
                 nodes.next(tree)?;
             }
         }
-        let is_bool = ops::compares(name);
-        let ty = op.pushes.first().copied().unwrap_or(Val::Any);
+        let ty = match op.pushes.first() {
+            Some(_) if ops::compares(name) => Type::Bool,
+            Some(_) if name == "i32.const" => Type::Int,
+            first => first.copied().map_or(Type::Any, Type::of_wat),
+        };
         StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)
-            .map(|effect| StackEffect { is_bool, ..effect })
     }
 
     /// Skips memory indices. There is only one memory, and `memory.copy` may name it twice.
@@ -198,7 +204,7 @@ impl Emitter<'_, '_> {
     pub(crate) fn called(&self, name: &str) -> Option<StackEffect> {
         if let Some(at) = self.program.defined.get(name) {
             let ty = self.types.funcs.get(*at).cloned().flatten()?;
-            let first = ty.results.first().copied().unwrap_or(Val::Any);
+            let first = ty.results.first().copied().map_or(Type::Any, Type::of_wat);
             return StackEffect::new(Pops::List(ty.params), ty.results.len(), first);
         }
         let known =
@@ -206,12 +212,15 @@ impl Emitter<'_, '_> {
         Some(StackEffect::of_host(known))
     }
 
-    fn local_type(&self, text: &str) -> Val {
-        let local = match text.starts_with('$') {
-            true => self.locals.get(text),
-            false => index(text).and_then(|at| self.locals.list.get(at)),
+    /// Returns how WAT represents a variable, and its type.
+    fn local_type(&self, text: &str) -> (Val, Type) {
+        let scope = &self.func.scope;
+        let variable = match text.starts_with('$') {
+            true => scope.get(text),
+            false => index(text).and_then(|at| scope.at(at)),
         };
-        local.and_then(|local| Val::from_wat(local.ty)).unwrap_or(Val::Any)
+        let val = variable.and_then(|variable| Val::from_wat(variable.wat)).unwrap_or(Val::Any);
+        (val, variable.map_or(Type::Any, |variable| variable.ty))
     }
 
     fn global_type(&self, text: &str) -> Val {

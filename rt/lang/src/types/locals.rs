@@ -13,25 +13,25 @@ const MAX_LOCALS: usize = 50_000;
 
 /// The parameters and locals of a function.
 #[derive(Clone, Default)]
-pub(super) struct Locals<'s> {
-    pub(super) list: Vec<Local<'s>>,
-    pub(super) by_name: HashMap<&'s str, usize>,
+pub(crate) struct Locals<'s> {
+    pub(crate) list: Vec<Local<'s>>,
+    pub(crate) by_name: HashMap<&'s str, usize>,
 }
 
 /// A parameter or local.
 #[derive(Clone, Copy)]
-pub(super) struct Local<'s> {
-    pub(super) name: Option<&'s str>,
-    pub(super) ty: &'s str,
+pub(crate) struct Local<'s> {
+    pub(crate) name: Option<&'s str>,
+    pub(crate) ty: &'s str,
     /// The node that declares it.
-    pub(super) node: NodeId,
-    pub(super) param: bool,
+    pub(crate) node: NodeId,
+    pub(crate) param: bool,
 }
 
 impl<'s> Locals<'s> {
     /// Adds a parameter or local. A local may be declared twice with the same type, but a parameter
     /// may not.
-    pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
+    pub(crate) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
         if let Some(known) = new.name.and_then(|name| self.get(name)) {
             if !known.param && !new.param && known.ty == new.ty {
                 return Ok(());
@@ -54,12 +54,12 @@ impl<'s> Locals<'s> {
         Ok(())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Local<'s>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Local<'s>> {
         self.list.get(*self.by_name.get(name)?)
     }
 
     /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         tree: &Tree<'s>,
         list: NodeId,

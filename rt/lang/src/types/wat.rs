@@ -1,8 +1,8 @@
-//! The types of a program's functions and globals, and its named function types.
+//! The types of WAT: those of a program's functions and globals, and its named function types.
 
 use std::collections::HashMap;
 
-use crate::forms::index;
+use crate::literal::index;
 use crate::ops::Val;
 use crate::program::{Func, Program};
 use crate::tree::{NodeId, Nodes, Tree};
@@ -12,22 +12,22 @@ const MAX_VALUES: usize = 1_000;
 
 /// The parameters and results of a function or block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FuncType {
-    pub(super) params: Vec<Val>,
-    pub(super) results: Vec<Val>,
+pub(crate) struct FuncType {
+    pub(crate) params: Vec<Val>,
+    pub(crate) results: Vec<Val>,
 }
 
 /// A global.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Global {
-    pub(super) ty: Val,
-    pub(super) mutable: bool,
+pub(crate) struct Global {
+    pub(crate) ty: Val,
+    pub(crate) mutable: bool,
 }
 
 /// Values that are found by name or by index.
-pub(super) struct Table<'s, T> {
-    pub(super) list: Vec<T>,
-    pub(super) by_name: HashMap<&'s str, usize>,
+pub(crate) struct Table<'s, T> {
+    pub(crate) list: Vec<T>,
+    pub(crate) by_name: HashMap<&'s str, usize>,
 }
 
 impl<'s, T> Table<'s, T> {
@@ -35,21 +35,27 @@ impl<'s, T> Table<'s, T> {
         Table { list: Vec::new(), by_name: HashMap::new() }
     }
 
-    pub(super) fn get(&self, text: &str) -> Option<&T> {
+    /// Returns the entry of this name, with the name as the source has it.
+    pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
+        let (name, at) = self.by_name.get_key_value(name)?;
+        Some((name, self.list.get(*at)?))
+    }
+
+    pub(crate) fn get(&self, text: &str) -> Option<&T> {
         let at = self.by_name.get(text).copied().or_else(|| index(text))?;
         self.list.get(at)
     }
 }
 
 /// The types of a program. `None` stands for a type that the walk does not support.
-pub(super) struct Types<'s> {
-    pub(super) funcs: Vec<Option<FuncType>>,
-    pub(super) globals: Table<'s, Option<Global>>,
-    pub(super) named: Table<'s, Option<FuncType>>,
+pub(crate) struct Types<'s> {
+    pub(crate) funcs: Vec<Option<FuncType>>,
+    pub(crate) globals: Table<'s, Option<Global>>,
+    pub(crate) named: Table<'s, Option<FuncType>>,
 }
 
 impl<'s> Types<'s> {
-    pub(super) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
+    pub(crate) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
         let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
         for item in &program.items {
             let mut nodes = tree.children(*item);
@@ -106,7 +112,7 @@ impl<'s> Types<'s> {
     }
 
     /// Reads `(type $t)`, `(param …)` and `(result …)` lists, up to the first other node.
-    pub(super) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
+    pub(crate) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
         let mut whole = FuncType::default();
         let mut named = None;
         while let Some(node) = nodes.peek(tree) {

@@ -2,72 +2,74 @@
 
 use std::fmt::Write;
 
+use super::LoweredProgram;
+use super::flow::Flow;
+use super::wat::{Printer, Wat};
+use crate::Signature;
 use crate::diagnostic::clamp;
-use crate::emit::Emitter;
-use crate::emit::flow::Flow;
 use crate::messages::Fault;
-use crate::program::Program;
 use crate::tree::{NodeId, Tree};
-use crate::{Signature, Signatures};
 
 /// A module's text, with its source positions.
-pub(super) struct Module {
-    pub(super) text: String,
-    pub(super) imports: Vec<Signature>,
-    pub(super) heap_base: u32,
-    pub(super) warnings: Vec<Fault>,
+pub(crate) struct Module {
+    pub(crate) text: String,
+    pub(crate) imports: Vec<Signature>,
+    pub(crate) heap_base: u32,
+    pub(crate) warnings: Vec<Fault>,
     /// The source node of each piece of the text, by ascending offset. Empty unless requested.
-    pub(super) marks: Vec<(u32, NodeId)>,
+    pub(crate) marks: Vec<(u32, NodeId)>,
     /// The flow at the end of the program's body.
-    pub(super) flow: Flow,
+    pub(crate) flow: Flow,
     /// The range of the program's items and functions in the text.
-    pub(super) body: std::ops::Range<usize>,
+    pub(crate) body: std::ops::Range<usize>,
     /// The end of the program's function in the text.
     end: usize,
 }
 
-/// Builds the module. If `marked` is true, records [`Module::marks`].
-pub(super) fn write(
+/// Prints a lowered program. If `marked` is true, records [`Module::marks`].
+pub(crate) fn write(
     tree: &Tree<'_>,
-    program: &Program<'_>,
-    host: &Signatures,
+    lowered: LoweredProgram<'_>,
     marked: bool,
 ) -> Result<Module, Box<Fault>> {
-    let mut emit = Emitter::new(tree, program, host, marked);
-    for item in &program.items {
-        emit.line();
-        emit.raw(*item)?;
+    let LoweredProgram { items, funcs, imports, warnings } = lowered;
+    let mut printer = Printer::new(tree, marked);
+    for item in items {
+        printer.line(item)?;
     }
-    let last = program.funcs.len().saturating_sub(1);
     let (mut flow, mut end) = (Flow::Unknown, 0);
-    for (at, func) in program.funcs.iter().enumerate() {
-        let written = emit.func(func, at, at == last)?;
-        (flow, end) = (written.flow, written.end);
+    for func in funcs {
+        flow = func.flow;
+        printer.open(func.node, &func.head);
+        for part in func.header {
+            printer.print(part)?;
+        }
+        printer.line(Wat::sequence(func.node, func.pieces))?;
+        end = printer.close();
     }
-    let mut text = String::with_capacity(emit.out.len() + 1024);
+    let mut text = String::with_capacity(printer.out.len() + 1024);
     text.push_str("(module\n");
-    for import in &emit.imports {
+    for import in &imports {
         write_import(&mut text, import);
     }
-    let heap_base = emit.data.end();
+    let heap_base = printer.data.end();
     let pages = heap_base.div_ceil(65_536) + 1;
     let _ = writeln!(text, "  (memory (export \"mem.tape\") {pages})");
-    emit.data.write(&mut text);
+    printer.data.write(&mut text);
     let start = text.len();
-    text.push_str(&emit.out);
+    text.push_str(&printer.out);
     let body = start..text.len();
     text.push_str(")\n");
-    let mut marks = emit.marks.unwrap_or_default();
+    let mut marks = printer.marks.unwrap_or_default();
     for (offset, _) in &mut marks {
         *offset += clamp(start);
     }
-    let (imports, warnings) = (emit.imports, emit.warnings);
     Ok(Module { text, imports, heap_base, warnings, marks, flow, body, end: start + end })
 }
 
 impl Module {
     /// Makes the program return 0.
-    pub(super) fn end_with_success(&mut self) {
+    pub(crate) fn end_with_success(&mut self) {
         const ENDING: &str = "\n    (i32.const 0)";
         self.text.insert_str(self.end, ENDING);
         self.body.end += ENDING.len();

@@ -1,0 +1,61 @@
+//! The checks of arithmetic and of arrays. A check that fails calls a function of the module, which
+//! ends the program with a message. These functions have no source, so that the position of the
+//! failure is that of their call.
+
+use super::flow::Flow;
+use super::wat::Wat;
+use super::{LowerResult, LoweredFunc, Lowering, TRAP};
+use crate::ops::Val;
+use crate::tree::NodeId;
+
+/// A message for a check that fails. `{a}` and `{b}` stand for two numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    message: String,
+    /// The types of the two numbers.
+    params: [Val; 2],
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns code that ends the program with a message if `test` is not 0. In the message, `{a}`
+    /// and `{b}` stand for two integers of this type.
+    pub(crate) fn trap_if(
+        &mut self,
+        form: NodeId,
+        test: Wat<'s>,
+        message: String,
+        val: Val,
+        [a, b]: [Wat<'s>; 2],
+    ) -> Wat<'s> {
+        let check = Check { message, params: [val, val] };
+        let at = self.checks.iter().position(|known| *known == check).unwrap_or_else(|| {
+            self.checks.push(check);
+            self.checks.len() - 1
+        });
+        let name = self.label("check", at + 1);
+        let call = Wat::list(form, format!("call {name}"), [a, b]);
+        Wat::list(form, "if", [test, Wat::list(form, "then", [call])])
+    }
+
+    /// Returns the functions that the checks call.
+    pub(super) fn check_funcs(&mut self) -> LowerResult<Vec<LoweredFunc<'s>>> {
+        let node = NodeId::NONE;
+        let mut funcs = Vec::new();
+        for (at, check) in std::mem::take(&mut self.checks).into_iter().enumerate() {
+            let mut args = vec![Wat::literal(node, check.message.into_bytes())];
+            let mut head = format!("func {}", self.label("check", at + 1));
+            for (name, val) in ["$a", "$b"].into_iter().zip(check.params) {
+                head.push_str(&format!(" (param {name} {})", val.name()));
+                let value = Wat::list(node, format!("local.get {name}"), []);
+                args.push(match val {
+                    Val::I32 => Wat::list(node, "i64.extend_i32_s", [value]),
+                    _ => value,
+                });
+            }
+            let call = self.host_call(node, TRAP, args)?;
+            let (header, pieces) = (Vec::new(), vec![call]);
+            funcs.push(LoweredFunc { node, head, header, pieces, flow: Flow::Net(0) });
+        }
+        Ok(funcs)
+    }
+}

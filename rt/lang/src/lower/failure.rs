@@ -1,0 +1,148 @@
+//! Failures: where control goes if a call fails, and the traps of checks.
+
+use super::flow::{Flow, Lowered};
+use super::function::{FuncKind, Handler};
+use super::wat::Wat;
+use super::{LowerResult, Lowering};
+use crate::messages;
+use crate::ops::Val;
+use crate::tree::NodeId;
+use crate::types::Type;
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns the name of the variable for error codes.
+    pub(crate) fn code_name(&mut self) -> String {
+        self.func.uses_code = true;
+        format!("{}err", self.prefix())
+    }
+
+    /// Returns code that pops an error code and, if it is not 0, goes to the enclosing handler, or
+    /// returns the code from the function.
+    pub(crate) fn end_on_error(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
+        let code = self.code_name();
+        let tested = Wat::list(form, format!("local.tee {code}"), []);
+        self.fail_if(form, tested)
+    }
+
+    /// Returns code that goes on as [`end_on_error`](Self::end_on_error) does if `test` is not 0.
+    /// The code is in the variable for error codes.
+    fn fail_if(&mut self, form: NodeId, test: Wat<'s>) -> LowerResult<Wat<'s>> {
+        if let Some(handler) = self.func.handlers.last_mut() {
+            handler.is_used = true;
+            let head = format!("br_if {}", handler.label);
+            return Ok(Wat::list(form, head, [test]));
+        }
+        let code = self.code_name();
+        let code = Wat::list(form, format!("local.get {code}"), []);
+        let then = Wat::list(form, "then", [self.return_code(form, code)?]);
+        Ok(Wat::list(form, "if", [test, then]))
+    }
+
+    /// Returns code that fails with the code in the variable for error codes.
+    pub(crate) fn fail_again(&mut self, form: NodeId) -> LowerResult<Wat<'s>> {
+        if let Some(handler) = self.func.handlers.last_mut() {
+            handler.is_used = true;
+            return Ok(Wat::list(form, format!("br {}", handler.label), []));
+        }
+        let code = self.code_name();
+        let code = Wat::list(form, format!("local.get {code}"), []);
+        self.return_code(form, code)
+    }
+
+    /// Returns code that fails with this code: goes to the enclosing handler, or returns it.
+    pub(crate) fn fail_with(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
+        if self.func.handlers.is_empty() {
+            return self.return_code(form, code);
+        }
+        let name = self.code_name();
+        let set = Wat::list(form, format!("local.set {name}"), [code]);
+        Ok(Wat::sequence(form, [set, self.fail_again(form)?]))
+    }
+
+    /// Returns code that returns an error code from the function.
+    pub(crate) fn return_code(&mut self, form: NodeId, code: Wat<'s>) -> LowerResult<Wat<'s>> {
+        let at = self.func.at;
+        let mut results = Vec::new();
+        match self.func.kind {
+            FuncKind::Run => {}
+            FuncKind::Wat(_) => self.require_code_result(form)?,
+            FuncKind::Fn => {
+                if let Some(fn_) = self.facts.fns.get_mut(at) {
+                    fn_.is_fallible = true;
+                }
+                results.extend(self.result(at).map(|(ty, _)| self.zero(form, ty.stored().val())));
+            }
+        }
+        results.push(code);
+        Ok(Wat::list(form, "return", results))
+    }
+
+    /// Checks that the current function can return an error code, as `form` does.
+    pub(crate) fn require_code_result(&self, form: NodeId) -> LowerResult<()> {
+        if self.func.kind != FuncKind::Wat(false) {
+            return Ok(());
+        }
+        let func = self.program.funcs.get(self.func.at).and_then(|func| func.name);
+        let name = self.tree.head(form).unwrap_or("");
+        self.fault(form, messages::cannot_return_code(name, func.unwrap_or("(func …)")))
+    }
+
+    /// Returns the zero of a type.
+    pub(crate) fn zero(&self, from: NodeId, val: Val) -> Wat<'s> {
+        let name = if val == Val::Any { "i32" } else { val.name() };
+        Wat::list(from, format!("{name}.const 0"), [])
+    }
+
+    /// Lowers code whose failures go to a handler. Returns the code, and the label of the block that
+    /// a failure leaves, if anything inside may fail.
+    pub(crate) fn guarded<T>(
+        &mut self,
+        lower: impl FnOnce(&mut Self) -> LowerResult<T>,
+    ) -> LowerResult<(T, Option<String>)> {
+        let number = self.next_number();
+        let label = self.label("failed", number);
+        self.func.handlers.push(Handler { label, is_used: false });
+        let lowered = lower(self);
+        let handler = self.func.handlers.pop();
+        Ok((lowered?, handler.filter(|handler| handler.is_used).map(|handler| handler.label)))
+    }
+
+    /// Stores a value in a variable of the expansion, unless it can be evaluated twice. Returns the
+    /// code that stores it, if any, and the value.
+    pub(crate) fn once(
+        &mut self,
+        form: NodeId,
+        value: Wat<'s>,
+        val: Val,
+    ) -> (Option<Wat<'s>>, Wat<'s>) {
+        if value.is_simple() {
+            return (None, value);
+        }
+        let number = self.next_number();
+        let name = self.hidden("value", number, val);
+        let set = Wat::list(form, format!("local.set {name}"), [value]);
+        (Some(set), Wat::list(form, format!("local.get {name}"), []))
+    }
+
+    /// Returns code that leaves a value if its type is known, and that control never leaves if it
+    /// is not reached.
+    pub(crate) fn typed_block(
+        &self,
+        form: NodeId,
+        label: &str,
+        ty: Option<Type>,
+        pieces: Vec<Wat<'s>>,
+    ) -> Lowered<'s> {
+        match ty {
+            Some(ty) => {
+                let val = match ty.val() {
+                    Val::Any => Val::I32,
+                    val => val,
+                };
+                let head = format!("block {label} (result {})", val.name());
+                Lowered::one(Wat::list(form, head, pieces), ty)
+            }
+            None => Lowered { flow: Flow::Net(0), ..Lowered::none(Wat::list(form, format!("block {label}"), pieces)) },
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Arithmetic. An operator has the widest type of its operands. A result that does not fit traps.
+
+use super::binding::{target_name, variable};
+use super::{all_operands, operand_count, operands};
+use crate::fix::Change;
+use crate::literal::number_type;
+use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{form, types as wording};
+use crate::ops::Val;
+use crate::tree::{NodeId, Tree};
+use crate::types::Type;
+
+/// `+`, `-`, `*`, `/` and `%`.
+pub(super) fn arithmetic<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let nodes = all_operands(tree, list);
+    match (head, nodes.len()) {
+        ("-", 1) => return negate(lowering, list, context),
+        (_, 2) | ("+" | "*", 3..) => {}
+        ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
+            let message =
+                form::two_operands(head, nodes.len()).maybe_safe(nest(tree, list, head, &nodes));
+            return lowering.fault(list, message);
+        }
+        (_, count) => return Err(operand_count(tree, list, 2, count)),
+    }
+    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
+    let mut values = values.into_iter();
+    let Some(mut sum) = values.next() else { return Ok(Lowered::none(Wat::nothing(list))) };
+    for value in values {
+        sum = calculate(lowering, list, head, ty, sum, value)?;
+    }
+    Ok(Lowered::one(sum, ty))
+}
+
+/// Lowers operands and converts them to their widest type. Number literals take the type of the
+/// others, or `want` if there are none.
+pub(super) fn numbers<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    nodes: &[NodeId],
+    want: Want,
+) -> LowerResult<(Vec<Wat<'s>>, Type)> {
+    let lowered = unless_literal(lowering, list, nodes, want)?;
+    unify(lowering, list, nodes, lowered, want)
+}
+
+/// Lowers the operands that are not number literals.
+pub(super) fn unless_literal<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    nodes: &[NodeId],
+    want: Want,
+) -> LowerResult<Vec<Option<Lowered<'s>>>> {
+    // Numbers inside the operands take the type that is wanted of the whole.
+    let hint = want.number().map_or(Want::Any, Want::Hint);
+    let mut lowered = Vec::new();
+    for node in nodes {
+        lowered.push(match lowering.is_number(*node) {
+            true => None,
+            false => Some(lowering.value(list, *node, hint)?),
+        });
+    }
+    Ok(lowered)
+}
+
+/// Converts operands to their widest type, and lowers the number literals among them.
+pub(super) fn unify<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    nodes: &[NodeId],
+    lowered: Vec<Option<Lowered<'s>>>,
+    want: Want,
+) -> LowerResult<(Vec<Wat<'s>>, Type)> {
+    let tree = lowering.tree;
+    let literal = |node: &NodeId| tree.atom(*node).and_then(number_type).map(Type::of_wat);
+    // The common type of the operands that are not literals, and the operand that decided it.
+    let mut common: Option<(Type, NodeId)> = None;
+    for (node, out) in nodes.iter().zip(&lowered) {
+        if let Some(out) = out.as_ref().filter(|out| out.flow != Flow::Never) {
+            common = Some(widest(lowering, list, *node, common, out.ty)?);
+        }
+    }
+    let own = nodes.iter().filter_map(literal).fold(None, |widest: Option<Type>, ty| {
+        let ty = if ty == Type::I32 { Type::Int } else { ty };
+        Some(widest.and_then(|widest| widest.join(ty)).unwrap_or(ty))
+    });
+    let ty = match (common, own) {
+        (Some((ty, _)), Some(Type::Float)) if ty.is_int() => Type::Float,
+        (Some((ty, _)), Some(Type::Long)) if ty.is_int() => Type::Long,
+        (Some((ty, _)), _) => ty,
+        (None, own) => {
+            let wanted = want.number().map(|ty| if ty == Type::I32 { Type::Int } else { ty });
+            let fits = |ty: &Type| own.is_none_or(|own| own.join(*ty) == Some(*ty));
+            wanted.filter(fits).or(own).unwrap_or(Type::Int)
+        }
+    };
+    let ty = match ty {
+        Type::Bool | Type::Code | Type::Any => Type::Int,
+        ty => ty,
+    };
+    let mut values = Vec::new();
+    for (node, out) in nodes.iter().zip(lowered) {
+        let out = match out {
+            Some(out) if ty == Type::I32 => out,
+            Some(out) => lowering.convert(list, *node, out, ty)?,
+            None => lowering.value(list, *node, Want::Type(ty))?,
+        };
+        values.push(out.wat);
+    }
+    Ok((values, ty))
+}
+
+/// Joins the type of an operand with that of the ones before it.
+fn widest(
+    lowering: &Lowering<'_, '_>,
+    list: NodeId,
+    node: NodeId,
+    common: Option<(Type, NodeId)>,
+    found: Type,
+) -> LowerResult<(Type, NodeId)> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    // An address is a number for programs that access memory themselves.
+    let found = if lowering.raw && found == Type::Str { Type::I32 } else { found };
+    let arithmetic = found.is_number() || found.is_vague() || matches!(found, Type::Wat(Val::F32));
+    if !arithmetic {
+        let operands = all_operands(tree, list);
+        let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
+        let message = wording::not_a_number(head, tree.text(node), found, &texts);
+        let joins = head == "+" && found == Type::Str && lowering.host.get("str.cat").is_some();
+        let change = joins.then(|| crate::rewrite::replace_head(tree, list, "str.cat")).flatten();
+        return lowering.fault(node, message.maybe_safe(change));
+    }
+    let Some((known, first)) = common else { return Ok((found, node)) };
+    match known.join(found) {
+        Some(ty) => Ok((ty, first)),
+        None => {
+            let message = wording::mixed_numbers(
+                head,
+                (tree.text(first), known),
+                (tree.text(node), found),
+            );
+            lowering.fault(node, message)
+        }
+    }
+}
+
+/// Returns the code of `a OP b`. A result that does not fit traps.
+pub(super) fn calculate<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    operator: &str,
+    ty: Type,
+    a: Wat<'s>,
+    b: Wat<'s>,
+) -> LowerResult<Wat<'s>> {
+    let val = ty.val();
+    let name = val.name();
+    let plain = |instruction: &str, a, b| Wat::list(list, format!("{name}.{instruction}"), [a, b]);
+    Ok(match (operator, val) {
+        ("+", Val::F32 | Val::F64) => plain("add", a, b),
+        ("-", Val::F32 | Val::F64) => plain("sub", a, b),
+        ("*", Val::F32 | Val::F64) => plain("mul", a, b),
+        ("/", Val::F32 | Val::F64) => plain("div", a, b),
+        ("/", Val::I32 | Val::I64) => plain("div_s", a, b),
+        ("%", Val::I32 | Val::I64) => plain("rem_s", a, b),
+        // Addresses are not checked.
+        ("+", _) if ty == Type::I32 => plain("add", a, b),
+        ("-", _) if ty == Type::I32 => plain("sub", a, b),
+        ("*", _) if ty == Type::I32 => plain("mul", a, b),
+        ("*", Val::I32) => product(lowering, list, a, b)?,
+        ("*", Val::I64) => long_product(lowering, list, a, b)?,
+        ("+" | "-", Val::I32 | Val::I64) => checked_sum(lowering, list, operator, val, a, b)?,
+        _ => {
+            return lowering.fault(list, form::unsupported_operator(operator, ty));
+        }
+    })
+}
+
+/// Returns the code of a sum or a difference of integers.
+fn checked_sum<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    operator: &str,
+    val: Val,
+    a: Wat<'s>,
+    b: Wat<'s>,
+) -> LowerResult<Wat<'s>> {
+    let ty = val.name();
+    let (a, b, mut pieces) = both(lowering, list, a, b, val);
+    let number = lowering.next_number();
+    let result = lowering.hidden("sum", number, val);
+    let get = || Wat::list(list, format!("local.get {result}"), []);
+    let op = |name: &str, items: [Wat<'s>; 2]| Wat::list(list, format!("{ty}.{name}"), items);
+    let plus = operator == "+";
+    let sum = op(if plus { "add" } else { "sub" }, [a.copy(), b.copy()]);
+    let store = Wat::list(list, format!("local.set {result}"), [sum]);
+    // For a constant, one comparison tells whether the result wrapped around.
+    let least = if val == Val::I32 { i64::from(i32::MIN) } else { i64::MIN };
+    let overflows = match (a.constant(), b.constant(), plus) {
+        (Some(0), None, false) => {
+            op("eq", [b.copy(), Wat::list(list, format!("{ty}.const {least}"), [])])
+        }
+        (_, Some(b), plus) => {
+            let less = (b >= 0) == plus;
+            op(if less { "lt_s" } else { "gt_s" }, [get(), a.copy()])
+        }
+        (Some(a), None, true) => {
+            op(if a >= 0 { "lt_s" } else { "gt_s" }, [get(), b.copy()])
+        }
+        _ => {
+            let other = if plus { get() } else { b.copy() };
+            let (x, y) = match plus {
+                true => ([a.copy(), other], [b.copy(), get()]),
+                false => ([a.copy(), other], [a.copy(), get()]),
+            };
+            let signs = op("and", [op("xor", x), op("xor", y)]);
+            op("lt_s", [signs, lowering.zero(list, val)])
+        }
+    };
+    let message = wording::overflow(operator, val);
+    let trap = lowering.trap_if(list, overflows, message, val, [a, b]);
+    pieces.extend([store, trap, get()]);
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Returns the code of a product of ints.
+fn product<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    a: Wat<'s>,
+    b: Wat<'s>,
+) -> LowerResult<Wat<'s>> {
+    let (a, b, mut pieces) = both(lowering, list, a, b, Val::I32);
+    let number = lowering.next_number();
+    let name = lowering.hidden("product", number, Val::I64);
+    let get = || Wat::list(list, format!("local.get {name}"), []);
+    let wide = |value: &Wat<'s>| Wat::list(list, "i64.extend_i32_s", [value.copy()]);
+    let whole = Wat::list(list, "i64.mul", [wide(&a), wide(&b)]);
+    pieces.push(Wat::list(list, format!("local.set {name}"), [whole]));
+    let low = Wat::list(list, "i64.extend32_s", [get()]);
+    let overflows = Wat::list(list, "i64.ne", [low, get()]);
+    let message = wording::overflow("*", Val::I32);
+    pieces.push(lowering.trap_if(list, overflows, message, Val::I32, [a, b]));
+    pieces.push(Wat::list(list, "i32.wrap_i64", [get()]));
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Returns the code of a product of longs. Factors of at most 32 bits need no division.
+fn long_product<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    a: Wat<'s>,
+    b: Wat<'s>,
+) -> LowerResult<Wat<'s>> {
+    let (a, b, mut pieces) = both(lowering, list, a, b, Val::I64);
+    let number = lowering.next_number();
+    let name = lowering.hidden("product", number, Val::I64);
+    let get = || Wat::list(list, format!("local.get {name}"), []);
+    let op = |name: &str, items: [Wat<'s>; 2]| Wat::list(list, format!("i64.{name}"), items);
+    let is_wide = |value: &Wat<'s>| {
+        let low = Wat::list(list, "i64.extend32_s", [value.copy()]);
+        op("ne", [low, value.copy()])
+    };
+    let whole = op("mul", [a.copy(), b.copy()]);
+    pieces.push(Wat::list(list, format!("local.set {name}"), [whole]));
+    let wide = Wat::list(list, "i32.or", [is_wide(&a), is_wide(&b)]);
+    let minus_one = || Wat::list(list, "i64.const -1", []);
+    let least = || Wat::list(list, format!("i64.const {}", i64::MIN), []);
+    let zero = || Wat::list(list, "i64.const 0", []);
+    // The division itself must not overflow: -1 is a case of its own.
+    let divided = op("ne", [op("div_s", [get(), a.copy()]), b.copy()]);
+    let negated = op("eq", [b.copy(), least()]);
+    let result = || Wat::list(list, "result i32", []);
+    let then = |item: Wat<'s>| Wat::list(list, "then", [item]);
+    let otherwise = |item: Wat<'s>| Wat::list(list, "else", [item]);
+    let is_minus_one = op("eq", [a.copy(), minus_one()]);
+    let checked =
+        Wat::list(list, "if", [result(), is_minus_one, then(negated), otherwise(divided)]);
+    let is_zero = op("eq", [a.copy(), zero()]);
+    let nonzero = Wat::list(
+        list,
+        "if",
+        [result(), is_zero, then(Wat::i32(list, 0)), otherwise(checked)],
+    );
+    let overflows =
+        Wat::list(list, "if", [result(), wide, then(nonzero), otherwise(Wat::i32(list, 0))]);
+    let message = wording::overflow("*", Val::I64);
+    pieces.push(lowering.trap_if(list, overflows, message, Val::I64, [a, b]));
+    pieces.push(get());
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Stores two values, so that they can be read several times.
+fn both<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    a: Wat<'s>,
+    b: Wat<'s>,
+    val: Val,
+) -> (Wat<'s>, Wat<'s>, Vec<Wat<'s>>) {
+    let store = |lowering: &mut Lowering<'_, 's>, value: Wat<'s>, pieces: &mut Vec<Wat<'s>>| {
+        let number = lowering.next_number();
+        let name = lowering.hidden("value", number, val);
+        pieces.push(Wat::list(list, format!("local.set {name}"), [value]));
+        Wat::list(list, format!("local.get {name}"), [])
+    };
+    let mut pieces = Vec::new();
+    let b_is_simple = b.is_simple();
+    let a = match a.is_simple() && (b_is_simple || a.constant().is_some()) {
+        true => a,
+        false => store(lowering, a, &mut pieces),
+    };
+    let b = if b_is_simple { b } else { store(lowering, b, &mut pieces) };
+    (a, b, pieces)
+}
+
+/// Rewrites `(- A B C)` as `(- (- A B) C)`.
+fn nest(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
+    let start = tree.span(list).start;
+    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
+    let opened = (start..start, format!("({head} ").repeat(between.len()));
+    let closed =
+        between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
+    Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
+}
+
+/// `(- X)`: negates a number.
+fn negate<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node] = operands::<1>(lowering.tree, list)?;
+    let (values, ty) = numbers(lowering, list, &[node], context.want())?;
+    let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+    let wat = match ty.val() {
+        val @ (Val::F32 | Val::F64) => Wat::list(list, format!("{}.neg", val.name()), [value]),
+        val => {
+            let zero = lowering.zero(list, val);
+            calculate(lowering, list, "-", ty, zero, value)?
+        }
+    };
+    Ok(Lowered::one(wat, ty))
+}
+
+/// `&`, `|`, `^`, `<<` and `>>`: bitwise operators of integers.
+pub(super) fn bits<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let nodes = operands::<2>(tree, list)?;
+    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
+    let instruction = match head {
+        "&" => "and",
+        "|" => "or",
+        "^" => "xor",
+        "<<" => "shl",
+        _ => "shr_s",
+    };
+    match ty.val() {
+        val @ (Val::I32 | Val::I64) => {
+            let wat = Wat::list(list, format!("{}.{instruction}", val.name()), values);
+            Ok(Lowered::one(wat, ty))
+        }
+        _ => lowering.fault(list, form::unsupported_operator(head, ty)),
+    }
+}
+
+/// `(abs X)`: the absolute value of a number.
+pub(super) fn abs<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node] = operands::<1>(lowering.tree, list)?;
+    let (values, ty) = numbers(lowering, list, &[node], context.want())?;
+    let value = values.into_iter().next().unwrap_or(Wat::nothing(list));
+    let val = ty.val();
+    if matches!(val, Val::F32 | Val::F64) {
+        return Ok(Lowered::one(Wat::list(list, format!("{}.abs", val.name()), [value]), ty));
+    }
+    let (set, value) = lowering.once(list, value, val);
+    let zero = lowering.zero(list, val);
+    let negative = Wat::list(list, format!("{}.lt_s", val.name()), [value.copy(), zero]);
+    let zero = lowering.zero(list, val);
+    let negated = calculate(lowering, list, "-", ty, zero, value.copy())?;
+    let wat = Wat::list(
+        list,
+        "if",
+        [
+            Wat::list(list, format!("result {}", val.name()), []),
+            negative,
+            Wat::list(list, "then", [negated]),
+            Wat::list(list, "else", [value]),
+        ],
+    );
+    let pieces: Vec<Wat<'s>> = set.into_iter().chain([wat]).collect();
+    Ok(Lowered::one(Wat::sequence(list, pieces), ty))
+}
+
+/// `(min A B …)` and `(max A B …)`.
+pub(super) fn extreme<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let nodes = all_operands(tree, list);
+    if nodes.len() < 2 {
+        return Err(operand_count(tree, list, 2, nodes.len()));
+    }
+    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
+    let val = ty.val();
+    let mut values = values.into_iter();
+    let mut best = values.next().unwrap_or(Wat::nothing(list));
+    for value in values {
+        if matches!(val, Val::F32 | Val::F64) {
+            best = Wat::list(list, format!("{}.{head}", val.name()), [best, value]);
+            continue;
+        }
+        let (a, b, mut pieces) = both(lowering, list, best, value, val);
+        let test = if head == "min" { "lt_s" } else { "gt_s" };
+        let test = Wat::list(list, format!("{}.{test}", val.name()), [a.copy(), b.copy()]);
+        pieces.push(Wat::list(list, "select", [a, b, test]));
+        best = Wat::sequence(list, pieces);
+    }
+    Ok(Lowered::one(best, ty))
+}
+
+/// `(+= $x N)`, `(-= $x N)` and `(*= $x N)`.
+pub(super) fn update<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let [target, node] = operands::<2>(tree, list)?;
+    let name = target_name(lowering, list, target)?;
+    let variable = variable(lowering, target, name, node)?;
+    if !(variable.ty.is_number() || variable.ty.is_vague()) {
+        let message = wording::update_of(head, name, variable.ty);
+        return lowering.fault(list, message);
+    }
+    let (values, ty) = numbers(lowering, list, &[target, node], Want::Any)?;
+    let mut values = values.into_iter();
+    let (Some(a), Some(b)) = (values.next(), values.next()) else {
+        return Err(operand_count(tree, list, 2, 0));
+    };
+    let operator = head.get(..1).unwrap_or("+");
+    if ty.val() != variable.ty.val() {
+        let line = variable.node.map_or(1, |node| lowering.line_of(node));
+        return lowering.fault(node, wording::set_type(name, variable.ty, ty, line));
+    }
+    let sum = calculate(lowering, list, operator, ty, a, b)?;
+    lowering.record_set(variable.at, ty);
+    Ok(Lowered::none(variable.write(list, Some(sum))))
+}

@@ -1,0 +1,208 @@
+//! Forms that bind names to values: `let` and `set`.
+
+use super::{all_operands, operand_count, operands};
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::variables::Resolved;
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{form, types as wording};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::types::Type;
+use crate::{idioms, nearest, rewrite};
+
+/// `(let $x V)`, `(let $x long V)`: declares a variable and sets it. `(let ($a $b) ARR)` takes an
+/// array apart.
+pub(super) fn declare<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let nodes = all_operands(tree, list);
+    if let [target, array] = nodes.as_slice()
+        && let Some(names) = name_list(tree, *target)
+    {
+        return take_apart(lowering, list, &names, *array);
+    }
+    binding_list(lowering, list)?;
+    let (target, ty, node) = match nodes.as_slice() {
+        [target, node] => (*target, None, *node),
+        [target, ty, node] => (*target, Some(*ty), *node),
+        other => return Err(operand_count(tree, list, 2, other.len())),
+    };
+    let name = target_name(lowering, list, target)?;
+    let declared = match ty.map(|ty| (ty, tree.atom(ty).and_then(Type::from_name))) {
+        None => None,
+        Some((_, Some(ty))) => Some(ty),
+        Some((node, None)) => {
+            return lowering.fault(node, form::let_type(name, tree.text(node)));
+        }
+    };
+    let want = match declared {
+        Some(ty) => Want::Type(ty),
+        // A number takes the type that the name has already.
+        None if lowering.is_number(node) => known_number(lowering, name, node),
+        None => Want::Any,
+    };
+    let value = lowering.value(list, node, want)?;
+    let ty = match declared {
+        // `i32` says nothing about the value, so the value decides.
+        Some(Type::I32) | None => value.ty,
+        Some(ty) => ty,
+    };
+    let variable = lowering.declare(name, ty, target)?;
+    Ok(Lowered::none(variable.write(list, Some(value.wat))))
+}
+
+/// Returns the type of a variable of this name, if the number can be of that type.
+fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
+    let known = lowering.func.scope.get(name).map(|variable| variable.ty);
+    let text = lowering.tree.text(node);
+    match known {
+        Some(ty @ (Type::Long | Type::Float)) if crate::literal::is_number(ty.val(), text) => {
+            Want::Type(ty)
+        }
+        _ => Want::Any,
+    }
+}
+
+/// Returns the names of a list that consists of names.
+fn name_list<'s>(tree: &Tree<'s>, list: NodeId) -> Option<Vec<(NodeId, &'s str)>> {
+    if tree.node(list).kind != NodeKind::List {
+        return None;
+    }
+    let mut nodes = tree.children(list);
+    let names: Option<Vec<_>> = std::iter::from_fn(|| nodes.next(tree))
+        .map(|node| Some((node, tree.name(node)?)))
+        .collect();
+    names.filter(|names| !names.is_empty())
+}
+
+/// `(let ($a $b) ARR)`: sets each name to an item. Fails if the array is shorter.
+fn take_apart<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    names: &[(NodeId, &'s str)],
+    array: NodeId,
+) -> LowerResult<Lowered<'s>> {
+    let value = lowering.value(list, array, Want::Type(Type::Arr))?;
+    let number = lowering.next_number();
+    let hidden = lowering.hidden("arr", number, Val::I32);
+    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [value.wat])];
+    for (at, (node, name)) in names.iter().enumerate() {
+        let variable = lowering.declare(name, Type::Str, *node)?;
+        let at = i64::try_from(at).unwrap_or(i64::MAX);
+        let item = item(lowering, list, &hidden, Wat::i32(list, at))?;
+        pieces.push(variable.write(*node, Some(item)));
+    }
+    Ok(Lowered::none(Wat::sequence(list, pieces)))
+}
+
+/// Returns the code of an array's item.
+fn item<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    array: &str,
+    at: Wat<'s>,
+) -> LowerResult<Wat<'s>> {
+    let array = Wat::list(list, format!("local.get {array}"), []);
+    let call = lowering.host_call(list, "arr.get", [array, at])?;
+    let ended = lowering.end_on_error(list)?;
+    Ok(Wat::sequence(list, [call, ended]))
+}
+
+/// `(set $x V)`: sets a variable or a global.
+pub(super) fn set<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [target, node] = operands::<2>(lowering.tree, list)?;
+    let name = target_name(lowering, list, target)?;
+    let variable = variable(lowering, target, name, node)?;
+    let value = assigned(lowering, list, name, &variable, node)?;
+    Ok(Lowered::none(variable.write(list, Some(value))))
+}
+
+/// Resolves the variable that a form sets.
+pub(super) fn variable<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    target: NodeId,
+    name: &'s str,
+    value: NodeId,
+) -> LowerResult<Resolved<'s>> {
+    let tree = lowering.tree;
+    match lowering.resolve(name) {
+        Some(variable) => Ok(variable),
+        None => {
+            let message = form::set_unknown(name, tree.text(value));
+            let near = nearest::names(name, lowering.func.scope.names());
+            let parent = tree.parent(target).filter(|list| tree.head(*list) == Some("set"));
+            // If a variable has a similar name, the name may be a typo.
+            let change = parent
+                .and_then(|list| rewrite::replace_head(tree, list, "let"))
+                .filter(|_| near.is_empty());
+            lowering.fault(target, message.maybe_safe(change))
+        }
+    }
+}
+
+/// Lowers the value that a variable is set to.
+fn assigned<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    name: &str,
+    variable: &Resolved<'s>,
+    node: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let want = match lowering.is_number(node) {
+        true => Want::Type(variable.ty),
+        false => Want::Any,
+    };
+    let value = lowering.value(list, node, want)?;
+    lowering.record_set(variable.at, value.ty);
+    let (found, wanted) = (value.ty, variable.ty);
+    // A number that becomes a string, and an error code in place of a string, are mistakes here.
+    let mistaken = wanted == Type::Str && found.is_number() && !lowering.raw;
+    let converted = match mistaken {
+        true => None,
+        false => lowering.convert(list, node, value, wanted).ok(),
+    };
+    match (converted, variable.node) {
+        (Some(value), _) => Ok(value.wat),
+        (None, Some(declared)) => {
+            let line = lowering.line_of(declared);
+            lowering.fault(node, wording::set_type(name, wanted, found, line))
+        }
+        (None, None) => Err(lowering.type_fault(list, node, found, wanted)),
+    }
+}
+
+/// Rejects parentheses around the names that a form binds.
+pub(super) fn binding_list(lowering: &Lowering<'_, '_>, list: NodeId) -> LowerResult<()> {
+    match all_operands(lowering.tree, list).first() {
+        Some(first) if lowering.tree.node(*first).kind == NodeKind::List => {
+            target_name(lowering, list, *first).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the name of the variable that a form sets.
+pub(super) fn target_name<'s>(
+    lowering: &Lowering<'_, 's>,
+    list: NodeId,
+    target: NodeId,
+) -> LowerResult<&'s str> {
+    let tree = lowering.tree;
+    match tree.name(target) {
+        Some(name) => Ok(name),
+        None => {
+            let head = tree.head(list).unwrap_or("");
+            let message = form::target(head, super::usage(head), tree.text(target));
+            let change = idioms::rewrite_bindings(tree, list, target);
+            lowering.fault(target, message.maybe_safe(change))
+        }
+    }
+}

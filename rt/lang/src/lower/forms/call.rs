@@ -1,0 +1,293 @@
+//! Calls of functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
+
+use crate::fix::Change;
+use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{self, Fault, form, types as wording};
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::NodeId;
+use crate::types::Type;
+use crate::{Param, Signature};
+
+/// The function that a list's head names.
+pub(crate) enum Callee<'s> {
+    /// A host function. If true, the name has a mark such as `?`, so that the call never leaves an
+    /// error code.
+    Host(Signature, bool),
+    /// A function of WAT, by name.
+    Wat(&'s str),
+    /// A function that `fn` declares: its index and name.
+    Fn(usize, &'s str),
+}
+
+impl Callee<'_> {
+    /// Returns the signature of a host function.
+    pub(crate) fn signature(&self) -> Option<Signature> {
+        match self {
+            Callee::Host(signature, _) => Some(*signature),
+            Callee::Wat(_) | Callee::Fn(..) => None,
+        }
+    }
+}
+
+/// Resolves the head of a list: the full name of a host function, which may have a mark behind it,
+/// or the name of a function of the program.
+pub(crate) fn called<'s>(lowering: &Lowering<'_, 's>, head: &str) -> Option<Callee<'s>> {
+    if head.starts_with('$') {
+        if let Some((name, at)) = lowering.program.defined.get_key_value(head) {
+            let func = lowering.program.funcs.get(*at);
+            return Some(match func.is_some_and(|func| func.fn_params.is_some()) {
+                true => Callee::Fn(*at, name),
+                false => Callee::Wat(name),
+            });
+        }
+        let plain = head.strip_prefix('$').filter(|plain| plain.contains('.'))?;
+        return called(lowering, plain);
+    }
+    if !head.contains('.') {
+        return None;
+    }
+    let (name, marked) = match head.strip_suffix(['?', '!']) {
+        Some(name) => (name, true),
+        None => (head, false),
+    };
+    lowering.host.get(name).map(|signature| Callee::Host(*signature, marked))
+}
+
+/// Lowers a call.
+pub(crate) fn lower<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    called: &Callee<'s>,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    match called {
+        Callee::Host(signature, marked) => {
+            let count = super::all_operands(lowering.tree, list).len();
+            let name = full_name(signature);
+            let chosen = lowering.host.called(&name, count).copied().unwrap_or(*signature);
+            host(lowering, list, &chosen, *marked, context)
+        }
+        Callee::Wat(name) => wat(lowering, list, name),
+        Callee::Fn(at, name) => {
+            let operands = super::all_operands(lowering.tree, list);
+            lowering.call_fn(list, *at, name, &operands)
+        }
+    }
+}
+
+fn host<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    signature: &Signature,
+    marked: bool,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    if is_variadic(signature) && super::all_operands(lowering.tree, list).len() > 2 {
+        return join(lowering, list, signature);
+    }
+    let call = host_call(lowering, list, signature)?;
+    let result = signature.results.first().map(|result| Type::of_host(result.ty));
+    if !signature.fallible() {
+        return Ok(match result {
+            Some(ty) => Lowered::one(call, ty).dropped_if_unused(),
+            None => Lowered::none(call),
+        });
+    }
+    match (context, result) {
+        (Context::Stack, result) if !marked => {
+            let ty = result.unwrap_or(Type::Code);
+            Ok(Lowered::net(call, if result.is_some() { 2 } else { 1 }, ty))
+        }
+        // A call without a value leaves its error code where WAT takes an operand.
+        (Context::Operand(Want::Val(_) | Want::Any | Want::Hint(_)), None) if !marked => {
+            Ok(Lowered::one(call, Type::Code))
+        }
+        (_, result) => {
+            let ended = lowering.end_on_error(list)?;
+            let wat = Wat::sequence(list, [call, ended]);
+            Ok(match result {
+                Some(ty) => Lowered::one(wat, ty).dropped_if_unused(),
+                None => Lowered::none(wat),
+            })
+        }
+    }
+}
+
+/// Returns true for a function that joins any number of strings.
+fn is_variadic(signature: &Signature) -> bool {
+    (signature.module, signature.name) == ("str", "cat")
+}
+
+/// Lowers `(str.cat A B C …)` from left to right.
+fn join<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    signature: &Signature,
+) -> LowerResult<Lowered<'s>> {
+    let mut pieces = Vec::new();
+    for (at, operand) in super::all_operands(lowering.tree, list).into_iter().enumerate() {
+        pieces.push(lowering.value(list, operand, Want::Type(Type::Str))?.wat);
+        if at > 0 {
+            pieces.extend(lowering.cat(list)?);
+        }
+    }
+    lowering.import(signature);
+    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns code that joins the two strings on the stack.
+    pub(crate) fn cat(&mut self, from: NodeId) -> LowerResult<[Wat<'s>; 2]> {
+        Ok([self.host_call(from, "str.cat", [])?, self.end_on_error(from)?])
+    }
+}
+
+/// Lowers a call of a host function. Its results stay on the stack, with its error code.
+pub(crate) fn host_call<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    signature: &Signature,
+) -> LowerResult<Wat<'s>> {
+    let tree = lowering.tree;
+    let operands = super::all_operands(tree, list);
+    let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
+    if !signature.takes(operands.len()) {
+        let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
+            true => messages::unclosed_form(tree.head(list).unwrap_or(""), None),
+            false => form::call_operands(signature, operands.len()),
+        };
+        return lowering.fault(list, message);
+    }
+    let mut args = Vec::new();
+    for (operand, param) in operands.iter().zip(signature.params) {
+        let ty = Type::of_host(param.ty);
+        // A number takes the type of the parameter. Anything else is converted below, when all
+        // types are known.
+        let want = match lowering.is_number(*operand) && ty != Type::Str {
+            true => Want::Type(ty),
+            false => Want::Any,
+        };
+        args.push(lowering.value(list, *operand, want)?);
+    }
+    let types: Vec<Type> = args.iter().map(|arg| arg.ty).collect();
+    let mut converted = Vec::new();
+    for ((arg, operand), param) in args.into_iter().zip(&operands).zip(signature.params) {
+        if is_missing(param, &arg) {
+            converted.push(arg.wat);
+            continue;
+        }
+        let ty = Type::of_host(param.ty);
+        match lowering.convert(list, *operand, arg, ty) {
+            Ok(arg) => converted.push(arg.wat),
+            Err(fault) => {
+                let better = wrong_function(lowering, list, signature, &operands, &types);
+                return Err(better.unwrap_or(fault));
+            }
+        }
+    }
+    let absent = missing.iter().filter_map(|param| param.ty.missing());
+    converted.extend(absent.map(|none| Wat::i32(list, none.into())));
+    lowering.import(signature);
+    let name = format!("call ${}.{}", signature.module, signature.name);
+    Ok(Wat::list(list, name, converted))
+}
+
+/// Returns true for a 0 that stands for a missing string.
+fn is_missing(param: &Param, arg: &Lowered<'_>) -> bool {
+    param.ty.is_optional() && Type::of_host(param.ty) == Type::Str && arg.wat.constant() == Some(0)
+}
+
+/// Builds the fault of a call whose arguments are swapped, or fit the function of the same name in
+/// the namespace of the first argument's type.
+fn wrong_function(
+    lowering: &Lowering<'_, '_>,
+    list: NodeId,
+    signature: &Signature,
+    operands: &[NodeId],
+    types: &[Type],
+) -> Option<Box<Fault>> {
+    let tree = lowering.tree;
+    let fits = |given: Type, param: usize| {
+        let want = signature.params.get(param).map(|param| Type::of_host(param.ty));
+        want.is_some_and(|want| {
+            given == want
+                || given.is_int() && want.is_int()
+                || given.is_vague() && want.val() == Val::I32
+                || want == Type::I32 && given.val() == Val::I32
+        })
+    };
+    let (bad, found) = types.iter().copied().enumerate().find(|(at, ty)| !fits(*ty, *at))?;
+    let operand = *operands.get(bad)?;
+    let swapped: Vec<usize> = (0..types.len())
+        .filter(|other| {
+            let ty = types.get(*other).copied().unwrap_or(Type::Any);
+            *other != bad && !ty.is_vague() && ty != found && fits(found, *other) && fits(ty, bad)
+        })
+        .collect();
+    if let [other] = swapped.as_slice()
+        && let Some(partner) = operands.get(*other)
+    {
+        let message = wording::operands_swapped(signature);
+        let change = rewrite::swap(tree, operand, *partner);
+        return Some(Fault::new(tree.span(list), message.safe(change)));
+    }
+    let same = found
+        .module()
+        .filter(|_| bad == 0)
+        .and_then(|module| lowering.host.get(&format!("{module}.{}", signature.name)))?;
+    if same.params.len() != signature.params.len() {
+        return None;
+    }
+    let change = rename(lowering, list, same)?;
+    let (name, other) = (full_name(signature), full_name(same));
+    let want = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
+    let message = wording::operand(&name, tree.text(operand), found, want, None);
+    Some(Fault::new(tree.span(operand), message.use_function(&other).safe(change)))
+}
+
+fn full_name(signature: &Signature) -> String {
+    format!("{}.{}", signature.module, signature.name)
+}
+
+/// Returns the change that makes a list call another host function.
+fn rename(lowering: &Lowering<'_, '_>, list: NodeId, known: &Signature) -> Option<Change> {
+    let tree = lowering.tree;
+    let head = tree.head(list)?;
+    let mark = head.strip_suffix(['?', '!']).map_or("", |name| head.get(name.len()..).unwrap_or(""));
+    rewrite::replace_head(tree, list, format!("{}{mark}", full_name(known)))
+}
+
+/// Lowers a call of a function of WAT.
+fn wat<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    name: &'s str,
+) -> LowerResult<Lowered<'s>> {
+    let effect = lowering.called(name);
+    let operands = super::all_operands(lowering.tree, list);
+    let wanted = effect.as_ref().map(|effect| effect.pops.len());
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != operands.len()) {
+        return lowering.fault(list, form::helper_operands(name, wanted, operands.len()));
+    }
+    let mut args = Vec::new();
+    for (at, operand) in operands.iter().enumerate() {
+        let want = effect.as_ref().and_then(|effect| effect.pops.get(at));
+        let want = match want {
+            Some(Val::I32) => Want::Type(Type::I32),
+            Some(val) => Want::Type(Type::of_wat(val)),
+            None => Want::Any,
+        };
+        args.push(lowering.value(list, *operand, want)?.wat);
+    }
+    let call = Wat::list(list, format!("call {name}"), args);
+    Ok(match effect {
+        Some(effect) => {
+            let count = i32::try_from(effect.pushes).unwrap_or(0);
+            Lowered::net(call, count, effect.ty)
+        }
+        None => Lowered { flow: Flow::Unknown, ..Lowered::unknown(call) },
+    })
+}

@@ -1,0 +1,202 @@
+//! Forms that work on collections of several types: `len`, `at`, `put`, `push`, `pop`, `has`, and
+//! the literals `arr` and `map`.
+
+use super::{all_operands, numbers, operands};
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{Fault, types as wording};
+use crate::ops::Val;
+use crate::tree::NodeId;
+use crate::types::Type;
+
+/// `(arr A B …)`: a new array of strings.
+pub(super) fn array<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let number = lowering.next_number();
+    let hidden = lowering.hidden("new", number, Val::I32);
+    let get = || Wat::list(list, format!("local.get {hidden}"), []);
+    let new = lowering.host_call(list, "arr.new", [])?;
+    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [new])];
+    for node in all_operands(lowering.tree, list) {
+        let item = lowering.value(list, node, Want::Type(Type::Str))?.wat;
+        pieces.push(lowering.host_call(list, "arr.push", [get(), item])?);
+        pieces.push(lowering.end_on_error(list)?);
+    }
+    pieces.push(get());
+    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Arr))
+}
+
+/// `(map K V …)`: a new map.
+pub(super) fn map<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let number = lowering.next_number();
+    let hidden = lowering.hidden("new", number, Val::I32);
+    let get = || Wat::list(list, format!("local.get {hidden}"), []);
+    let new = lowering.host_call(list, "map.new", [])?;
+    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [new])];
+    let nodes = all_operands(lowering.tree, list);
+    for pair in nodes.chunks(2) {
+        let [key, value] = pair else {
+            return lowering.fault(list, wording::map_operands(nodes.len()));
+        };
+        let key = lowering.value(list, *key, Want::Type(Type::Str))?.wat;
+        let value = lowering.value(list, *value, Want::Type(Type::Str))?.wat;
+        pieces.push(lowering.host_call(list, "map.set", [get(), key, value])?);
+        pieces.push(lowering.end_on_error(list)?);
+    }
+    pieces.push(get());
+    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Map))
+}
+
+/// Lowers the first operand of a form, whose type chooses the function.
+fn collection<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    node: NodeId,
+) -> LowerResult<Lowered<'s>> {
+    lowering.value(list, node, Want::Any)
+}
+
+/// Builds the result of a form whose first operand has a type that the form does not take.
+fn not_taken<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    node: NodeId,
+    found: Type,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let message = wording::generic(head, super::usage(head), tree.text(node), found);
+    let fault = Fault::new(tree.span(node), message);
+    match found {
+        Type::Any => Ok(lowering.unresolved(list, fault)),
+        _ => Err(fault),
+    }
+}
+
+/// Returns a call that may fail, after which the program ends if it does.
+fn fallible<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    name: &str,
+    args: Vec<Wat<'s>>,
+) -> LowerResult<Wat<'s>> {
+    let call = lowering.host_call(list, name, args)?;
+    let ended = lowering.end_on_error(list)?;
+    Ok(Wat::sequence(list, [call, ended]))
+}
+
+/// `(len X)`: the length of a string, an array or a map.
+pub(super) fn len<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node] = operands::<1>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    let wat = match out.ty {
+        Type::Str => lowering.host_call(list, "str.len", [out.wat])?,
+        Type::Arr => lowering.host_call(list, "arr.len", [out.wat])?,
+        Type::Map => lowering.host_call(list, "map.len", [out.wat])?,
+        Type::Numbers(_) => Wat::list(list, "i32.load", [out.wat]),
+        found => return not_taken(lowering, list, node, found),
+    };
+    Ok(Lowered::one(wat, Type::Int))
+}
+
+/// `(at X I)`: an item of an array, the value of a map's key, or an element of a number array.
+pub(super) fn at<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node, index] = operands::<2>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    let (name, want) = match out.ty {
+        Type::Arr => ("arr.get", Type::Int),
+        Type::Map => ("map.get", Type::Str),
+        Type::Numbers(elem) => {
+            return numbers::at(lowering, list, elem, (node, out.wat), index);
+        }
+        found => return not_taken(lowering, list, node, found),
+    };
+    let index = lowering.value(list, index, Want::Type(want))?.wat;
+    let wat = fallible(lowering, list, name, vec![out.wat, index])?;
+    Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+}
+
+/// `(put X I V)`: sets an item, the value of a key, or an element.
+pub(super) fn put<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node, index, value] = operands::<3>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    let (name, want) = match out.ty {
+        Type::Arr => ("arr.set", Type::Int),
+        Type::Map => ("map.set", Type::Str),
+        Type::Numbers(elem) => {
+            return numbers::put(lowering, list, elem, (node, out.wat), [index, value]);
+        }
+        found => return Ok(not_taken(lowering, list, node, found)?.without_value(list)),
+    };
+    let index = lowering.value(list, index, Want::Type(want))?.wat;
+    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
+    Ok(Lowered::none(fallible(lowering, list, name, vec![out.wat, index, value])?))
+}
+
+/// `(push X V)`: adds an item to an array.
+pub(super) fn push<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node, value] = operands::<2>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    if out.ty != Type::Arr {
+        return Ok(not_taken(lowering, list, node, out.ty)?.without_value(list));
+    }
+    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
+    Ok(Lowered::none(fallible(lowering, list, "arr.push", vec![out.wat, value])?))
+}
+
+/// `(pop X)`: removes the last item of an array.
+pub(super) fn pop<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node] = operands::<1>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    if out.ty != Type::Arr {
+        return not_taken(lowering, list, node, out.ty);
+    }
+    let wat = fallible(lowering, list, "arr.pop", vec![out.wat])?;
+    Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+}
+
+/// `(has X V)`: 1 if an array has the item, a map the key, or a string the substring.
+pub(super) fn has<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [node, value] = operands::<2>(lowering.tree, list)?;
+    let out = collection(lowering, list, node)?;
+    let name = match out.ty {
+        Type::Str => "str.contains",
+        Type::Arr => "arr.has",
+        Type::Map => "map.has",
+        found => return not_taken(lowering, list, node, found),
+    };
+    let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
+    Ok(Lowered::one(lowering.host_call(list, name, [out.wat, value])?, Type::Bool))
+}

@@ -1,0 +1,506 @@
+//! Forms of control flow: conditions, and loops that count or test.
+
+use super::arithmetic::numbers;
+use super::binding::{binding_list, target_name};
+use super::{all_operands, operand_count, operands};
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::function::Loop;
+use crate::lower::sequence::Tail;
+use crate::lower::value::Join;
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{form, types as wording};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::types::Type;
+use crate::{idioms, literal};
+
+/// `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
+pub(super) fn when<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let unless = lowering.tree.head(list).is_some_and(|head| head.starts_with("unless"));
+    let (condition, mut body) = first_and_rest(lowering, list)?;
+    let test = lowering.condition(list, condition)?.wat;
+    let test = if unless { Wat::list(list, "i32.eqz", [test]) } else { test };
+    let then = Wat::list(list, "then", [statements(lowering, &mut body)?]);
+    Ok(Lowered::none(Wat::list(list, "if", [test, then])))
+}
+
+/// `(if C A B)`: the value of A if C is true, else that of B.
+pub(crate) fn choose<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let nodes = all_operands(tree, list);
+    let (condition, then, other) = match nodes.as_slice() {
+        [condition, then] => (*condition, *then, None),
+        [condition, then, other] => (*condition, *then, Some(*other)),
+        _ => return lowering.fault(list, wording::if_operands(nodes.len())),
+    };
+    let test = lowering.condition(list, condition)?.wat;
+    let mut value = Join::at(context);
+    if value.is_wanted() && other.is_none() {
+        return lowering.fault(list, form::value_needs_else("if"));
+    }
+    for (head, arm) in [("then", Some(then)), ("else", other)] {
+        let Some(arm) = arm else { continue };
+        let lowered = arm_of(lowering, list, arm, context)?;
+        value.add(lowering, arm, head, lowered)?;
+    }
+    let joined = value.finish(lowering, list)?;
+    let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
+    pieces.push(test);
+    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
+    pieces.extend(joined.arms);
+    let mut wat = Wat::list(list, "if", pieces);
+    if never {
+        wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
+    }
+    Ok(Lowered { wat, flow, ty, droppable: false })
+}
+
+/// Lowers an arm that is one form. As a statement, its value is dropped.
+fn arm_of<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    arm: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    match context {
+        Context::Operand(want) => lowering.value(list, arm, want),
+        Context::Statement | Context::Stack => match lowering.tree.node(arm).kind {
+            NodeKind::List => {
+                Ok(lowering.node(arm, Context::Statement)?.without_value(arm))
+            }
+            _ => Ok(lowering.value(list, arm, Want::Any)?.without_value(arm)),
+        },
+    }
+}
+
+/// `(cond (C …) … (else …))`: runs the first clause whose condition is true.
+pub(super) fn cond<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let clauses = all_operands(tree, list);
+    let Some((last, others)) = clauses.split_last() else {
+        return Err(operand_count(tree, list, 2, 0));
+    };
+    let mut value = Join::at(context);
+    if value.is_wanted() && tree.head(*last) != Some("else") {
+        return lowering.fault(list, form::value_needs_else("cond"));
+    }
+    if let Some(early) = others.iter().find(|clause| tree.head(**clause) == Some("else")) {
+        return lowering.fault(*early, form::else_not_last());
+    }
+    let mut tests = Vec::new();
+    for clause in &clauses {
+        if tree.node(*clause).kind != NodeKind::List {
+            return lowering.fault(*clause, form::clause(tree.text(*clause)));
+        }
+        let mut nodes = tree.children(*clause);
+        let Some(condition) = nodes.next(tree) else {
+            return lowering.fault(*clause, form::clause("()"));
+        };
+        let test = match tree.atom(condition) {
+            Some("else") => None,
+            _ => Some(lowering.condition(list, condition)?.wat),
+        };
+        value.branch(lowering, *clause, "", &mut nodes)?;
+        tests.push((*clause, test));
+    }
+    let joined = value.finish(lowering, list)?;
+    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
+    let number = lowering.next_number();
+    let done = lowering.label("done", number);
+    let mut pieces: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
+    for ((clause, test), arm) in tests.into_iter().zip(joined.arms) {
+        let line = tree.node(clause).starts_line;
+        pieces.push(match test {
+            None => arm,
+            Some(test) => {
+                let left = Wat::list(clause, format!("br {done}"), []);
+                let then = Wat::list(clause, "then", [arm, left]);
+                Wat::list(clause, "if", [test, then]).on_line(line)
+            }
+        });
+    }
+    let mut wat = Wat::list(list, format!("block {done}"), pieces);
+    if never {
+        wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
+    }
+    Ok(Lowered { wat, flow, ty, droppable: false })
+}
+
+/// `(match S r"(a)(b)" ($a $b) … (else …))`: runs the body with the groups of the first match.
+pub(super) fn matches<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let nodes = all_operands(tree, list);
+    let [text, pattern, names, body @ ..] = nodes.as_slice() else {
+        return Err(operand_count(tree, list, 4, nodes.len()));
+    };
+    let (body, other) = match body.split_last() {
+        Some((last, body)) if tree.head(*last) == Some("else") => (body, Some(*last)),
+        _ => (body, None),
+    };
+    let mut value = Join::at(context);
+    if value.is_wanted() && other.is_none() {
+        return lowering.fault(list, form::value_needs_else("match"));
+    }
+    if tree.node(*names).kind != NodeKind::List {
+        return lowering.fault(*names, wording::group_names(tree.text(*names)));
+    }
+    let text = lowering.value(list, *text, Want::Type(Type::Str))?.wat;
+    let pattern = lowering.value(list, *pattern, Want::Type(Type::Str))?.wat;
+    let number = lowering.next_number();
+    let groups = lowering.hidden("groups", number, Val::I32);
+    let found = lowering.host_call(list, "str.match", [text, pattern])?;
+    let ended = lowering.end_on_error(list)?;
+    let set = Wat::list(list, format!("local.set {groups}"), [Wat::sequence(list, [found, ended])]);
+    let get = || Wat::list(list, format!("local.get {groups}"), []);
+    let mut pieces = Vec::new();
+    let mut inner = tree.children(*names);
+    let mut at = 0;
+    while let Some(node) = inner.next(tree) {
+        let name = target_name(lowering, list, node)?;
+        at += 1;
+        let variable = lowering.declare(name, Type::Str, node)?;
+        let item = lowering.host_call(list, "arr.get", [get(), Wat::i32(node, at)])?;
+        let ended = lowering.end_on_error(node)?;
+        pieces.push(variable.write(node, Some(Wat::sequence(node, [item, ended]))));
+    }
+    let tail = match context {
+        Context::Operand(want) => Tail::Value(want),
+        _ => Tail::Discarded,
+    };
+    let mut out = lowering.nodes(body, tail)?;
+    pieces.push(out.wat);
+    out.wat = Wat::sequence(list, pieces);
+    value.add(lowering, list, "then", out)?;
+    if let Some(other) = other {
+        let mut nodes = tree.children(other);
+        nodes.next(tree);
+        value.branch(lowering, other, "else", &mut nodes)?;
+    }
+    let joined = value.finish(lowering, list)?;
+    let test = lowering.host_call(list, "arr.len", [get()])?;
+    let (ty, flow, never) = (joined.ty, joined.flow, joined.is_never);
+    let mut all: Vec<Wat<'s>> = joined.result(list).into_iter().collect();
+    all.push(test);
+    all.extend(joined.arms);
+    let mut pieces = vec![set, Wat::list(list, "if", all)];
+    if never {
+        pieces.push(Wat::list(list, "unreachable", []));
+    }
+    Ok(Lowered { wat: Wat::sequence(list, pieces), flow, ty, droppable: false })
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers some siblings in order.
+    pub(crate) fn nodes(&mut self, nodes: &[NodeId], tail: Tail) -> LowerResult<Lowered<'s>> {
+        let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else {
+            return Ok(Lowered::none(Wat::nothing(NodeId(0))));
+        };
+        let mut range = self.tree.range(*first, *last);
+        self.sequence(&mut range, tail)
+    }
+
+    /// Begins a loop. Returns the labels that leave it and that continue with the next iteration.
+    pub(crate) fn open_loop(&mut self) -> (String, String) {
+        let around = Loop { leave: self.next_number(), next: self.next_number() };
+        self.func.loops.push(around);
+        (self.label("leave", around.leave), self.label("next", around.next))
+    }
+}
+
+/// `(while C …)`, `(until C …)`: repeats the body while C is true, or for `until`, false.
+pub(super) fn repeat<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let until = lowering.tree.head(list).is_some_and(|head| head.starts_with("until"));
+    let (condition, mut body) = first_and_rest(lowering, list)?;
+    let test = lowering.condition(list, condition)?.wat;
+    let test = if until { test } else { Wat::list(list, "i32.eqz", [test]) };
+    let (leave, next) = lowering.open_loop();
+    let body = statements(lowering, &mut body);
+    lowering.func.loops.pop();
+    let left = Wat::list(list, format!("br_if {leave}"), [test]);
+    let again = Wat::list(list, format!("br {next}"), []);
+    let inner = Wat::list(list, format!("loop {next}"), [left, body?, again]);
+    Ok(Lowered::none(Wat::list(list, format!("block {leave}"), [inner])))
+}
+
+/// `(repeat N …)`: runs the body N times.
+pub(super) fn times<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let (count, mut body) = first_and_rest(lowering, list)?;
+    let count = lowering.value(list, count, Want::Type(Type::Int))?.wat;
+    let number = lowering.next_number();
+    let left = lowering.hidden("left", number, Val::I32);
+    let set = Wat::list(list, format!("local.set {left}"), [count]);
+    let get = || Wat::list(list, format!("local.get {left}"), []);
+    let (leave, next) = lowering.open_loop();
+    let body = statements(lowering, &mut body);
+    lowering.func.loops.pop();
+    let again = lowering.label("again", number);
+    let test = Wat::list(list, "i32.le_s", [get(), Wat::i32(list, 0)]);
+    let fewer = Wat::list(list, "i32.sub", [get(), Wat::i32(list, 1)]);
+    let inner = [
+        Wat::list(list, format!("br_if {leave}"), [test]),
+        Wat::list(list, format!("local.set {left}"), [fewer]),
+        Wat::list(list, format!("block {next}"), [body?]),
+        Wat::list(list, format!("br {again}"), []),
+    ];
+    let whole = Wat::list(list, format!("loop {again}"), inner);
+    let whole = Wat::list(list, format!("block {leave}"), [whole]);
+    Ok(Lowered::none(Wat::sequence(list, [set, whole])))
+}
+
+/// `(for $i FROM TO …)`, `(for $i FROM TO STEP …)`: counts from FROM up to TO, which is excluded.
+pub(super) fn count<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let mut body = tree.children(list);
+    body.next(tree);
+    binding_list(lowering, list)?;
+    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree))
+    else {
+        return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
+    };
+    let name = target_name(lowering, list, target)?;
+    reject_loop_word(lowering, list, from)?;
+    let step = body.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom);
+    if step.is_some() {
+        body.next(tree);
+    }
+    let bounds: Vec<NodeId> = [from, to].into_iter().chain(step).collect();
+    let known = lowering.func.scope.get(name).map(|variable| variable.ty);
+    let want = known.filter(|ty| *ty == Type::Long).map_or(Want::Any, Want::Type);
+    let (values, ty) = numbers(lowering, list, &bounds, want)?;
+    let mut values = values.into_iter();
+    let (Some(from_value), Some(to_value)) = (values.next(), values.next()) else {
+        return Err(operand_count(tree, list, 3, 0));
+    };
+    let step_value = values.next();
+    if !matches!(ty.val(), Val::I32 | Val::I64) {
+        let integer = |node: &&NodeId| {
+            let text = tree.text(**node);
+            literal::number_type(text).is_some_and(|ty| ty != Val::F64)
+        };
+        let first = bounds.iter().find(|node| !integer(node)).copied().unwrap_or(from);
+        return lowering.fault(first, form::count_type(tree.text(first), ty));
+    }
+    let ty = if ty == Type::I32 { Type::Int } else { ty };
+    let counter = lowering.declare(name, ty, target)?;
+    let val = ty.val();
+    // The bounds are evaluated once, before the first iteration.
+    let mut pieces = vec![counter.write(list, Some(from_value))];
+    let mut keep = |lowering: &mut Lowering<'_, 's>, what: &str, value: Wat<'s>| {
+        if value.constant().is_some() {
+            return value;
+        }
+        let number = lowering.next_number();
+        let hidden = lowering.hidden(what, number, val);
+        pieces.push(Wat::list(list, format!("local.set {hidden}"), [value]));
+        Wat::list(list, format!("local.get {hidden}"), [])
+    };
+    let to_value = keep(lowering, "to", to_value);
+    let step_value = step_value.map(|value| keep(lowering, "step", value));
+    if let Some(step) = step.filter(|_| step_value.as_ref().and_then(Wat::constant) == Some(0)) {
+        return lowering.fault(step, wording::zero_step());
+    }
+    let (leave, next) = lowering.open_loop();
+    let lowered = statements(lowering, &mut body);
+    lowering.func.loops.pop();
+    let counting = Counting { list, val, counter, to: to_value, step: step_value };
+    let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;
+    pieces.push(whole);
+    Ok(Lowered::none(Wat::sequence(list, pieces)))
+}
+
+/// A loop that counts.
+struct Counting<'s> {
+    list: NodeId,
+    val: Val,
+    counter: crate::lower::variables::Resolved<'s>,
+    to: Wat<'s>,
+    step: Option<Wat<'s>>,
+}
+
+impl<'s> Counting<'s> {
+    /// Returns the code of the loop around a body.
+    fn loop_of(
+        &self,
+        lowering: &mut Lowering<'_, 's>,
+        leave: &str,
+        next: &str,
+        body: Wat<'s>,
+    ) -> LowerResult<Wat<'s>> {
+        let list = self.list;
+        let number = lowering.next_number();
+        let again = lowering.label("again", number);
+        let done = self.done(list);
+        let mut inner = Vec::new();
+        if let Some(step) = self.step.as_ref().filter(|step| step.constant().is_none()) {
+            let zero = lowering.zero(list, self.val);
+            let test = self.op("eq", [step.copy(), zero]);
+            let none = || Wat::list(list, "i64.const 0", []);
+            let message = wording::zero_step_trap();
+            inner.push(lowering.trap_if(list, test, message, Val::I64, [none(), none()]));
+        }
+        inner.push(Wat::list(list, format!("br_if {leave}"), [done]));
+        inner.push(Wat::list(list, format!("block {next}"), [body]));
+        inner.extend(self.advance(lowering, leave));
+        inner.push(Wat::list(list, format!("br {again}"), []));
+        let whole = Wat::list(list, format!("loop {again}"), inner);
+        Ok(Wat::list(list, format!("block {leave}"), [whole]))
+    }
+
+    fn op(&self, name: &str, items: [Wat<'s>; 2]) -> Wat<'s> {
+        Wat::list(self.list, format!("{}.{name}", self.val.name()), items)
+    }
+
+    /// Returns the test that ends the loop.
+    fn done(&self, list: NodeId) -> Wat<'s> {
+        let (i, to) = (|| self.counter.read(list), || self.to.copy());
+        match &self.step {
+            None => self.op("ge_s", [i(), to()]),
+            Some(step) => match step.constant() {
+                Some(step) => self.op(if step > 0 { "ge_s" } else { "le_s" }, [i(), to()]),
+                None => {
+                    let zero = Wat::list(list, format!("{}.const 0", self.val.name()), []);
+                    let (down, up) = (self.op("le_s", [i(), to()]), self.op("ge_s", [i(), to()]));
+                    let negative = self.op("lt_s", [step.copy(), zero]);
+                    Wat::list(list, "select", [down, up, negative])
+                }
+            },
+        }
+    }
+
+    /// Returns the code that adds the step. The loop ends if the counter would wrap around.
+    fn advance(&self, lowering: &mut Lowering<'_, 's>, leave: &str) -> Vec<Wat<'s>> {
+        let list = self.list;
+        let one = || Wat::list(list, format!("{}.const 1", self.val.name()), []);
+        let step = self.step.as_ref().map_or_else(one, Wat::copy);
+        let sum = self.op("add", [self.counter.read(list), step.copy()]);
+        if matches!(step.constant(), Some(-1 | 1)) {
+            return vec![self.counter.write(list, Some(sum))];
+        }
+        let number = lowering.next_number();
+        let hidden = lowering.hidden("following", number, self.val);
+        let get = || Wat::list(list, format!("local.get {hidden}"), []);
+        let zero = lowering.zero(list, self.val);
+        let less = self.op("lt_s", [get(), self.counter.read(list)]);
+        let wrapped = Wat::list(list, "i32.ne", [less, self.op("lt_s", [step, zero])]);
+        vec![
+            Wat::list(list, format!("local.set {hidden}"), [sum]),
+            Wat::list(list, format!("br_if {leave}"), [wrapped]),
+            self.counter.write(list, Some(get())),
+        ]
+    }
+}
+
+/// `(break)`: leaves the innermost loop.
+pub(super) fn leave<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    branch(lowering, list, "leave", |around| around.leave)
+}
+
+/// `(continue)`: continues with the next iteration of the innermost loop.
+pub(super) fn next<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    branch(lowering, list, "next", |around| around.next)
+}
+
+fn branch<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    label: &str,
+    which: fn(&Loop) -> usize,
+) -> LowerResult<Lowered<'s>> {
+    let [] = operands::<0>(lowering.tree, list)?;
+    let Some(number) = lowering.func.loops.last().map(which) else {
+        let head = lowering.tree.head(list).unwrap_or("");
+        return lowering.fault(list, form::outside_loop(head));
+    };
+    let label = lowering.label(label, number);
+    Ok(Lowered::never(Wat::list(list, format!("br {label}"), [])))
+}
+
+/// `(do …)`: runs several forms. Its value is that of the last one.
+pub(super) fn sequence<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    let tail = match context {
+        Context::Operand(want) => Tail::Value(want),
+        Context::Statement | Context::Stack => Tail::Discarded,
+    };
+    let out = lowering.sequence(&mut nodes, tail)?;
+    Ok(Lowered { droppable: !context.is_operand() && out.droppable, ..out })
+}
+
+/// Rejects a word such as `in` between the name and the range of a loop.
+pub(super) fn reject_loop_word(
+    lowering: &Lowering<'_, '_>,
+    list: NodeId,
+    word: NodeId,
+) -> LowerResult<()> {
+    let tree = lowering.tree;
+    match idioms::remove_loop_word(tree, list) {
+        Some(change) if literal::number_type(tree.text(word)).is_none() => {
+            let head = tree.head(list).unwrap_or("");
+            let message = form::not_a_value(head, super::usage(head), tree.text(word), false);
+            lowering.fault(word, message.safe(change))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lowers the body of a form, without a value.
+pub(super) fn statements<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    body: &mut Nodes,
+) -> LowerResult<Wat<'s>> {
+    Ok(lowering.sequence(body, Tail::Discarded)?.wat)
+}
+
+/// Returns a form's first operand, and the nodes after it.
+fn first_and_rest(lowering: &Lowering<'_, '_>, list: NodeId) -> LowerResult<(NodeId, Nodes)> {
+    let tree = lowering.tree;
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    match nodes.next(tree) {
+        Some(first) => Ok((first, nodes)),
+        None => Err(operand_count(tree, list, 2, 0)),
+    }
+}

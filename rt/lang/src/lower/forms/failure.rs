@@ -1,0 +1,351 @@
+//! Forms that handle failures: `catch`, `default`, `retry` and `check`.
+
+use super::binding::target_name;
+use super::call::{Callee, called, host_call};
+use super::{all_operands, operand_count, operands};
+use crate::fix::Change;
+use crate::lower::flow::{Context, Flow, Lowered, Want};
+use crate::lower::function::Leaves;
+use crate::lower::variables::Resolved;
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::form;
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::types::Type;
+use crate::{Code, Signature};
+
+/// Code that may fail.
+enum Guarded<'s> {
+    /// A call of a host function, which leaves its value, if it has one, and its error code.
+    Raw(Wat<'s>, Option<Type>),
+    /// Code whose failures leave the block of this label, if it can fail.
+    Block(Lowered<'s>, Option<String>),
+}
+
+/// Lowers the operand of `catch` or `default`.
+fn guarded<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    form: NodeId,
+    call: NodeId,
+    want: Want,
+) -> LowerResult<Guarded<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(form).unwrap_or("");
+    if tree.node(call).kind != NodeKind::List {
+        return lowering.fault(call, form::catch_call(head, tree.text(call)));
+    }
+    let signature = tree.head(call).and_then(|inner| called(lowering, inner)).and_then(
+        |callee| match callee {
+            Callee::Host(signature, _) => Some(signature),
+            Callee::Wat(_) | Callee::Fn(..) => None,
+        },
+    );
+    if let Some(signature) = signature.filter(Signature::fallible)
+        && all_operands(tree, call).len() <= signature.params.len()
+    {
+        let (lowered, label) = lowering.guarded(|lowering| host_call(lowering, call, &signature))?;
+        let ty = signature.results.first().map(|result| Type::of_host(result.ty));
+        return Ok(match label {
+            None => Guarded::Raw(lowered, ty),
+            Some(label) => {
+                let code = lowering.code_name();
+                let tested = Wat::list(call, format!("local.tee {code}"), []);
+                let left = Wat::list(call, format!("br_if {label}"), [tested]);
+                let wat = Wat::sequence(call, [lowered, left]);
+                let out = ty.map_or_else(|| Flow::Net(0), |_| Flow::Net(1));
+                let ty = ty.unwrap_or(Type::Any);
+                Guarded::Block(Lowered { wat, flow: out, ty, droppable: false }, Some(label))
+            }
+        });
+    }
+    let leaves = lowering.leaves(call);
+    let (lowered, label) = lowering.guarded(|lowering| match leaves {
+        Leaves::Value => lowering.value(form, call, want),
+        Leaves::Nothing | Leaves::Never => lowering.node(call, Context::Statement),
+    })?;
+    if label.is_none() && let Some(signature) = signature {
+        let message =
+            form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
+        return lowering.fault(call, message);
+    }
+    Ok(Guarded::Block(lowered, label))
+}
+
+/// Returns the change that removes a `catch` or `default` around a call that cannot fail.
+fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
+    let (outer, inner) = (tree.span(form), tree.span(call));
+    match (tree.head(form)?, all_operands(tree, form).as_slice()) {
+        ("default", _) => Some(rewrite::replace_with_child(tree, form, call)),
+        ("catch", [value, err, _]) => {
+            let (value, err) = (tree.name(*value)?, tree.name(*err)?);
+            let edits = vec![
+                (outer.start..inner.start, format!("(let {value} ")),
+                (outer.end..outer.end, format!(" (let {err} 0)")),
+            ];
+            Some(Change::Edits(edits))
+        }
+        _ => None,
+    }
+}
+
+/// The variables that `catch` sets. Each may be missing.
+struct Caught<'s> {
+    value: Option<Resolved<'s>>,
+    code: Option<Resolved<'s>>,
+    reason: Option<Resolved<'s>>,
+}
+
+/// `(catch $v $e $why CALL)`: stores the value, the error code and the reason of a failure. A call
+/// without a value has the names `$e $why`.
+pub(super) fn catch<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let nodes = all_operands(tree, list);
+    let Some((call, targets)) =
+        nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1..=3))
+    else {
+        return Err(operand_count(tree, list, 4, nodes.len()));
+    };
+    let mut names = Vec::new();
+    for target in targets {
+        names.push((*target, target_name(lowering, list, *target)?));
+    }
+    let lowered = guarded(lowering, list, *call, Want::Any)?;
+    let value = match &lowered {
+        Guarded::Raw(_, ty) => *ty,
+        Guarded::Block(out, _) => (out.flow == Flow::Net(1)).then_some(out.ty),
+    };
+    if value.is_none() && names.len() > 2 {
+        let message = form::catch_names(1, tree.text(*call));
+        return lowering.fault(list, message);
+    }
+    let mut names = names.into_iter();
+    let mut next = |lowering: &mut Lowering<'_, 's>, ty: Type| match names.next() {
+        Some((node, name)) => lowering.declare(name, ty, node).map(Some),
+        None => Ok(None),
+    };
+    let caught = Caught {
+        value: match value {
+            Some(ty) => next(lowering, ty)?,
+            None => None,
+        },
+        code: next(lowering, Type::Code)?,
+        reason: next(lowering, Type::Str)?,
+    };
+    let wat = match lowered {
+        Guarded::Raw(call, _) => caught.raw(lowering, list, call, value)?,
+        Guarded::Block(out, label) => caught.block(lowering, list, out, label)?,
+    };
+    Ok(Lowered::none(wat))
+}
+
+impl<'s> Caught<'s> {
+    /// Stores the results of a call that leaves its error code.
+    fn raw(
+        &self,
+        lowering: &mut Lowering<'_, 's>,
+        list: NodeId,
+        call: Wat<'s>,
+        value: Option<Type>,
+    ) -> LowerResult<Wat<'s>> {
+        let dropped = || Wat::list(list, "drop", []);
+        let mut pieces = vec![call];
+        let Some(code) = &self.code else {
+            pieces.push(dropped());
+            pieces.extend(self.value.as_ref().map(|variable| variable.write(list, None)));
+            return Ok(Wat::sequence(list, pieces));
+        };
+        pieces.push(code.write(list, None));
+        match (&self.value, value) {
+            (Some(variable), _) => pieces.push(variable.write(list, None)),
+            (None, Some(_)) => pieces.push(dropped()),
+            (None, None) => {}
+        }
+        if let Some(reason) = &self.reason {
+            let why = lowering.host_call(list, "sys.why", [])?;
+            let then = Wat::list(list, "then", [reason.write(list, Some(why))]);
+            let none = reason.write(list, Some(Wat::literal(list, &b""[..])));
+            let other = Wat::list(list, "else", [none]);
+            pieces.push(Wat::list(list, "if", [code.read(list), then, other]));
+        }
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Stores the value of code whose failures leave a block.
+    fn block(
+        &self,
+        lowering: &mut Lowering<'_, 's>,
+        list: NodeId,
+        out: Lowered<'s>,
+        label: Option<String>,
+    ) -> LowerResult<Wat<'s>> {
+        let mut done = Vec::new();
+        let is_value = out.flow == Flow::Net(1);
+        let ty = out.ty;
+        match &self.value {
+            Some(variable) => done.push(variable.write(list, Some(out.wat))),
+            None if is_value => {
+                done.push(out.wat);
+                done.push(Wat::list(list, "drop", []));
+            }
+            None => done.push(out.wat),
+        }
+        let set_code = |value: Wat<'s>| self.code.as_ref().map(|code| code.write(list, Some(value)));
+        done.extend(set_code(Wat::i32(list, 0)));
+        let empty = || Wat::literal(list, &b""[..]);
+        done.extend(self.reason.as_ref().map(|reason| reason.write(list, Some(empty()))));
+        let Some(label) = label else { return Ok(Wat::sequence(list, done)) };
+        let number = lowering.next_number();
+        let caught = lowering.label("caught", number);
+        done.push(Wat::list(list, format!("br {caught}"), []));
+        let mut pieces = vec![Wat::list(list, format!("block {label}"), done)];
+        if let Some(variable) = &self.value {
+            let zero = lowering.zero(list, ty.val());
+            pieces.push(variable.write(list, Some(zero)));
+        }
+        let code = lowering.code_name();
+        pieces.extend(set_code(Wat::list(list, format!("local.get {code}"), [])));
+        if let Some(reason) = &self.reason {
+            let why = lowering.host_call(list, "sys.why", [])?;
+            pieces.push(reason.write(list, Some(why)));
+        }
+        Ok(Wat::list(list, format!("block {caught}"), pieces))
+    }
+}
+
+/// `(default CALL D)`: the call's value, or D if anything in the call fails.
+pub(super) fn default<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let [call, other] = operands::<2>(tree, list)?;
+    let lowered = guarded(lowering, list, call, context.want())?;
+    match lowered {
+        Guarded::Raw(_, None) => {
+            lowering.fault(call, form::catch_call("default", tree.text(call)))
+        }
+        Guarded::Raw(wat, Some(ty)) => {
+            let other = lowering.value(list, other, Want::Type(ty))?.wat;
+            let name = ty.val().name();
+            let then = Wat::list(list, "then", [Wat::list(list, "drop", []), other]);
+            let head = format!("if (param {name}) (result {name})");
+            let chosen = Wat::list(list, head, [then, Wat::list(list, "else", [])]);
+            Ok(Lowered::one(Wat::sequence(list, [wat, chosen]), ty))
+        }
+        Guarded::Block(out, _) if out.flow == Flow::Net(0) => {
+            lowering.fault(call, form::catch_call("default", tree.text(call)))
+        }
+        Guarded::Block(out, label) => {
+            let ty = out.ty;
+            let other = lowering.value(list, other, Want::Type(ty))?.wat;
+            let Some(label) = label else { return Ok(out) };
+            let number = lowering.next_number();
+            let done = lowering.label("done", number);
+            let left = Wat::list(list, format!("br {done}"), [out.wat]);
+            let tried = Wat::list(list, format!("block {label}"), [left]);
+            Ok(lowering.typed_block(list, &done, Some(ty), vec![tried, other]))
+        }
+    }
+}
+
+/// `(retry N MS FORM)`: repeats what fails with EREMOTE or ETIME.
+pub(super) fn retry<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    context: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let [count, pause, form] = operands::<3>(tree, list)?;
+    let count = lowering.value(list, count, Want::Type(Type::Int))?.wat;
+    let pause = lowering.value(list, pause, Want::Type(Type::Int))?.wat;
+    let number = lowering.next_number();
+    let left = lowering.hidden("tries", number, Val::I32);
+    let wait = lowering.hidden("wait", number, Val::I32);
+    let get = |name: &str| Wat::list(list, format!("local.get {name}"), []);
+    let set = |name: &str, value| Wat::list(list, format!("local.set {name}"), [value]);
+    let leaves = lowering.leaves(form);
+    let (out, label) = lowering.guarded(|lowering| match (context, leaves) {
+        (Context::Operand(want), _) => lowering.value(list, form, want),
+        (_, Leaves::Value) => {
+            Ok(lowering.value(list, form, Want::Any)?.without_value(form))
+        }
+        _ => lowering.node(form, Context::Statement),
+    })?;
+    let Some(label) = label else { return Ok(out) };
+    let (done, again) = (lowering.label("done", number), lowering.label("again", number));
+    let ty = (out.flow == Flow::Net(1)).then_some(out.ty);
+    let code = lowering.code_name();
+    let is = |code_name: &str, code: Code| {
+        Wat::list(list, "i32.eq", [get(code_name), Wat::i32(list, code.number().into())])
+    };
+    let passing = Wat::list(list, "i32.or", [is(&code, Code::EREMOTE), is(&code, Code::ETIME)]);
+    let more = Wat::list(list, "i32.gt_s", [get(&left), Wat::i32(list, 1)]);
+    let fewer = Wat::list(list, "i32.sub", [get(&left), Wat::i32(list, 1)]);
+    let slept = lowering.host_call(list, "sys.sleep", [get(&wait)])?;
+    let retried = [set(&left, fewer), slept, Wat::list(list, format!("br {again}"), [])];
+    let tested = Wat::list(list, "i32.and", [passing, more]);
+    let failed = lowering.fail_again(list)?;
+    let finished = match ty {
+        Some(_) => vec![Wat::list(list, format!("br {done}"), [out.wat])],
+        None => vec![out.wat, Wat::list(list, format!("br {done}"), [])],
+    };
+    let body = [
+        Wat::list(list, format!("block {label}"), finished),
+        Wat::list(list, "if", [tested, Wat::list(list, "then", retried)]),
+        failed,
+    ];
+    let repeated = Wat::list(list, format!("loop {again}"), body);
+    let end = Wat::list(list, "unreachable", []);
+    let Lowered { wat, flow, ty, .. } =
+        lowering.typed_block(list, &done, ty, vec![repeated, end]);
+    let wat = Wat::sequence(list, [set(&left, count), set(&wait, pause), wat]);
+    Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
+}
+
+/// `(check X)`: returns X from the function if it is not 0.
+pub(super) fn check<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let [operand] = operands::<1>(tree, list)?;
+    lowering.require_code_result(list)?;
+    if tree.name(operand).is_some() {
+        let value = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
+        let code = value.copy();
+        let failed = lowering.fail_with(list, code)?;
+        let then = Wat::list(list, "then", [failed]);
+        return Ok(Lowered::none(Wat::list(list, "if", [value, then])));
+    }
+    // If the call leaves a value and its error code, the value stays on the stack.
+    let (wat, below) = match tree.node(operand).kind {
+        NodeKind::List => {
+            let out = lowering.list(operand, Context::Stack)?;
+            match out.flow {
+                Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
+                Flow::Net(1) | Flow::Never => (out.wat, None),
+                Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
+                Flow::Net(_) => {
+                    let message = form::missing_code(tree.text(operand))
+                        .safe(rewrite::replace_with_child(tree, list, operand));
+                    return lowering.fault(operand, message);
+                }
+            }
+        }
+        _ => (lowering.value(list, operand, Want::Type(Type::Code))?.wat, None),
+    };
+    let ended = lowering.end_on_error(list)?;
+    let wat = Wat::sequence(list, [wat, ended]);
+    Ok(match below {
+        Some((flow, ty)) => Lowered { wat, flow, ty, droppable: false },
+        None => Lowered::none(wat),
+    })
+}

@@ -1,0 +1,138 @@
+//! The forms of the language over WAT.
+//!
+//! A form is a row of [`FORMS`] and one function that lowers it. No other code depends on the name
+//! of a form.
+
+mod arithmetic;
+mod binding;
+pub(crate) mod call;
+mod collection;
+mod compare;
+mod control;
+mod each;
+mod failure;
+mod numbers;
+mod program;
+mod table;
+mod text;
+
+pub(crate) use self::control::choose;
+pub(crate) use self::program::{ret, returned};
+pub(crate) use self::table::FORMS;
+use super::flow::{Context, Lowered};
+use super::{LowerResult, Lowering};
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, NodeKind, Tree};
+
+/// A form.
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
+    /// The usage, such as `(let $x V)`.
+    pub(crate) usage: &'static str,
+    /// The meaning, in one sentence without a full stop. Empty for a form that is accepted but not
+    /// documented.
+    pub(crate) about: &'static str,
+    /// The value that it leaves as the last form of a body.
+    pub(crate) yields: Yields,
+    pub(crate) lower: LowerForm,
+}
+
+/// Lowers a form.
+pub(crate) type LowerForm =
+    for<'a, 's> fn(&mut Lowering<'a, 's>, NodeId, Context) -> LowerResult<Lowered<'s>>;
+
+/// The value that a form leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Yields {
+    Value,
+    Nothing,
+    /// Control does not reach the end of the form.
+    Never,
+    /// The value of its last operand.
+    Last,
+    /// The value of the clause that is chosen.
+    Clauses,
+    /// The value of the operand that is chosen.
+    Arms,
+}
+
+/// The documentation of a form.
+///
+/// ```
+/// let each = wattle_lang::forms().find(|form| form.name == "each").unwrap();
+/// assert_eq!(each.usage, "(each $x ARR …)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormDoc {
+    /// The name, which is the head of its lists.
+    pub name: &'static str,
+    /// The usage, such as `(let $x V)`.
+    pub usage: &'static str,
+    /// The meaning, in one sentence without a full stop.
+    pub about: &'static str,
+}
+
+/// Returns the documentation of all forms, sorted by name.
+pub fn forms() -> impl Iterator<Item = FormDoc> {
+    let taught = FORMS.iter().filter(|form| !form.about.is_empty());
+    taught.map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
+}
+
+/// Returns the form with the given name. A `?` or `!` after the name is ignored.
+pub(crate) fn form(head: &str) -> Option<&'static Form> {
+    let found = |name: &str| {
+        FORMS.binary_search_by(|form| form.name.cmp(name)).ok().and_then(|at| FORMS.get(at))
+    };
+    found(head).or_else(|| {
+        let plain = head.strip_suffix(['?', '!'])?;
+        plain.ends_with(|c: char| c.is_ascii_alphabetic()).then(|| found(plain))?
+    })
+}
+
+/// Returns false if a list with the name of a form is an instruction of WAT.
+pub(crate) fn applies(tree: &Tree<'_>, list: NodeId, head: &str) -> bool {
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    match head {
+        // `(call $f)` is WAT, and `(call "program" …)` is a form.
+        "call" => nodes
+            .next(tree)
+            .is_some_and(|first| matches!(tree.node(first).kind, NodeKind::Text | NodeKind::Block)),
+        _ => true,
+    }
+}
+
+/// Returns the usage of the form with the given name, or an empty string.
+pub(crate) fn usage(head: &str) -> &'static str {
+    form(head).map_or("", |form| form.usage)
+}
+
+/// Returns the operands of a form that takes exactly `N`.
+pub(crate) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> LowerResult<[NodeId; N]> {
+    let all = all_operands(tree, list);
+    let count = all.len();
+    <[NodeId; N]>::try_from(all).map_err(|_| operand_count(tree, list, N, count))
+}
+
+/// Returns all operands of a form.
+pub(crate) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    std::iter::from_fn(|| nodes.next(tree)).collect()
+}
+
+/// Reports that a form has the wrong number of operands. If the program lacks parentheses, reports
+/// that the form is not closed.
+pub(crate) fn operand_count(
+    tree: &Tree<'_>,
+    list: NodeId,
+    wanted: usize,
+    found: usize,
+) -> Box<Fault> {
+    let head = tree.head(list).unwrap_or("");
+    let message = match found > wanted && !tree.open.is_empty() {
+        true => messages::unclosed_form(head, None),
+        false => messages::form_operands(head, usage(head), wanted, found),
+    };
+    Fault::new(tree.span(list), message)
+}

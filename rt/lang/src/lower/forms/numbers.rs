@@ -1,0 +1,202 @@
+//! Arrays of numbers, which are in the program's memory.
+//!
+//! ```text
+//! pointer    u32 number of elements │ 4 unused bytes │ elements
+//! ```
+
+use super::operands;
+use crate::literal;
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::types as wording;
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind};
+use crate::types::{Elem, Type};
+
+/// Offset of the first element, in bytes.
+const HEADER: u32 = 8;
+
+/// Maximum size of an array, in bytes.
+const MAX_BYTES: i64 = 1 << 30;
+
+/// `(ints N)`, `(ints [1 2 3])` and the same with `longs`, `floats` and `bytes`.
+pub(super) fn create<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let head = tree.head(list).unwrap_or("");
+    let elem = Elem::ALL.into_iter().find(|elem| elem.plural() == head).unwrap_or(Elem::Int);
+    let [size] = operands::<1>(tree, list)?;
+    let number = lowering.next_number();
+    let pointer = lowering.hidden("numbers", number, Val::I32);
+    let wat = match tree.node(size).kind == NodeKind::List && tree.text(size).starts_with('[') {
+        true => filled(lowering, list, elem, &pointer, size)?,
+        false => zeroed(lowering, list, elem, &pointer, size)?,
+    };
+    Ok(Lowered::one(wat, Type::Numbers(elem)))
+}
+
+/// Returns the code of an array of zeros.
+fn zeroed<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    pointer: &str,
+    size: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let count = lowering.value(list, size, Want::Type(Type::Int))?.wat;
+    let (set, count) = lowering.once(list, count, Val::I32);
+    let limit = MAX_BYTES >> elem.shift();
+    let too_large = Wat::list(list, "i32.gt_u", [count.copy(), Wat::i32(list, limit)]);
+    let shown = [count.copy(), Wat::i32(list, limit)];
+    let message = wording::array_size(elem);
+    let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
+    pieces.push(lowering.trap_if(list, too_large, message, Val::I32, shown));
+    pieces.extend(allocated(lowering, list, elem, pointer, count)?);
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Returns the code that allocates an array of `count` zeros, and leaves its pointer.
+fn allocated<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    pointer: &str,
+    count: Wat<'s>,
+) -> LowerResult<[Wat<'s>; 4]> {
+    let get = || Wat::list(list, format!("local.get {pointer}"), []);
+    let header = || Wat::i32(list, HEADER.into());
+    let bytes = || scaled(list, elem, count.copy());
+    let whole = Wat::list(list, "i32.add", [bytes(), header()]);
+    let address = lowering.host_call(list, "sys.alloc", [whole])?;
+    let first = Wat::list(list, "i32.add", [get(), header()]);
+    Ok([
+        Wat::list(list, format!("local.set {pointer}"), [address]),
+        Wat::list(list, "i32.store", [get(), count.copy()]),
+        Wat::list(list, "memory.fill", [first, Wat::i32(list, 0), bytes()]),
+        get(),
+    ])
+}
+
+/// Returns the code of an array with these elements.
+fn filled<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    pointer: &str,
+    elements: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let tree = lowering.tree;
+    let mut nodes = tree.children(elements);
+    let nodes: Vec<NodeId> = std::iter::from_fn(|| nodes.next(tree)).collect();
+    let count = Wat::i32(list, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
+    let [set, length, zeros, result] = allocated(lowering, list, elem, pointer, count)?;
+    let mut pieces = vec![set, length, zeros];
+    for (at, node) in nodes.into_iter().enumerate() {
+        let value = element(lowering, list, elem, node)?;
+        let offset = u64::from(HEADER) + ((at as u64) << elem.shift());
+        let head = format!("{} offset={offset}", elem.access().1);
+        let address = Wat::list(list, format!("local.get {pointer}"), []);
+        pieces.push(Wat::list(node, head, [address, value]));
+    }
+    pieces.push(result);
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Lowers a value that becomes an element.
+fn element<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    node: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let text = lowering.tree.text(node);
+    if elem == Elem::Byte && literal::integer(text).is_some_and(|n| !(0..256).contains(&n)) {
+        return lowering.fault(node, wording::not_a_byte(text));
+    }
+    Ok(lowering.value(list, node, Want::Type(elem.ty()))?.wat)
+}
+
+/// Returns the size of some elements, in bytes.
+fn scaled<'s>(from: NodeId, elem: Elem, count: Wat<'s>) -> Wat<'s> {
+    match elem.shift() {
+        0 => count,
+        shift => Wat::list(from, "i32.shl", [count, Wat::i32(from, shift.into())]),
+    }
+}
+
+/// Returns the code that reads an element, without a check of its index.
+pub(super) fn load<'s>(from: NodeId, elem: Elem, array: Wat<'s>, at: Wat<'s>) -> Wat<'s> {
+    let address = Wat::list(from, "i32.add", [array, scaled(from, elem, at)]);
+    Wat::list(from, format!("{} offset={HEADER}", elem.access().0), [address])
+}
+
+/// `(at X I)` of an array of numbers: checks the index, then reads the element.
+pub(super) fn at<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    array: (NodeId, Wat<'s>),
+    index: NodeId,
+) -> LowerResult<Lowered<'s>> {
+    let (array, at, mut pieces) = checked(lowering, list, elem, array, index)?;
+    pieces.push(load(list, elem, array, at));
+    Ok(Lowered::one(Wat::sequence(list, pieces), elem.ty()))
+}
+
+/// `(put X I V)` of an array of numbers: checks the index, then writes the element.
+pub(super) fn put<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    array: (NodeId, Wat<'s>),
+    [index, value]: [NodeId; 2],
+) -> LowerResult<Lowered<'s>> {
+    let (array, at, mut pieces) = checked(lowering, list, elem, array, index)?;
+    let mut value = element(lowering, list, elem, value)?;
+    if elem == Elem::Byte && value.constant().is_none() {
+        let (set, kept) = lowering.once(list, value, Val::I32);
+        pieces.extend(set);
+        let wide = Wat::list(list, "i32.gt_u", [kept.copy(), Wat::i32(list, 255)]);
+        let shown = [kept.copy(), Wat::i32(list, 0)];
+        pieces.push(lowering.trap_if(list, wide, wording::wide_byte(), Val::I32, shown));
+        value = kept;
+    }
+    let address = Wat::list(list, "i32.add", [array, scaled(list, elem, at)]);
+    let head = format!("{} offset={HEADER}", elem.access().1);
+    pieces.push(Wat::list(list, head, [address, value]));
+    Ok(Lowered::none(Wat::sequence(list, pieces)))
+}
+
+/// Returns an array and an index that can be read several times, and the code that evaluates and
+/// checks them.
+fn checked<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    elem: Elem,
+    (node, array): (NodeId, Wat<'s>),
+    index: NodeId,
+) -> LowerResult<(Wat<'s>, Wat<'s>, Vec<Wat<'s>>)> {
+    let at = lowering.value(list, index, Want::Type(Type::Int))?.wat;
+    let (set_array, array) = match at.is_simple() {
+        true => lowering.once(list, array, Val::I32),
+        // The index may set the variable of the array.
+        false => {
+            let number = lowering.next_number();
+            let name = lowering.hidden("value", number, Val::I32);
+            let set = Wat::list(list, format!("local.set {name}"), [array]);
+            (Some(set), Wat::list(list, format!("local.get {name}"), []))
+        }
+    };
+    let (set_at, at) = lowering.once(list, at, Val::I32);
+    let length = || Wat::list(list, "i32.load", [array.copy()]);
+    let outside = Wat::list(list, "i32.ge_u", [at.copy(), length()]);
+    let shown = [at.copy(), length()];
+    let message = wording::outside_array(lowering.tree.text(node), elem);
+    let trap = lowering.trap_if(list, outside, message, Val::I32, shown);
+    let pieces = set_array.into_iter().chain(set_at).chain([trap]).collect();
+    Ok((array, at, pieces))
+}

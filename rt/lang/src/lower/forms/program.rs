@@ -1,0 +1,201 @@
+//! Arguments and results of the program, and the ways to end it.
+
+use super::{all_operands, operand_count, operands};
+use crate::fix::Change;
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::function::FuncKind;
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{self, form, types as wording};
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::NodeId;
+use crate::types::Type;
+
+/// `(argv N $p)`: sets `$p` to argument N. Fails with EBOUND if it is missing.
+pub(super) fn argv<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let [number, target] = operands::<2>(tree, list)?;
+    let Some(name) = tree.name(target) else {
+        let message = messages::argv_target(tree.text(target));
+        let change = match (tree.name(number), tree.atom(target)) {
+            (Some(_), _) => Some(rewrite::swap(tree, number, target)),
+            (None, Some(word)) if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+                Some(Change::Replace(format!("${word}")))
+            }
+            _ => None,
+        };
+        return lowering.fault(target, message.maybe_safe(change));
+    };
+    let known = lowering.func.scope.get(name);
+    if let Some(val) = known.and_then(|known| Val::from_wat(known.wat)).filter(|v| !v.fits(Val::I32))
+    {
+        return lowering.fault(target, messages::form_target("argv", name, val));
+    }
+    let variable = lowering.declare(name, Type::Str, target)?;
+    lowering.record_set(variable.at, Type::Str);
+    let value = argument(lowering, list, number)?;
+    Ok(Lowered::none(variable.write(list, Some(value))))
+}
+
+/// Returns the code of an argument, which fails if it is missing.
+fn argument<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    number: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let number = lowering.value(list, number, Want::Type(Type::Int))?.wat;
+    let call = lowering.host_call(list, "sys.argv", [number])?;
+    let ended = lowering.end_on_error(list)?;
+    Ok(Wat::sequence(list, [call, ended]))
+}
+
+/// `(arg N)`: returns argument N.
+pub(super) fn arg<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [number] = operands::<1>(lowering.tree, list)?;
+    let wat = argument(lowering, list, number)?;
+    Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
+}
+
+/// `(args)`: returns an array of all arguments.
+pub(super) fn args<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [] = operands::<0>(lowering.tree, list)?;
+    Ok(Lowered::one(lowering.host_call(list, "sys.args", [])?, Type::Arr))
+}
+
+/// `(call "program" ARG …)`: runs a catalog program and returns its results.
+pub(super) fn call<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let nodes = all_operands(lowering.tree, list);
+    let Some((program, args)) = nodes.split_first() else {
+        return Err(operand_count(lowering.tree, list, 1, 0));
+    };
+    let program = lowering.value(list, *program, Want::Type(Type::Str))?.wat;
+    let number = lowering.next_number();
+    let hidden = lowering.hidden("args", number, Val::I32);
+    let get = || Wat::list(list, format!("local.get {hidden}"), []);
+    let new = lowering.host_call(list, "arr.new", [])?;
+    let mut pieces = vec![Wat::list(list, format!("local.set {hidden}"), [new])];
+    for arg in args {
+        let arg = lowering.value(list, *arg, Want::Type(Type::Str))?.wat;
+        pieces.push(lowering.host_call(list, "arr.push", [get(), arg])?);
+        pieces.push(lowering.end_on_error(list)?);
+    }
+    pieces.push(lowering.host_call(list, "par.call", [program, get()])?);
+    pieces.push(lowering.end_on_error(list)?);
+    Ok(Lowered::one(Wat::sequence(list, pieces), Type::Str).dropped_if_unused())
+}
+
+/// `(out V)`: outputs a result.
+pub(super) fn out<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let [operand] = operands::<1>(lowering.tree, list)?;
+    Ok(Lowered::none(result(lowering, list, operand)?))
+}
+
+/// Returns the code that outputs a value as a result.
+fn result<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    operand: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let value = lowering.value(list, operand, Want::Type(Type::Str))?.wat;
+    lowering.host_call(list, "sys.resv", [value])
+}
+
+/// `(ret V)`, `(ret)`: outputs a result and ends the program.
+pub(crate) fn ret<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    if lowering.func.kind != FuncKind::Run {
+        let message = form::ret_in_helper(tree.text(list))
+            .maybe_safe(rewrite::replace_head(tree, list, "return"));
+        return lowering.fault(list, message);
+    }
+    let mut pieces = Vec::new();
+    match all_operands(tree, list).as_slice() {
+        [] => {}
+        [operand] => pieces.push(result(lowering, list, *operand)?),
+        more => return Err(operand_count(tree, list, 1, more.len())),
+    }
+    pieces.push(Wat::list(list, "return", [Wat::i32(list, 0)]));
+    Ok(Lowered::never(Wat::sequence(list, pieces)))
+}
+
+/// `(return V)` in a function of `fn`, and `(return)`.
+pub(crate) fn returned<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let at = lowering.func.at;
+    let mut results = Vec::new();
+    match all_operands(tree, list).as_slice() {
+        [] => {
+            if let Some((ty, first)) = lowering.result(at) {
+                let line = lowering.line_of(first);
+                return lowering.fault(list, wording::return_without_value(ty, line));
+            }
+        }
+        [operand] => {
+            let want = lowering.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
+            let want = match lowering.is_number(*operand) {
+                true => want,
+                false => Want::Any,
+            };
+            let value = lowering.value(list, *operand, want)?;
+            lowering.join_result(*operand, value.ty)?;
+            let ty = lowering.result(at).map_or(Type::Any, |(ty, _)| ty);
+            results.push(lowering.convert(list, *operand, value, ty)?.wat);
+        }
+        more => return Err(operand_count(tree, list, 1, more.len())),
+    }
+    if lowering.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible) {
+        results.push(Wat::i32(list, 0));
+    }
+    Ok(Lowered::never(Wat::list(list, "return", results)))
+}
+
+/// `(fail CODE)`, `(fail CODE "why")`: ends the program with an error code. Outputs the reason
+/// first.
+pub(super) fn fail<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let nodes = all_operands(lowering.tree, list);
+    let (operand, text) = match nodes.as_slice() {
+        [operand] => (*operand, None),
+        [operand, text] => (*operand, Some(*text)),
+        other => return Err(operand_count(lowering.tree, list, 1, other.len())),
+    };
+    lowering.require_code_result(list)?;
+    let mut pieces = Vec::new();
+    if let Some(text) = text {
+        pieces.push(result(lowering, list, text)?);
+    }
+    let code = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
+    pieces.push(lowering.fail_with(list, code)?);
+    Ok(Lowered::never(Wat::sequence(list, pieces)))
+}

@@ -1,0 +1,349 @@
+//! `fmt` and `append`: strings with placeholders.
+
+use super::binding::{target_name, variable};
+use super::{all_operands, operand_count};
+use crate::fix::Change;
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::wat::Wat;
+use crate::lower::{LowerResult, Lowering};
+use crate::messages::{self, Fault, form, types as wording};
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::types::Type;
+
+/// A piece of the template.
+enum Piece {
+    Text(Vec<u8>),
+    /// `{}`: a string, a number or an error code.
+    Any,
+    /// `{i}`: an integer in decimal.
+    Int,
+    /// `{e}`: the name of an error code.
+    Code,
+    /// `{.N}`: a float with N digits after the point.
+    Float(u32),
+}
+
+/// `(fmt "{} has {}" $name $n)`: formats a string.
+pub(super) fn fmt<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let nodes = all_operands(lowering.tree, list);
+    let Some((template, values)) = nodes.split_first() else {
+        return Err(operand_count(lowering.tree, list, 1, 0));
+    };
+    let strings = strings(lowering, list, *template, values)?;
+    Ok(Lowered::one(joined(lowering, list, None, strings)?, Type::Str))
+}
+
+/// `(append $s "{}" V …)`: adds formatted text to the end of a string.
+pub(super) fn append<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let nodes = all_operands(lowering.tree, list);
+    let [target, template, values @ ..] = nodes.as_slice() else {
+        return Err(operand_count(lowering.tree, list, 2, nodes.len()));
+    };
+    let name = target_name(lowering, list, *target)?;
+    let variable = variable(lowering, *target, name, *template)?;
+    if variable.ty != Type::Str && !variable.ty.is_vague() {
+        return lowering.fault(*target, wording::append_to(name, variable.ty));
+    }
+    let strings = strings(lowering, list, *template, values)?;
+    let before = variable.read(*target);
+    let whole = joined(lowering, list, Some(before), strings)?;
+    lowering.record_set(variable.at, Type::Str);
+    Ok(Lowered::none(variable.write(list, Some(whole))))
+}
+
+/// Returns the code that joins strings, one after the other.
+fn joined<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    before: Option<Wat<'s>>,
+    strings: Vec<Wat<'s>>,
+) -> LowerResult<Wat<'s>> {
+    let mut pieces: Vec<Wat<'s>> = Vec::new();
+    for string in before.into_iter().chain(strings) {
+        let is_first = pieces.is_empty();
+        pieces.push(string);
+        if !is_first {
+            pieces.extend(lowering.cat(list)?);
+        }
+    }
+    if pieces.is_empty() {
+        pieces.push(Wat::literal(list, &b""[..]));
+    }
+    Ok(Wat::sequence(list, pieces))
+}
+
+/// Returns the code of each string of a template: its texts, and its values in place of the
+/// placeholders.
+fn strings<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    template: NodeId,
+    values: &[NodeId],
+) -> LowerResult<Vec<Wat<'s>>> {
+    let tree = lowering.tree;
+    if !matches!(tree.node(template).kind, NodeKind::Text | NodeKind::Block) {
+        return lowering.fault(template, form::fmt_template(tree.text(template)));
+    }
+    let text = lowering.text_value(template)?;
+    let pieces = match pieces(&text) {
+        Ok(pieces) => pieces,
+        Err(found) => {
+            let change = rewrite_placeholders(lowering, list, template, values);
+            return lowering.fault(template, form::fmt_placeholder(&found).maybe_safe(change));
+        }
+    };
+    let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
+    if count != values.len() {
+        let message = match values.len() > count && !tree.open.is_empty() {
+            true => messages::unclosed_form("fmt", None),
+            false => form::fmt_count(count, values.len())
+                .maybe_safe(rewrite_percent(tree, template, count, values.len())),
+        };
+        return lowering.fault(list, message);
+    }
+    let spans = placeholders(tree, template);
+    let (mut values, mut spans) = (values.iter(), spans.into_iter());
+    let mut strings = Vec::new();
+    for piece in pieces {
+        if let Piece::Text(bytes) = piece {
+            strings.push(Wat::literal(template, bytes));
+            continue;
+        }
+        let Some(node) = values.next() else { continue };
+        let span = spans.next().map(|(span, _)| span);
+        strings.push(value(lowering, list, &piece, *node, span)?);
+    }
+    Ok(strings)
+}
+
+/// Returns the code of a value's string.
+fn value<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    placeholder: &Piece,
+    node: NodeId,
+    span: Option<std::ops::Range<usize>>,
+) -> LowerResult<Wat<'s>> {
+    let want = match placeholder {
+        Piece::Float(_) if lowering.is_number(node) => Want::Type(Type::Float),
+        _ => Want::Any,
+    };
+    let out = lowering.value(list, node, want)?;
+    let found = out.ty;
+    match (placeholder, found) {
+        (Piece::Float(digits), _) if found.is_int() || found == Type::Float => {
+            let value = lowering.convert(list, node, out, Type::Float)?.wat;
+            return lowering.number_text(node, value, Type::Float, Some(*digits));
+        }
+        (Piece::Any, Type::Str | Type::I32 | Type::Any) => return Ok(out.wat),
+        (Piece::Any, Type::Int | Type::Bool | Type::Code | Type::Long | Type::Float) => {
+            return lowering.number_text(node, out.wat, found, None);
+        }
+        (Piece::Int, Type::Int | Type::Bool | Type::Code | Type::Long | Type::I32 | Type::Any)
+        | (Piece::Int, Type::Arr | Type::Map) => {
+            return lowering.number_text(node, out.wat, found, None);
+        }
+        (Piece::Code, Type::Int | Type::Code | Type::I32 | Type::Any) => {
+            return lowering.host_call(node, "sys.code_name", [out.wat]);
+        }
+        _ => {}
+    }
+    // `{}` takes any string or number, so it is what was meant.
+    let fits = found == Type::Str || found.is_number();
+    let change = span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())]));
+    let message = wording::placeholder(lowering.tree.text(node), found, placeholder.text());
+    Err(Fault::new(lowering.tree.span(node), message.maybe_safe(change)))
+}
+
+impl Piece {
+    /// Returns the placeholder as messages show it.
+    fn text(&self) -> &'static str {
+        match self {
+            Piece::Text(_) => "",
+            Piece::Any => "{}",
+            Piece::Int => "{i}",
+            Piece::Code => "{e}",
+            Piece::Float(_) => "{.N}",
+        }
+    }
+}
+
+/// Rewrites the placeholders of other languages as those of `fmt`.
+///
+/// `{name}` is replaced by a placeholder for the local of this name, `{0}` is accepted if all
+/// numbers are in order, and `{s}`, `{d}` and `{:.2f}` are translated. Braces that begin no
+/// placeholder are doubled.
+fn rewrite_placeholders(
+    lowering: &Lowering<'_, '_>,
+    list: NodeId,
+    template: NodeId,
+    values: &[NodeId],
+) -> Option<Change> {
+    let tree = lowering.tree;
+    let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
+    for (span, inside) in placeholders(tree, template) {
+        let local = format!("${}", inside.trim_start_matches('$'));
+        let word = inside.trim_start_matches(':').trim_end_matches('f');
+        let written = match inside {
+            "" | "i" | "e" => None,
+            _ if inside.starts_with('.')
+                && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) =>
+            {
+                None
+            }
+            "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
+            "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
+            _ if inside.parse() == Ok(count) && values.len() > count => Some("{}".to_owned()),
+            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
+                Some(format!("{{{word}}}"))
+            }
+            _ if lowering.func.scope.get(&local).is_some() && values.is_empty() => {
+                names.push(' ');
+                names.push_str(&local);
+                Some("{}".to_owned())
+            }
+            _ => return double_braces(tree, template),
+        };
+        count += 1;
+        edits.extend(written.map(|written| (span, written)));
+    }
+    let end = tree.span(list).end.checked_sub(1)?;
+    if !names.is_empty() {
+        edits.push((end..end, names));
+    }
+    (!edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// Doubles the braces of JSON in a template: those that begin no placeholder, and their
+/// counterparts.
+fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
+    while let Some(found) =
+        text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
+    {
+        let rest = text.get(found..)?;
+        let placeholder =
+            ["{}", "{i}", "{e}", "{{", "}}"].into_iter().find(|placeholder| rest.starts_with(placeholder));
+        at = found + placeholder.map_or(1, str::len);
+        match placeholder {
+            Some("}}") if open > 0 => {
+                // Both characters close a brace that is doubled.
+                edits.push((start + found..start + found + 2, "}}}}".to_owned()));
+                open = open.checked_sub(2)?;
+            }
+            Some(_) => {}
+            None if rest.starts_with('{') => {
+                open += 1;
+                edits.push((start + found..start + found + 1, "{{".to_owned()));
+            }
+            None => {
+                open = open.checked_sub(1)?;
+                edits.push((start + found..start + found + 1, "}}".to_owned()));
+            }
+        }
+    }
+    (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// Rewrites `%s` and `%d` as placeholders, in a template that has none.
+fn rewrite_percent(
+    tree: &Tree<'_>,
+    template: NodeId,
+    placeholders: usize,
+    values: usize,
+) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let found: Vec<_> = text
+        .match_indices('%')
+        .filter_map(|(at, _)| {
+            let placeholder = match text.get(at + 1..at + 2)? {
+                "s" => "{}",
+                "d" | "i" => "{i}",
+                _ => return None,
+            };
+            Some((start + at..start + at + 2, placeholder.to_owned()))
+        })
+        .collect();
+    (placeholders == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
+}
+
+/// Splits a template into pieces. Returns the text of an invalid placeholder as the error.
+fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = template;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after.first()) {
+            (b'{', Some(b'{')) | (b'}', Some(b'}')) => {
+                text.push(*byte);
+                rest = after.get(1..).unwrap_or(&[]);
+            }
+            (b'{', _) => {
+                let Some(end) = after.iter().position(|byte| *byte == b'}') else {
+                    return Err(shown(after.get(..after.len().min(12)).unwrap_or(&[]), ""));
+                };
+                let inside = after.get(..end).unwrap_or(&[]);
+                let placeholder = placeholder(inside).ok_or_else(|| shown(inside, "}"))?;
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                }
+                pieces.push(placeholder);
+                rest = after.get(end + 1..).unwrap_or(&[]);
+            }
+            _ => text.push(*byte),
+        }
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+fn placeholder(inside: &[u8]) -> Option<Piece> {
+    match inside {
+        b"" => Some(Piece::Any),
+        b"i" => Some(Piece::Int),
+        b"e" => Some(Piece::Code),
+        [b'.', digits @ ..] => match std::str::from_utf8(digits).ok()?.parse() {
+            Ok(digits @ 0..=17) => Some(Piece::Float(digits)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn shown(inside: &[u8], end: &str) -> String {
+    format!("{{{}{end}", String::from_utf8_lossy(inside))
+}
+
+/// Returns the placeholders of a template: the range of each with its braces, and the text between
+/// them.
+fn placeholders<'s>(
+    tree: &Tree<'s>,
+    template: NodeId,
+) -> Vec<(std::ops::Range<usize>, &'s str)> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let mut placeholders = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|found| at + found) {
+        let rest = text.get(open + 1..).unwrap_or("");
+        if rest.starts_with('{') {
+            at = open + 2;
+            continue;
+        }
+        let Some(end) = rest.find('}') else { break };
+        placeholders.push((start + open..start + open + end + 2, rest.get(..end).unwrap_or("")));
+        at = open + end + 2;
+    }
+    placeholders
+}

@@ -1,0 +1,535 @@
+//! Functions: the program itself, those of WAT, and those that `fn` declares.
+
+use super::facts::LocalType;
+use super::forms::{self, Yields};
+use super::flow::{Flow, Lowered, Want};
+use super::scope::{Declared, Scope, Variable};
+use super::sequence::Tail;
+use super::wat::Wat;
+use super::{LowerResult, LoweredFunc, Lowering};
+use crate::messages::{self, types as wording};
+use crate::ops::Val;
+use crate::program::Func;
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::types::Type;
+use crate::Position;
+
+/// Maximum number of functions that wait for one another in a round.
+const MAX_WAITING: usize = 48;
+
+/// The kind of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FuncKind {
+    /// The program.
+    #[default]
+    Run,
+    /// A function of WAT. If false, its result is not an error code.
+    Wat(bool),
+    /// A function that `fn` declares.
+    Fn,
+}
+
+/// The labels of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loop {
+    /// The number of the label that leaves the loop.
+    pub(crate) leave: usize,
+    /// The number of the label that continues with the next iteration.
+    pub(crate) next: usize,
+}
+
+/// The block that a failure leaves, instead of ending the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Handler {
+    pub(crate) label: String,
+    /// If true, something inside may fail.
+    pub(crate) is_used: bool,
+}
+
+/// The state of the function that is being lowered.
+#[derive(Default)]
+pub(crate) struct FuncState<'s> {
+    /// The index of the function in the program.
+    pub(crate) at: usize,
+    pub(crate) kind: FuncKind,
+    pub(crate) scope: Scope<'s>,
+    /// The variables that expansions declare.
+    pub(crate) hidden: Vec<(String, Val)>,
+    /// The number of names that expansions have generated.
+    pub(crate) names: usize,
+    /// If true, an expansion uses the variable for error codes.
+    pub(crate) uses_code: bool,
+    /// The enclosing loops of forms, innermost last.
+    pub(crate) loops: Vec<Loop>,
+    /// The enclosing handlers of failures, innermost last.
+    pub(crate) handlers: Vec<Handler>,
+    /// The number of open flat blocks.
+    pub(crate) flat: usize,
+}
+
+/// What the last form of a body leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    Value,
+    Nothing,
+    /// Control does not reach its end, or its end depends on a call that is not settled yet.
+    Never,
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers a function, unless it is lowered already or waits for the current one.
+    pub(super) fn lower_func(&mut self, at: usize) -> LowerResult<()> {
+        let program = self.program;
+        let Some(func) = program.funcs.get(at).filter(|_| !self.is_begun(at)) else {
+            return Ok(());
+        };
+        let last = program.funcs.len().saturating_sub(1);
+        let kind = if at == last {
+            FuncKind::Run
+        } else if func.fn_params.is_some() {
+            FuncKind::Fn
+        } else {
+            let results = self.types.funcs.get(at).and_then(|ty| ty.as_ref());
+            FuncKind::Wat(results.is_none_or(|ty| ty.results == [Val::I32]))
+        };
+        let state = FuncState { at, kind, ..FuncState::default() };
+        self.outer.push(std::mem::replace(&mut self.func, state));
+        if let Some(begun) = self.begun.get_mut(at) {
+            *begun = true;
+        }
+        self.declare_params(at, func)?;
+        let lowered = match kind {
+            FuncKind::Run | FuncKind::Wat(_) => self.wat_func(at, func)?,
+            FuncKind::Fn => self.fn_func(at, func)?,
+        };
+        if let Some(slot) = self.done.get_mut(at) {
+            *slot = Some(lowered);
+        }
+        let state = std::mem::replace(&mut self.func, self.outer.pop().unwrap_or_default());
+        if kind == FuncKind::Run {
+            self.main = state.scope;
+        }
+        Ok(())
+    }
+
+    fn is_begun(&self, at: usize) -> bool {
+        self.begun.get(at).copied().unwrap_or(true)
+    }
+
+    /// Declares the parameters, and the variables that WAT declares.
+    fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
+        for (nth, param) in func.fn_params.iter().flatten().enumerate() {
+            let known = self.facts.fns.get(at).and_then(|fn_| *fn_.params.get(nth)?);
+            let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(Type::Int).stored();
+            let variable = Variable {
+                name: Some(param.name),
+                text: format!("${}", param.name.trim_start_matches('$')).into(),
+                wat: ty.val().name(),
+                ty,
+                node: param.node,
+                declared: Declared::Param,
+                shared: false,
+            };
+            self.func.scope.add(self.tree, variable)?;
+        }
+        for (nth, local) in func.locals.list.iter().enumerate() {
+            let val = Val::from_wat(local.ty);
+            let ty = match self.facts.locals.get(&(at, nth)) {
+                Some(LocalType::One(ty)) => *ty,
+                _ => Type::of_wat(val.unwrap_or(Val::Any)),
+            };
+            let shared = self.facts.shared.contains(&local.node);
+            let text = match local.name {
+                Some(name) if shared => self.global_name(name, nth).into(),
+                Some(name) => name.into(),
+                None => "".into(),
+            };
+            let declared = if local.param { Declared::Param } else { Declared::Local };
+            let variable = Variable {
+                name: local.name,
+                text,
+                wat: local.ty,
+                ty,
+                node: local.node,
+                declared,
+                shared,
+            };
+            self.func.scope.add(self.tree, variable)?;
+        }
+        Ok(())
+    }
+
+    /// Lowers the program, or a function of WAT.
+    fn wat_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
+        let node = func.node.unwrap_or(NodeId(0));
+        let run = self.func.kind == FuncKind::Run;
+        let mut head = "func".to_owned();
+        if let Some(name) = func.name.or(run.then_some("$run")) {
+            head.push(' ');
+            head.push_str(name);
+        }
+        if run {
+            head.push_str(" (export \"run\") (result i32)");
+        }
+        let mut header = Vec::new();
+        for part in &func.header {
+            header.push(self.raw(*part)?.wat);
+        }
+        let results = self.types.funcs.get(at).cloned().flatten().map(|ty| ty.results);
+        let tail = match results.as_deref() {
+            Some([one]) if !run => Tail::Value(Want::Val(*one)),
+            _ => Tail::Discarded,
+        };
+        let mut body = func.body;
+        let lowered = self.sequence(&mut body, tail)?;
+        if run {
+            self.check_end(func.body, &lowered)?;
+        }
+        let flow = lowered.flow;
+        let mut pieces = self.declarations(node);
+        pieces.push(lowered.wat);
+        Ok(LoweredFunc { node, head, header, pieces, flow })
+    }
+
+    /// Lowers a function that `fn` declares.
+    fn fn_func(&mut self, at: usize, func: &Func<'s>) -> LowerResult<LoweredFunc<'s>> {
+        let tree = self.tree;
+        let node = func.node.unwrap_or(NodeId(0));
+        let mut last = None;
+        let mut nodes = func.body;
+        while let Some(next) = nodes.next(tree) {
+            last = Some(next);
+        }
+        let leaves = last.map_or(Leaves::Nothing, |last| self.leaves(last));
+        let mut body = func.body;
+        let mut pieces = Vec::new();
+        let flow = match leaves {
+            Leaves::Value => {
+                let want = self.result(at).map_or(Want::Any, |(ty, _)| Want::Type(ty));
+                let lowered = self.sequence(&mut body, Tail::Value(want))?;
+                if lowered.flow != Flow::Never {
+                    self.join_result(last.unwrap_or(node), lowered.ty)?;
+                }
+                pieces.push(lowered.wat);
+                lowered.flow
+            }
+            Leaves::Nothing | Leaves::Never => {
+                let lowered = self.sequence(&mut body, Tail::Discarded)?;
+                pieces.push(lowered.wat);
+                match (leaves, self.result(at)) {
+                    (Leaves::Nothing, Some((ty, first))) if lowered.flow != Flow::Never => {
+                        let line = self.line_of(first);
+                        let name = func.name.unwrap_or("");
+                        return self.fault(
+                            last.unwrap_or(node),
+                            wording::missing_last_value(name, ty, line),
+                        );
+                    }
+                    (Leaves::Never, _) => {
+                        pieces.push(Wat::list(node, "unreachable", []).on_line(true));
+                        Flow::Never
+                    }
+                    _ => lowered.flow,
+                }
+            }
+        };
+        let is_fallible = self.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible);
+        if is_fallible && flow != Flow::Never {
+            pieces.push(Wat::i32(node, 0).on_line(true));
+        }
+        let mut head = format!("func {}", func.name.unwrap_or(""));
+        for variable in self.func.scope.iter().filter(|v| v.declared == Declared::Param) {
+            head.push_str(&format!(" (param {} {})", variable.text, variable.wat));
+        }
+        let result = self.result(at).map(|(ty, _)| ty.stored().val());
+        let results = result.into_iter().chain(is_fallible.then_some(Val::I32));
+        let results: Vec<&str> = results.map(wat_name).collect();
+        if !results.is_empty() {
+            head.push_str(&format!(" (result {})", results.join(" ")));
+        }
+        let mut all = self.declarations(node);
+        all.extend(pieces);
+        Ok(LoweredFunc { node, head, header: Vec::new(), pieces: all, flow })
+    }
+
+    /// Returns the declarations of the function's variables, one on each line.
+    fn declarations(&self, node: NodeId) -> Vec<Wat<'s>> {
+        let declare = |text: String| Wat::list(node, text, []).on_line(true);
+        let own = self.func.scope.iter().filter(|v| v.declared != Declared::Param && !v.shared);
+        let mut all: Vec<Wat<'s>> = own
+            .map(|variable| match variable.text.as_ref() {
+                "" => declare(format!("local {}", variable.wat)),
+                text => declare(format!("local {text} {}", variable.wat)),
+            })
+            .collect();
+        if self.func.uses_code {
+            all.push(declare(format!("local {}err i32", self.prefix())));
+        }
+        all.extend(
+            self.func.hidden.iter().map(|(name, val)| declare(format!("local {name} {}", val.name()))),
+        );
+        all
+    }
+
+    /// Returns the globals for the variables of the program that functions use.
+    pub(super) fn shared_globals(&self) -> Vec<Wat<'s>> {
+        let shared = self.main.iter().filter(|variable| variable.shared);
+        shared
+            .map(|variable| {
+                let zero = Wat::list(variable.node, format!("{}.const 0", variable.wat), []);
+                let head = format!("global {} (mut {})", variable.text, variable.wat);
+                Wat::list(variable.node, head, [zero])
+            })
+            .collect()
+    }
+
+    /// Returns the result of a function of `fn`, and the node that decided its type.
+    pub(crate) fn result(&self, at: usize) -> Option<(Type, NodeId)> {
+        self.facts.fns.get(at)?.result
+    }
+
+    /// Joins the type of a value that the current function returns with those before it.
+    pub(crate) fn join_result(&mut self, node: NodeId, ty: Type) -> LowerResult<()> {
+        let at = self.func.at;
+        if ty == Type::Any {
+            return Ok(());
+        }
+        let ty = ty.stored();
+        let (joined, first) = match self.result(at) {
+            None => (Some(ty), node),
+            Some((known, first)) => (known.join(ty), first),
+        };
+        let Some(joined) = joined else {
+            let (known, first) = self.result(at).unwrap_or((ty, node));
+            let message = wording::two_results(ty, known, self.line_of(first));
+            return self.fault(node, message);
+        };
+        if let Some(fn_) = self.facts.fns.get_mut(at) {
+            fn_.result = Some((joined, first));
+        }
+        Ok(())
+    }
+
+    /// Lowers the call of a function that `fn` declares.
+    pub(crate) fn call_fn(
+        &mut self,
+        list: NodeId,
+        at: usize,
+        name: &'s str,
+        operands: &[NodeId],
+    ) -> LowerResult<Lowered<'s>> {
+        let program = self.program;
+        let params = program.funcs.get(at).and_then(|func| func.fn_params.as_deref());
+        let params = params.unwrap_or(&[]);
+        if params.len() != operands.len() {
+            let names: Vec<&str> = params.iter().map(|param| param.name).collect();
+            return self.fault(list, wording::fn_operands(name, &names, operands.len()));
+        }
+        let mut args = Vec::new();
+        for (nth, (operand, param)) in operands.iter().zip(params).enumerate() {
+            let known = self.facts.fns.get(at).and_then(|fn_| *fn_.params.get(nth)?);
+            let want = match (param.declared, known) {
+                (Some(ty), _) => Want::Type(ty),
+                (None, Some((ty, _))) if self.is_number(*operand) => Want::Type(ty),
+                (None, _) => Want::Any,
+            };
+            let arg = self.value(list, *operand, want)?;
+            if param.declared.is_some() || arg.flow == Flow::Never || arg.ty == Type::Any {
+                args.push(arg.wat);
+                continue;
+            }
+            let ty = arg.ty.stored();
+            let (joined, first) = match known {
+                None => (Some(ty), *operand),
+                Some((known, first)) => (known.join(ty), first),
+            };
+            let Some(joined) = joined else {
+                let (known, first) = known.unwrap_or((ty, *operand));
+                let message =
+                    wording::two_arguments(param.name, name, ty, known, self.line_of(first));
+                return self.fault(*operand, message);
+            };
+            if let Some(slot) =
+                self.facts.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth))
+            {
+                *slot = Some((joined, first));
+            }
+            args.push(self.convert(list, *operand, arg, joined)?.wat);
+        }
+        if !self.is_begun(at) && self.outer.len() < MAX_WAITING {
+            self.lower_func(at)?;
+        }
+        let call = Wat::list(list, format!("call {name}"), args);
+        let fallible = self.facts.fns.get(at).is_some_and(|fn_| fn_.is_fallible);
+        let wat = match fallible {
+            true => Wat::sequence(list, [call, self.end_on_error(list)?]),
+            false => call,
+        };
+        let is_done = self.done.get(at).is_some_and(Option::is_some);
+        Ok(match self.result(at) {
+            Some((ty, _)) => Lowered::one(wat, ty).dropped_if_unused(),
+            None if is_done => Lowered::none(wat),
+            None => Lowered { ty: Type::Any, ..Lowered::unknown(wat) },
+        })
+    }
+
+    /// Returns what a form leaves as the last of a body.
+    pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
+        let tree = self.tree;
+        if tree.node(node).kind != NodeKind::List {
+            return Leaves::Value;
+        }
+        let Some(head) = tree.head(node) else { return Leaves::Nothing };
+        let mut nodes = tree.children(node);
+        nodes.next(tree);
+        let of = |yes: bool| if yes { Leaves::Value } else { Leaves::Nothing };
+        if let Some(form) = forms::form(head).filter(|_| forms::applies(tree, node, head)) {
+            return match form.yields {
+                Yields::Value => Leaves::Value,
+                Yields::Nothing => Leaves::Nothing,
+                Yields::Never => Leaves::Never,
+                Yields::Last => self.leaves_last(nodes),
+                Yields::Clauses => self.leaves_clauses(nodes),
+                Yields::Arms => self.leaves_arms(nodes),
+            };
+        }
+        if let Some(called) = forms::call::called(self, head) {
+            return match called {
+                forms::call::Callee::Host(signature, _) => {
+                    of(!signature.results.is_empty())
+                }
+                forms::call::Callee::Fn(at, _) => match self.result(at) {
+                    Some(_) => Leaves::Value,
+                    None if self.done.get(at).is_some_and(Option::is_some) => Leaves::Nothing,
+                    None => Leaves::Never,
+                },
+                forms::call::Callee::Wat(name) => {
+                    of(self.called(name).is_some_and(|effect| effect.pushes > 0))
+                }
+            };
+        }
+        match head {
+            "if" => self.leaves_arms(nodes),
+            "block" | "loop" => of(tree.text(node).contains("(result")),
+            _ => match self.effect(head, &mut nodes) {
+                Some(effect) if effect.never => Leaves::Never,
+                Some(effect) => of(effect.pushes > 0),
+                None => Leaves::Nothing,
+            },
+        }
+    }
+
+    fn leaves_last(&self, mut nodes: Nodes) -> Leaves {
+        let mut last = None;
+        while let Some(node) = nodes.next(self.tree) {
+            last = Some(node);
+        }
+        last.map_or(Leaves::Nothing, |last| self.leaves(last))
+    }
+
+    /// Returns what the clauses of a `cond` leave.
+    fn leaves_clauses(&self, mut nodes: Nodes) -> Leaves {
+        let tree = self.tree;
+        let mut all = Leaves::Never;
+        let mut has_else = false;
+        while let Some(clause) = nodes.next(tree) {
+            has_else = tree.head(clause) == Some("else");
+            let mut inner = tree.children(clause);
+            inner.next(tree);
+            all = all.or(self.leaves_last(inner));
+        }
+        if has_else { all } else { Leaves::Nothing }
+    }
+
+    /// Returns what the arms of an `if` leave.
+    fn leaves_arms(&self, mut nodes: Nodes) -> Leaves {
+        let tree = self.tree;
+        let mut all = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            all.push(node);
+        }
+        let inner = |node: &NodeId| {
+            let mut inner = tree.children(*node);
+            inner.next(tree);
+            self.leaves_last(inner)
+        };
+        match all.as_slice() {
+            [.., then, other]
+                if tree.head(*then) == Some("then") && tree.head(*other) == Some("else") =>
+            {
+                inner(then).or(inner(other))
+            }
+            [.., last] if matches!(tree.head(*last), Some("then" | "else")) => Leaves::Nothing,
+            [_, then, other] => self.leaves(*then).or(self.leaves(*other)),
+            _ => Leaves::Nothing,
+        }
+    }
+
+    /// Returns the line of a node.
+    pub(crate) fn line_of(&self, node: NodeId) -> u32 {
+        Position::of(self.tree.source, self.tree.span(node).start).line
+    }
+
+    /// Rejects a program that returns a string or a handle. Its result is its error code.
+    fn check_end(&self, mut body: Nodes, lowered: &Lowered<'s>) -> LowerResult<()> {
+        let mut last = None;
+        while let Some(node) = body.next(self.tree) {
+            last = Some(node);
+        }
+        let ends = matches!(lowered.flow, Flow::Net(1..) | Flow::Unknown);
+        match last.filter(|_| ends && !lowered.ty.is_number() && !lowered.ty.is_vague()) {
+            Some(last) if lowered.ty.val() == Val::I32 => {
+                Err(self.returned_value(last, last, lowered.ty))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Builds the fault of a program that ends with a value of this type.
+    pub(crate) fn returned_value(
+        &self,
+        last: NodeId,
+        value: NodeId,
+        ty: Type,
+    ) -> Box<messages::Fault> {
+        use crate::fix::Change;
+        let tree = self.tree;
+        let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
+            match value == last {
+                true => Change::wrap("(ret ", ")"),
+                false => Change::Edits(vec![
+                    (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
+                    (tree.span(value).end..tree.span(last).end, ")".to_owned()),
+                ]),
+            }
+        });
+        let message = wording::returned_value(ty, tree.text(value)).maybe_safe(change);
+        messages::Fault::new(tree.span(last), message)
+    }
+
+    /// Returns true if a node is a number.
+    pub(crate) fn is_number(&self, node: NodeId) -> bool {
+        self.tree.atom(node).and_then(crate::literal::number_type).is_some()
+    }
+
+    /// Returns the name of the global for a shared variable.
+    pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
+        self.label(name.trim_start_matches('$'), number)
+    }
+}
+
+impl Leaves {
+    /// Returns what two arms leave together.
+    fn or(self, other: Leaves) -> Leaves {
+        match (self, other) {
+            (Leaves::Nothing, _) | (_, Leaves::Nothing) => Leaves::Nothing,
+            (Leaves::Value, _) | (_, Leaves::Value) => Leaves::Value,
+            (Leaves::Never, Leaves::Never) => Leaves::Never,
+        }
+    }
+}
+
+/// Returns the name of a type in the module. A type that is not settled yet is an i32.
+fn wat_name(val: Val) -> &'static str {
+    if val == Val::Any { "i32" } else { val.name() }
+}

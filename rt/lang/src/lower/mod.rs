@@ -1,0 +1,335 @@
+//! Lowers a program to WAT. Types are inferred on the way, one function at a time.
+//!
+//! A list's head decides how it is lowered: as a form (`forms`), as a call of a function by its name
+//! (`forms::call`), or as an instruction of WAT (`plain`). Each yields a piece of [`Wat`] with the
+//! [type](Type) of its value.
+//!
+//! The types of a function's parameters and of its result follow from its calls and its body, so a
+//! call may need what a later part of the program decides. Lowering is repeated with the [`Facts`]
+//! of the round before, until they no longer change.
+
+pub(crate) mod data;
+pub(crate) mod facts;
+pub(crate) mod flow;
+pub(crate) mod forms;
+mod checks;
+mod failure;
+mod function;
+pub(crate) mod module;
+mod plain;
+pub(crate) mod scope;
+mod sequence;
+pub(crate) mod stack_effect;
+mod structured;
+mod value;
+mod variables;
+pub(crate) mod wat;
+
+use std::collections::{BTreeMap, HashSet};
+
+use self::checks::Check;
+use self::facts::{Facts, LocalType};
+use self::flow::{Context, Flow, Lowered};
+use self::function::FuncState;
+use self::scope::Scope;
+use self::wat::Wat;
+use crate::idioms;
+use crate::literal;
+use crate::messages::{self, Fault};
+use crate::ops::Val;
+use crate::program::Program;
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::types::Type;
+use crate::types::wat::Types;
+use crate::{Signature, Signatures};
+
+/// A result of lowering, or the first fault.
+pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
+
+/// Maximum number of rounds. Each settles the types of at least one function of a chain of calls.
+const MAX_ROUNDS: usize = 12;
+
+/// The host function that ends a program with a message, which the checks of forms call.
+pub const TRAP: &str = "sys.trap";
+
+/// A program that was lowered.
+pub(crate) struct LoweredProgram<'s> {
+    /// The types, globals, tables and element segments.
+    pub(crate) items: Vec<Wat<'s>>,
+    /// The functions in the order of the text. The last one is the program.
+    pub(crate) funcs: Vec<LoweredFunc<'s>>,
+    pub(crate) imports: Vec<Signature>,
+    pub(crate) warnings: Vec<Fault>,
+}
+
+/// A function that was lowered.
+pub(crate) struct LoweredFunc<'s> {
+    pub(crate) node: NodeId,
+    /// The opening, such as `func $f (param $x i32) (result i32)`.
+    pub(crate) head: String,
+    /// The rest of the header.
+    pub(crate) header: Vec<Wat<'s>>,
+    /// The declarations of variables, and the body.
+    pub(crate) pieces: Vec<Wat<'s>>,
+    /// The flow at the end of the body.
+    pub(crate) flow: Flow,
+}
+
+/// Lowers a program.
+pub(crate) fn program<'s>(
+    tree: &Tree<'s>,
+    program: &Program<'s>,
+    host: &Signatures,
+) -> LowerResult<LoweredProgram<'s>> {
+    let mut facts = Facts::new(program);
+    for _ in 0..MAX_ROUNDS {
+        let mut lowering = Lowering::new(tree, program, host, &facts);
+        let lowered = lowering.program();
+        if lowering.facts == facts {
+            let lowered = lowered?;
+            return match lowering.unresolved {
+                Some(fault) => Err(fault),
+                None => Ok(lowered),
+            };
+        }
+        facts = lowering.facts;
+    }
+    let unsettled = program.funcs.iter().find_map(|func| func.fn_params.as_ref().and(func.node));
+    let span = unsettled.map_or(0..0, |node| tree.span(node));
+    Err(Fault::new(span, messages::types::unsettled()))
+}
+
+/// The state of one round.
+pub(crate) struct Lowering<'a, 's> {
+    pub(crate) tree: &'a Tree<'s>,
+    pub(crate) program: &'a Program<'s>,
+    pub(crate) host: &'a Signatures,
+    /// The types of WAT's functions and globals.
+    pub(crate) types: Types<'s>,
+    /// The facts of the round before, and what this round adds.
+    pub(crate) facts: Facts,
+    /// The checks that the program needs, in the order of first use.
+    checks: Vec<Check>,
+    /// The types that variables of WAT are set to in this round.
+    sets: BTreeMap<(usize, usize), LocalType>,
+    imports: Vec<Signature>,
+    warnings: Vec<Fault>,
+    /// The first fault that follows from a type that is not settled yet.
+    unresolved: Option<Box<Fault>>,
+    /// The prefix of generated names. No name in the source begins with it.
+    prefix: String,
+    /// The current function.
+    pub(crate) func: FuncState<'s>,
+    /// The functions whose lowering waits for that of the current one, outermost first.
+    outer: Vec<FuncState<'s>>,
+    /// If true, the lowering of the function at this index has begun.
+    begun: Vec<bool>,
+    /// The functions that are lowered so far.
+    done: Vec<Option<LoweredFunc<'s>>>,
+    /// The variables of the program, once it is lowered.
+    main: Scope<'s>,
+    /// If true, the program accesses memory itself, so that a number may be an address.
+    pub(crate) raw: bool,
+}
+
+impl<'a, 's> Lowering<'a, 's> {
+    fn new(
+        tree: &'a Tree<'s>,
+        program: &'a Program<'s>,
+        host: &'a Signatures,
+        facts: &Facts,
+    ) -> Self {
+        Lowering {
+            tree,
+            program,
+            host,
+            types: Types::read(tree, program),
+            facts: facts.clone(),
+            checks: Vec::new(),
+            sets: BTreeMap::new(),
+            imports: Vec::new(),
+            warnings: Vec::new(),
+            unresolved: None,
+            prefix: generated_prefix(tree.source),
+            func: FuncState::default(),
+            outer: Vec::new(),
+            begun: vec![false; program.funcs.len()],
+            done: program.funcs.iter().map(|_| None).collect(),
+            main: Scope::default(),
+            raw: uses_raw_memory(tree),
+        }
+    }
+
+    /// Lowers all items and functions.
+    fn program(&mut self) -> LowerResult<LoweredProgram<'s>> {
+        let mut items = Vec::new();
+        for item in &self.program.items {
+            items.push(self.raw(*item)?.wat);
+        }
+        let last = self.program.funcs.len().saturating_sub(1);
+        // The program comes first, because its calls decide the types of parameters.
+        for at in std::iter::once(last).chain(0..last) {
+            self.lower_func(at)?;
+        }
+        let sets = std::mem::take(&mut self.sets);
+        self.facts.add_locals(sets);
+        items.extend(self.shared_globals());
+        let done = std::mem::take(&mut self.done);
+        let checks = self.check_funcs()?;
+        Ok(LoweredProgram {
+            items,
+            funcs: checks.into_iter().chain(done.into_iter().flatten()).collect(),
+            imports: std::mem::take(&mut self.imports),
+            warnings: std::mem::take(&mut self.warnings),
+        })
+    }
+
+    /// Lowers a node: a list, a literal, or the value of a name or number. Any other node is
+    /// printed unchanged, and the WAT parser rejects it.
+    pub(crate) fn node(&mut self, node: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+        let line = self.tree.node(node).starts_line;
+        let lowered = match self.tree.node(node).kind {
+            NodeKind::List => self.list(node, context)?,
+            NodeKind::Text | NodeKind::Block => {
+                Lowered::one(Wat::literal(node, self.text_value(node)?), Type::Str)
+            }
+            NodeKind::Atom => match self.bare(node, context.want())? {
+                Some(out) => out,
+                None => Lowered::unknown(Wat::words(node, self.tree.text(node))),
+            },
+        };
+        Ok(lowered.on_line(line))
+    }
+
+    /// Lowers a list.
+    pub(crate) fn list(&mut self, list: NodeId, context: Context) -> LowerResult<Lowered<'s>> {
+        if self.tree.text(list).starts_with('[') {
+            let span = self.tree.span(list);
+            let edits = vec![
+                (span.start..span.start + 1, "(arr ".to_owned()),
+                (span.end.saturating_sub(1)..span.end, ")".to_owned()),
+            ];
+            let message = messages::types::bracket_list();
+            return self.fault(list, message.safe(crate::fix::Change::Edits(edits)));
+        }
+        let Some(head) = self.tree.head(list) else {
+            return match idioms::foreign(self.tree, list, self.host) {
+                Some(fault) => Err(fault),
+                None => self.raw(list),
+            };
+        };
+        if let Some(form) = forms::form(head).filter(|_| forms::applies(self.tree, list, head)) {
+            return (form.lower)(self, list, context);
+        }
+        if let Some(called) = forms::call::called(self, head) {
+            return forms::call::lower(self, list, &called, context);
+        }
+        self.plain(list, head, context)
+    }
+
+    /// Returns the bytes of a literal.
+    pub(crate) fn text_value(
+        &mut self,
+        node: NodeId,
+    ) -> LowerResult<std::borrow::Cow<'s, [u8]>> {
+        let text = self.tree.text(node);
+        let start = self.tree.span(node).start;
+        let value = literal::text(text, start, self.tree.node(node).kind == NodeKind::Block)?;
+        if std::str::from_utf8(&value).is_err() {
+            self.warn(node, messages::not_utf8());
+        }
+        Ok(value)
+    }
+
+    /// Adds a warning.
+    pub(crate) fn warn(&mut self, node: NodeId, message: messages::Message) {
+        self.warnings.push(*Fault::new(self.tree.span(node), message));
+    }
+
+    /// Builds a fault at a node.
+    pub(crate) fn fault<T>(&self, node: NodeId, message: messages::Message) -> LowerResult<T> {
+        Err(Fault::new(self.tree.span(node), message))
+    }
+
+    /// Returns a placeholder for code that depends on a type that is not settled yet. If it stays
+    /// so, `fault` is reported.
+    pub(crate) fn unresolved(&mut self, node: NodeId, fault: Box<Fault>) -> Lowered<'s> {
+        self.unresolved.get_or_insert(fault);
+        Lowered::one(Wat::list(node, "unreachable", []), Type::Any)
+    }
+
+    /// Returns a call of a host function with these arguments. Its results stay on the stack.
+    pub(crate) fn host_call(
+        &mut self,
+        from: NodeId,
+        full_name: &str,
+        args: impl Into<Vec<Wat<'s>>>,
+    ) -> LowerResult<Wat<'s>> {
+        let Some(signature) = self.host.get(full_name) else {
+            let message = messages::unknown_function(full_name, "", self.host, None);
+            return self.fault(from, message);
+        };
+        self.import(signature);
+        Ok(Wat::list(from, format!("call ${full_name}"), args))
+    }
+
+    /// Imports a host function.
+    pub(crate) fn import(&mut self, signature: &Signature) {
+        let same =
+            |known: &Signature| known.name == signature.name && known.module == signature.module;
+        if !self.imports.iter().any(same) {
+            self.imports.push(*signature);
+        }
+    }
+
+    /// Returns a number for generated names, unique in the current function.
+    pub(crate) fn next_number(&mut self) -> usize {
+        self.func.names += 1;
+        self.func.names
+    }
+
+    /// Returns the name of a label. No name in the source is equal to it.
+    pub(crate) fn label(&self, name: &str, number: usize) -> String {
+        format!("{}{name}{number}", self.prefix)
+    }
+
+    /// Declares a variable for an expansion, and returns its name.
+    pub(crate) fn hidden(&mut self, name: &str, number: usize, val: Val) -> String {
+        let name = self.label(name, number);
+        self.func.hidden.push((name.clone(), val));
+        name
+    }
+
+    /// Returns the prefix of generated names.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+/// Returns a prefix for generated names: `$.`, or `$.N.` if names in the source begin with `$.`.
+fn generated_prefix(source: &str) -> String {
+    let digits =
+        |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let after = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse::<u32>().ok());
+    let taken: HashSet<Option<u32>> = source
+        .match_indices("$.")
+        .map(|(at, dot)| after(source.get(at + dot.len()..).unwrap_or("")))
+        .collect();
+    if taken.is_empty() {
+        return "$.".to_owned();
+    }
+    // A number of this size is always free, and the dot after it keeps `$.1` apart from `$.10`.
+    let free = (0..).find(|number| !taken.contains(&Some(*number))).unwrap_or_default();
+    format!("$.{free}.")
+}
+
+/// Returns true if a program reads or writes memory itself, so that a number may be an address.
+fn uses_raw_memory(tree: &Tree<'_>) -> bool {
+    let is_access = |text: &str| {
+        text.starts_with("memory.")
+            || text.trim_start_matches('$').starts_with("sys.alloc")
+            || text.contains(".load")
+            || text.contains(".store")
+    };
+    (0..tree.len()).any(|node| tree.atom(NodeId(node)).is_some_and(is_access))
+}

@@ -1,0 +1,101 @@
+//! The parameters and variables of a function.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, Tree};
+use crate::types::Type;
+
+/// Maximum number of variables in a function, which is the engine's limit.
+const MAX_VARIABLES: usize = 50_000;
+
+/// The way a variable was declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declared {
+    /// As a parameter.
+    Param,
+    /// With WAT's `(local $x i32)`.
+    Local,
+    /// By a form, such as `let`.
+    Form,
+}
+
+/// A parameter or variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable<'s> {
+    /// The name in the source, with its `$`.
+    pub(crate) name: Option<&'s str>,
+    /// The name in the module. It differs if the source declares the name with several types, or
+    /// if functions share the variable.
+    pub(crate) text: Cow<'s, str>,
+    /// The type in the module.
+    pub(crate) wat: &'s str,
+    pub(crate) ty: Type,
+    /// The node that declares it.
+    pub(crate) node: NodeId,
+    pub(crate) declared: Declared,
+    /// If true, a function uses a variable of the program, so it is a global of the module.
+    pub(crate) shared: bool,
+}
+
+/// The variables of a function. A name refers to its latest declaration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope<'s> {
+    list: Vec<Variable<'s>>,
+    by_name: HashMap<&'s str, usize>,
+}
+
+impl<'s> Scope<'s> {
+    /// Adds a variable. Returns its index.
+    pub(crate) fn add(
+        &mut self,
+        tree: &Tree<'s>,
+        variable: Variable<'s>,
+    ) -> Result<usize, Box<Fault>> {
+        if self.list.len() >= MAX_VARIABLES {
+            let message = messages::too_many_locals(MAX_VARIABLES);
+            return Err(Fault::new(tree.span(variable.node), message));
+        }
+        let at = self.list.len();
+        if let Some(name) = variable.name {
+            self.by_name.insert(name, at);
+        }
+        self.list.push(variable);
+        Ok(at)
+    }
+
+    /// Returns the index of the variable that a name refers to.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Returns the variable that a name refers to.
+    pub(crate) fn get(&self, name: &str) -> Option<&Variable<'s>> {
+        self.list.get(self.find(name)?)
+    }
+
+    /// Returns the variable at an index.
+    pub(crate) fn at(&self, at: usize) -> Option<&Variable<'s>> {
+        self.list.get(at)
+    }
+
+    pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Variable<'s>> {
+        self.list.get_mut(at)
+    }
+
+    /// Returns all variables, parameters first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Variable<'s>> {
+        self.list.iter()
+    }
+
+    /// Returns the number of variables.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'s str> + '_ {
+        self.by_name.keys().copied()
+    }
+}

@@ -1,0 +1,251 @@
+//! Sequences of forms and of flat instructions.
+
+use super::flow::{Context, Flow, Lowered, Want};
+use super::forms;
+use super::forms::call::Callee;
+use super::stack_effect::StackEffect;
+use super::wat::Wat;
+use super::{LowerResult, Lowering};
+use crate::messages;
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::types::Type;
+
+/// Maximum nesting of blocks without parentheses. The nesting of those with parentheses is limited
+/// by [`tree::MAX_DEPTH`].
+///
+/// [`tree::MAX_DEPTH`]: crate::tree::MAX_DEPTH
+const MAX_FLAT: usize = 1_000;
+
+/// Maximum number of instructions after a value that are searched for one that uses it.
+const LOOK_AHEAD: usize = 16;
+
+/// The use of the last value of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// The value is not used.
+    Discarded,
+    /// The value becomes the value of the sequence.
+    Value(Want),
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers siblings in order.
+    pub(crate) fn sequence(
+        &mut self,
+        nodes: &mut Nodes,
+        tail: Tail,
+    ) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let from = nodes.peek(tree).unwrap_or(NodeId(0));
+        let mut pieces = Vec::new();
+        let (mut flow, mut ty) = (Flow::Net(0), Type::Any);
+        let mut droppable = false;
+        // For each open flat block, whether it has a result.
+        let mut open: Vec<bool> = Vec::new();
+        // The types of the values that the call before left on the stack, the top one last.
+        let mut pending: Vec<Type> = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            let line = tree.node(node).starts_line;
+            let context = match tail {
+                Tail::Value(want) if nodes.peek(tree).is_none() => Context::Operand(want),
+                _ if self.leaves_err(node) && self.is_used(*nodes, &open) => Context::Stack,
+                _ => Context::Statement,
+            };
+            self.record_pop(node, &mut pending);
+            let mut out = match (tree.node(node).kind, context) {
+                (NodeKind::Atom, _) => self.flat(node, nodes, context, &mut open)?,
+                (_, Context::Operand(want)) => {
+                    let out = self.node(node, context)?;
+                    self.fit(node, node, out, want)?
+                }
+                _ => self.node(node, context)?,
+            };
+            if out.droppable && context == Context::Statement && !self.is_used(*nodes, &open) {
+                out = out.without_value(node);
+            }
+            pending = match (context, out.flow) {
+                (Context::Stack, Flow::Net(2)) => vec![out.ty, Type::Code],
+                (Context::Stack, _) => vec![Type::Code],
+                _ if tree.head(node) == Some("local.set") => pending,
+                _ => self.left_by_call(node),
+            };
+            flow = flow.then(out.flow);
+            (ty, droppable) = (out.ty, out.droppable);
+            pieces.push(out.wat.on_line(line));
+        }
+        self.func.flat = self.func.flat.saturating_sub(open.len());
+        Ok(Lowered { wat: Wat::sequence(from, pieces), flow, ty, droppable })
+    }
+
+    /// Records the type of a variable that a `local.set` pops from the stack.
+    fn record_pop(&mut self, node: NodeId, pending: &mut Vec<Type>) {
+        let tree = self.tree;
+        let mut nodes = tree.children(node);
+        let head = nodes.next(tree).filter(|_| tree.head(node) == Some("local.set"));
+        let target = head.and_then(|_| nodes.next(tree)).and_then(|target| tree.name(target));
+        if let Some(name) = target.filter(|_| nodes.peek(tree).is_none())
+            && let Some(ty) = pending.pop()
+        {
+            let at = self.func.scope.find(name);
+            self.record_set(at, ty);
+        }
+    }
+
+    /// Returns the types of the values that WAT's `call` of a host function leaves.
+    fn left_by_call(&self, node: NodeId) -> Vec<Type> {
+        let tree = self.tree;
+        let mut nodes = tree.children(node);
+        let head = nodes.next(tree).filter(|_| tree.head(node) == Some("call"));
+        let callee = head.and_then(|_| nodes.next(tree)).and_then(|callee| tree.name(callee));
+        let signature = callee
+            .and_then(|name| name.strip_prefix('$'))
+            .and_then(|name| self.host.get(name));
+        let Some(signature) = signature else { return Vec::new() };
+        let values = signature.results.iter().map(|result| Type::of_host(result.ty));
+        values.chain(signature.fallible().then_some(Type::Code)).collect()
+    }
+
+    /// Returns true for a call by name that may fail and leaves its error code if WAT's own
+    /// instructions take it.
+    fn leaves_err(&self, node: NodeId) -> bool {
+        let called = self.tree.head(node).and_then(|head| forms::call::called(self, head));
+        matches!(called, Some(Callee::Host(signature, false)) if signature.fallible())
+    }
+
+    /// Lowers a flat instruction with its immediates, or a bare value.
+    fn flat(
+        &mut self,
+        node: NodeId,
+        nodes: &mut Nodes,
+        context: Context,
+        open: &mut Vec<bool>,
+    ) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let name = tree.text(node);
+        match name {
+            "block" | "loop" | "if" => {
+                self.func.flat += 1;
+                if self.func.flat > MAX_FLAT {
+                    return self.fault(node, messages::too_deep_blocks(MAX_FLAT));
+                }
+                let mut pieces = vec![Wat::words(node, name)];
+                let results = self.block_head(nodes, &mut pieces)?;
+                open.push(results.is_none_or(|results| results > 0));
+                Ok(Lowered::unknown(Wat::sequence(node, pieces)))
+            }
+            "else" | "end" => {
+                if name == "end" && open.pop().is_some() {
+                    self.func.flat = self.func.flat.saturating_sub(1);
+                }
+                let mut pieces = vec![Wat::words(node, name)];
+                if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
+                    nodes.next(tree);
+                    pieces.push(Wat::words(label, tree.text(label)));
+                }
+                Ok(Lowered::unknown(Wat::sequence(node, pieces)))
+            }
+            _ => {
+                if let Some((words, effect)) = self.instruction(node, name, nodes)? {
+                    return Ok(effect.lowered(Wat::sequence(node, words)));
+                }
+                match self.bare(node, context.want())? {
+                    Some(out) => match context {
+                        Context::Operand(want) => self.fit(node, node, out, want),
+                        _ => Ok(out),
+                    },
+                    None => {
+                        let mut words = vec![Wat::words(node, name)];
+                        words.extend(self.immediates(nodes)?);
+                        Ok(Lowered::unknown(Wat::sequence(node, words)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns true if a later instruction of the sequence uses the current value.
+    fn is_used(&self, mut nodes: Nodes, open: &[bool]) -> bool {
+        let tree = self.tree;
+        let mut above = 0;
+        for _ in 0..LOOK_AHEAD {
+            let Some(node) = nodes.next(tree) else { return false };
+            let text = tree.text(node);
+            if tree.node(node).kind == NodeKind::Atom {
+                if matches!(text, "else" | "end") {
+                    return open.last().copied().unwrap_or(false);
+                }
+                if text == "if" {
+                    return above == 0;
+                }
+            }
+            let Some((pops, pushes)) = self.pops_and_pushes(node, &mut nodes) else { return false };
+            if pops > above {
+                return true;
+            }
+            above = above - pops + pushes;
+        }
+        false
+    }
+
+    /// Returns the number of values that an instruction pops and the number that it pushes.
+    /// Operands that are written inside the instruction do not count. Returns `None` if the numbers
+    /// are not known, or if control does not continue after the instruction.
+    fn pops_and_pushes(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
+        let tree = self.tree;
+        match tree.node(node).kind {
+            NodeKind::Text | NodeKind::Block => Some((0, 1)),
+            NodeKind::Atom => match self.effect(tree.text(node), nodes) {
+                Some(effect) => Some((effect.pops.len(), effect.pushes)),
+                None => Some((0, 1)),
+            },
+            NodeKind::List => {
+                let head = tree.head(node)?;
+                if forms::form(head).is_some_and(|_| forms::applies(tree, node, head)) {
+                    return None;
+                }
+                if let Some(called) = forms::call::called(self, head) {
+                    return Some((0, self.pushes(&called)));
+                }
+                if matches!(head, "then" | "else" | "block" | "loop") {
+                    return None;
+                }
+                let mut inner = tree.children(node);
+                inner.next(tree);
+                if head == "if" {
+                    let first = inner.peek(tree)?;
+                    return (tree.head(first) == Some("then")).then_some((1, 0));
+                }
+                let effect = self.effect(head, &mut inner)?;
+                let mut given = 0;
+                while inner.next(tree).is_some() {
+                    given += 1;
+                }
+                Some((effect.pops.len().saturating_sub(given), effect.pushes))
+            }
+        }
+    }
+
+    /// Returns the number of values that a call by name leaves on the stack of WAT.
+    fn pushes(&self, called: &Callee<'s>) -> usize {
+        match called {
+            Callee::Host(signature, true) => signature.results.len(),
+            Callee::Host(signature, false) => signature.pushes().count(),
+            Callee::Wat(_) | Callee::Fn(..) => 1,
+        }
+    }
+}
+
+impl StackEffect {
+    /// Returns the instruction with its effect, after its operands were pushed.
+    pub(super) fn lowered<'s>(&self, wat: Wat<'s>) -> Lowered<'s> {
+        if self.never {
+            return Lowered::never(wat);
+        }
+        let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        let ty = self.ty;
+        match self.pops {
+            super::stack_effect::Pops::Unknown => Lowered { ty, ..Lowered::unknown(wat) },
+            _ => Lowered::net(wat, count(self.pushes) - count(self.pops.len()), ty),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! WAT's blocks, loops and `if`, with their labels and types.
+
+use super::flow::{Context, Flow, Lowered, Want};
+use super::sequence::Tail;
+use super::value::Join;
+use super::wat::Wat;
+use super::{LowerResult, Lowering};
+use crate::fix::Change;
+use crate::idioms;
+use crate::messages;
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::{NodeId, Nodes};
+use crate::types::Type;
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers a block's label and type. Returns the number of results, if known.
+    pub(super) fn block_head(
+        &mut self,
+        nodes: &mut Nodes,
+        pieces: &mut Vec<Wat<'s>>,
+    ) -> LowerResult<Option<usize>> {
+        let tree = self.tree;
+        if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
+            nodes.next(tree);
+            pieces.push(Wat::words(label, tree.text(label)));
+        }
+        let mut after = *nodes;
+        let ty = self.types.signature(tree, &mut after);
+        while let Some(node) = nodes.peek(tree) {
+            if !matches!(tree.head(node), Some("type" | "param" | "result")) {
+                break;
+            }
+            nodes.next(tree);
+            pieces.push(self.raw(node)?.wat.on_line(tree.node(node).starts_line));
+        }
+        Ok(ty.map(|ty| ty.results.len()))
+    }
+
+    /// Returns the result types of a block. `nodes` must begin at its label or type.
+    fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
+        let tree = self.tree;
+        if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
+            nodes.next(tree);
+        }
+        let ty = self.types.signature(tree, &mut nodes)?;
+        ty.params.is_empty().then_some(ty.results)
+    }
+
+    pub(super) fn block(
+        &mut self,
+        list: NodeId,
+        head: &'s str,
+        mut nodes: Nodes,
+    ) -> LowerResult<Lowered<'s>> {
+        let results = self.block_results(nodes);
+        let mut pieces = Vec::new();
+        self.block_head(&mut nodes, &mut pieces)?;
+        let tail = match results.as_deref() {
+            Some([one]) => Tail::Value(Want::Val(*one)),
+            _ => Tail::Discarded,
+        };
+        let body = self.sequence(&mut nodes, tail)?;
+        pieces.push(body.wat);
+        let wat = Wat::list(list, head, pieces);
+        Ok(match results.as_deref() {
+            Some([]) => Lowered::none(wat),
+            Some([one]) => Lowered::one(wat, Type::of_wat(*one)),
+            _ => Lowered::unknown(wat),
+        })
+    }
+
+    /// Lowers `(if COND… (then …) (else …))`. If its value is used, adds the result type that the
+    /// arms have in common.
+    pub(super) fn folded_if(
+        &mut self,
+        list: NodeId,
+        mut nodes: Nodes,
+        context: Context,
+    ) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let by_name = self.is_named_condition(nodes);
+        let declared = !by_name
+            && nodes.peek(tree).is_some_and(|node| {
+                let mut after = nodes;
+                let at = if tree.name(node).is_some() {
+                    after.next(tree).and_then(|_| after.peek(tree))
+                } else {
+                    Some(node)
+                };
+                at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
+            });
+        let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
+        let mut value = match (declared, context, results.as_deref()) {
+            (true, _, Some([one])) => Join::declared(Type::of_wat(*one)),
+            (false, Context::Operand(want), _) => Join::wanted(want),
+            (true, ..) | (false, ..) => Join::none(),
+        };
+        let mut label = Vec::new();
+        if !by_name {
+            self.block_head(&mut nodes, &mut label)?;
+        }
+        let (conditions, count, then) = self.conditions(list, &mut nodes)?;
+        self.arm(then, &mut value)?;
+        self.else_arm(list, &mut nodes, declared, &mut value)?;
+        let taken = if count == 0 { Flow::Net(-1) } else { Flow::Net(0) };
+        if declared {
+            let ty = value.ty().unwrap_or(Type::Any);
+            let arms = value.finish(self, list)?.arms;
+            let flow = results.map_or(Flow::Unknown, |results| {
+                Flow::Net(i32::try_from(results.len()).unwrap_or(0))
+            });
+            let pieces = label.into_iter().chain(conditions).chain(arms).collect::<Vec<_>>();
+            let out = Lowered::one(Wat::list(list, "if", pieces), ty);
+            return Ok(Lowered { flow: taken.then(flow), ..out });
+        }
+        let out = value.finish(self, list)?;
+        label.extend(out.result(list));
+        let pieces = label.into_iter().chain(conditions).chain(out.arms).collect::<Vec<_>>();
+        let mut wat = Wat::list(list, "if", pieces);
+        if out.is_never {
+            wat = Wat::sequence(list, [wat, Wat::list(list, "unreachable", [])]);
+        }
+        Ok(Lowered { wat, flow: taken.then(out.flow), ty: out.ty, droppable: false })
+    }
+
+    /// Lowers the operands before `(then …)`. Returns them, their number, and the `(then …)`.
+    fn conditions(
+        &mut self,
+        list: NodeId,
+        nodes: &mut Nodes,
+    ) -> LowerResult<(Vec<Wat<'s>>, usize, NodeId)> {
+        let tree = self.tree;
+        let mut conditions = Vec::new();
+        let then = loop {
+            let Some(node) = nodes.next(tree) else {
+                let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
+                return self.fault(list, message);
+            };
+            match tree.head(node) {
+                Some("then") => break node,
+                Some("else") => {
+                    let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
+                    return self.fault(node, message);
+                }
+                _ => conditions.push(node),
+            }
+        };
+        let mut lowered = Vec::new();
+        match conditions.as_slice() {
+            [one] => lowered.push(self.condition(list, *one)?.wat),
+            several => {
+                for node in several {
+                    lowered.push(self.node(*node, Context::Operand(Want::Any))?.wat);
+                }
+            }
+        }
+        Ok((lowered, conditions.len(), then))
+    }
+
+    /// Lowers `(else …)`, and checks that nothing follows it.
+    fn else_arm(
+        &mut self,
+        list: NodeId,
+        nodes: &mut Nodes,
+        declared: bool,
+        value: &mut Join<'s>,
+    ) -> LowerResult<()> {
+        let tree = self.tree;
+        let other = nodes.next(tree);
+        match other {
+            None if value.is_wanted() && !declared => {
+                return self.fault(list, messages::form::value_needs_else("if"));
+            }
+            None => {}
+            Some(other) if tree.head(other) != Some("else") => {
+                let message = match tree.head(other) {
+                    Some("then") => messages::second_then()
+                        .maybe_safe(rewrite::replace_head(tree, other, "else")),
+                    _ => messages::after_then().likely(Change::wrap("(else ", ")")),
+                };
+                return self.fault(other, message);
+            }
+            Some(other) => self.arm(other, value)?,
+        }
+        match nodes.next(tree) {
+            Some(more) => self.fault(more, messages::after_else()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if an `if` begins with the name of a variable that is its condition, right
+    /// before `(then …)`. Any other name is the label.
+    fn is_named_condition(&mut self, mut nodes: Nodes) -> bool {
+        let tree = self.tree;
+        let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };
+        nodes.peek(tree).is_some_and(|next| tree.head(next) == Some("then"))
+            && self.resolve(name).is_some()
+    }
+
+    /// Lowers an arm of an `if`: `(then …)` or `(else …)`.
+    fn arm(&mut self, arm: NodeId, value: &mut Join<'s>) -> LowerResult<()> {
+        let tree = self.tree;
+        let head = tree.head(arm).unwrap_or("then");
+        let mut nodes = tree.children(arm);
+        nodes.next(tree);
+        value.branch(self, arm, head, &mut nodes)?;
+        Ok(())
+    }
+}

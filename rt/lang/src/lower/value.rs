@@ -1,0 +1,472 @@
+//! The operands of forms: their values, and the conversions between types.
+
+use super::flow::{Context, Flow, Lowered, Want};
+use super::forms;
+use super::sequence::Tail;
+use super::wat::Wat;
+use super::{LowerResult, Lowering};
+use crate::fix::Change;
+use crate::literal::{self, is_number, number_type};
+use crate::messages::{Fault, form, types as wording};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::types::Type;
+use crate::{Code, Position, idioms, nearest, rewrite};
+
+impl<'s> Lowering<'_, 's> {
+    /// Lowers the operand of a form: exactly one value, converted to what is wanted.
+    pub(crate) fn value(
+        &mut self,
+        form: NodeId,
+        node: NodeId,
+        want: Want,
+    ) -> LowerResult<Lowered<'s>> {
+        let tree = self.tree;
+        let out = match tree.node(node).kind {
+            NodeKind::Atom => match self.bare(node, want)? {
+                Some(out) => out.on_line(tree.node(node).starts_line),
+                None => return Err(self.invalid_operand(form, node)),
+            },
+            _ => self.node(node, Context::Operand(want))?,
+        };
+        self.fit(form, node, out, want)
+    }
+
+    /// Checks that code leaves one value, and converts it to what is wanted.
+    pub(crate) fn fit(
+        &mut self,
+        form: NodeId,
+        node: NodeId,
+        out: Lowered<'s>,
+        want: Want,
+    ) -> LowerResult<Lowered<'s>> {
+        let out = match out.flow {
+            Flow::Net(1) => out,
+            Flow::Never | Flow::Unknown => {
+                let ty = match want {
+                    Want::Type(ty) => ty,
+                    Want::Val(val) => Type::of_wat(val),
+                    Want::Any | Want::Hint(_) => out.ty,
+                };
+                return Ok(Lowered { ty, ..out });
+            }
+            // For WAT's own instructions, the walk over the module reports a more precise fault.
+            Flow::Net(_) if self.is_plain(node) => {
+                let ty = want.val().map_or(Type::Any, Type::of_wat);
+                return Ok(Lowered { ty, ..Lowered::unknown(out.wat) });
+            }
+            Flow::Net(count) => return Err(self.wrong_value_count(form, node, count)),
+        };
+        match want {
+            Want::Type(ty) => self.convert(form, node, out, ty),
+            Want::Val(val) if !out.ty.val().fits(val) && !self.is_plain(node) => {
+                Err(self.type_fault(form, node, out.ty, Type::of_wat(val)))
+            }
+            Want::Val(_) | Want::Any | Want::Hint(_) => Ok(out),
+        }
+    }
+
+    /// Converts a value to a type, if nothing is lost. Numbers become strings, and an int becomes a
+    /// long or a float.
+    pub(crate) fn convert(
+        &mut self,
+        form: NodeId,
+        node: NodeId,
+        out: Lowered<'s>,
+        ty: Type,
+    ) -> LowerResult<Lowered<'s>> {
+        let found = out.ty;
+        if out.flow != Flow::Net(1) {
+            return Ok(Lowered { ty, ..out });
+        }
+        let wat = match (found, ty) {
+            _ if found == ty || ty == Type::Any || found == Type::Any => out.wat,
+            // A truth value keeps its type, and so does an error code.
+            (found, Type::Int) if found.is_int() => return Ok(out),
+            (Type::Int, Type::Bool) => out.wat,
+            (Type::Int | Type::Bool, Type::Code) => out.wat,
+            (found, Type::Long) if found.is_int() => {
+                Wat::list(node, "i64.extend_i32_s", [out.wat])
+            }
+            (found, Type::Float) if found.is_int() => {
+                Wat::list(node, "f64.convert_i32_s", [out.wat])
+            }
+            (Type::Int | Type::Bool | Type::Long | Type::Float, Type::Str) if !self.raw_number(found) => {
+                self.number_text(node, out.wat, found, None)?
+            }
+            // A handle may be printed or compared as a number.
+            (Type::Arr | Type::Map | Type::Numbers(_), Type::Int) => out.wat,
+            (found, Type::I32) if found.val() == Val::I32 => return Ok(out),
+            (Type::I32, ty) if ty.val() == Val::I32 => out.wat,
+            // 0 stands for a missing value.
+            (found, _)
+                if found.is_int()
+                    && ty.val() == Val::I32
+                    && (self.raw || out.wat.constant() == Some(0)) =>
+            {
+                out.wat
+            }
+            _ => return Err(self.type_fault(form, node, found, ty)),
+        };
+        Ok(Lowered { wat, ty, ..out })
+    }
+
+    /// Returns true if a number may be an address, so that it does not become a string.
+    fn raw_number(&self, found: Type) -> bool {
+        self.raw && found.is_int()
+    }
+
+    /// Returns the string of a number: an integer in decimal, a float with that many digits or, if
+    /// none are given, in its shortest form.
+    pub(crate) fn number_text(
+        &mut self,
+        from: NodeId,
+        value: Wat<'s>,
+        ty: Type,
+        digits: Option<u32>,
+    ) -> LowerResult<Wat<'s>> {
+        match ty {
+            Type::Long => self.host_call(from, "str.from_long", [value]),
+            Type::Float => {
+                let digits = digits.map_or(i64::from(i32::MIN), i64::from);
+                self.host_call(from, "str.from_float", [value, Wat::i32(from, digits)])
+            }
+            _ => self.host_call(from, "str.from_int", [value]),
+        }
+    }
+
+    /// Lowers a condition: an int that is 0 for false.
+    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> LowerResult<Lowered<'s>> {
+        let out = self.value(form, node, Want::Any)?;
+        let is_wat = self.tree.head(form) == Some("if") && !self.is_choice(form);
+        if out.ty.val().fits(Val::I32) && (is_wat || out.ty.is_number() || out.ty.is_vague()) {
+            return Ok(out);
+        }
+        let text = self.tree.text(node);
+        self.fault(node, form::condition_type(text, out.ty))
+    }
+
+    /// Lowers a name, a number, an error code, a truth value or a quoted character. Returns `None`
+    /// for any other atom.
+    pub(crate) fn bare(&mut self, node: NodeId, want: Want) -> LowerResult<Option<Lowered<'s>>> {
+        let text = self.tree.text(node);
+        if text.starts_with('$') {
+            let found = self.resolve(text);
+            return Ok(found.map(|found| Lowered::one(found.read(node), found.ty)));
+        }
+        if let Some(code) = Code::from_name(text) {
+            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
+        }
+        if let Some(c) = literal::character(text) {
+            return Ok(Some(Lowered::one(Wat::i32(node, c.into()), Type::Int)));
+        }
+        match text {
+            "true" => return Ok(Some(Lowered::one(Wat::i32(node, 1), Type::Bool))),
+            "false" | "null" | "nil" => {
+                return Ok(Some(Lowered::one(Wat::i32(node, 0), Type::Bool)));
+            }
+            _ => {}
+        }
+        let Some(own) = number_type(text) else { return Ok(None) };
+        let own = Type::of_wat(own);
+        let own = if own == Type::I32 { Type::Int } else { own };
+        let ty = match want.number() {
+            Some(Type::Bool | Type::Code | Type::I32) | None => own,
+            Some(ty) => ty,
+        };
+        let val = match want {
+            Want::Val(val @ (Val::I32 | Val::I64 | Val::F32 | Val::F64)) => val,
+            _ => ty.val(),
+        };
+        if !is_number(val, text) {
+            return self.fault(node, form::number_type(text, val, own.val()));
+        }
+        let ty = if val == Val::I32 { Type::Int } else { Type::of_wat(val) };
+        Ok(Some(Lowered::one(Wat::list(node, format!("{}.const {text}", val.name()), []), ty)))
+    }
+
+    /// Returns true if a node is an instruction of WAT.
+    fn is_plain(&self, node: NodeId) -> bool {
+        self.tree.head(node).is_some_and(|head| {
+            forms::form(head).is_none_or(|_| !forms::applies(self.tree, node, head))
+                && forms::call::called(self, head).is_none()
+                && head != "if"
+        })
+    }
+
+    /// Builds the fault of a value that has another type than its form takes.
+    pub(crate) fn type_fault(
+        &self,
+        form: NodeId,
+        node: NodeId,
+        found: Type,
+        want: Type,
+    ) -> Box<Fault> {
+        let tree = self.tree;
+        let head = tree.head(form).unwrap_or("");
+        let (text, has) = (tree.text(node), |name: &str| self.host.get(name).is_some());
+        let change = match (found, want) {
+            (Type::Str, Type::Int) if tree.node(node).kind == NodeKind::Text => {
+                let digits = text.trim_matches('"').trim();
+                (number_type(digits) == Some(Val::I32)).then(|| Change::Replace(digits.to_owned()))
+            }
+            (Type::Str, Type::Code) if tree.node(node).kind == NodeKind::Text => {
+                let code = text.trim_matches('"');
+                Code::from_name(code).map(|_| Change::Replace(code.to_owned()))
+            }
+            (Type::Str, Type::Int | Type::Long) if has("str.to_int") => {
+                Some(Change::wrap("(str.to_int ", ")"))
+            }
+            (Type::Str, Type::Float) if has("str.to_float") => {
+                Some(Change::wrap("(str.to_float ", ")"))
+            }
+            (Type::Map, Type::Arr) if has("map.keys") => Some(Change::wrap("(map.keys ", ")")),
+            _ => None,
+        };
+        let declared = tree
+            .name(node)
+            .and_then(|name| self.func.scope.get(name))
+            .map(|variable| Position::of(tree.source, tree.span(variable.node).start).line);
+        let message = wording::operand(head, text, found, want, declared).maybe_safe(change);
+        Fault::new(tree.span(node), message)
+    }
+
+    /// Builds the fault of an atom that is not a value.
+    fn invalid_operand(&mut self, form: NodeId, node: NodeId) -> Box<Fault> {
+        let tree = self.tree;
+        let text = tree.text(node);
+        let head = tree.head(form).unwrap_or("");
+        let declared_later = self.declared_later(text);
+        let message = match text.strip_prefix('$') {
+            Some(plain) if self.host.get(plain).is_some() => {
+                form::function_as_value(plain).maybe_safe(self.bare_call(plain))
+            }
+            Some(_) if self.program.defined.contains_key(text) => form::function_as_value(text),
+            Some(_) => {
+                let known = self.func.scope.names();
+                let message = form::unknown_local(text, known, declared_later);
+                message.maybe_safe(self.declare_set_local(text))
+            }
+            None => match self.host.get(text.trim_end_matches('?')) {
+                Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
+                None => {
+                    let is_local = self.func.scope.get(&format!("${text}")).is_some();
+                    let change = idioms::fix_word(tree, form, node);
+                    form::not_a_value(head, forms::usage(head), text, is_local).maybe_safe(change)
+                }
+            },
+        };
+        Fault::new(tree.span(node), message)
+    }
+
+    /// Returns the call of a function without parameters.
+    fn bare_call(&self, name: &str) -> Option<Change> {
+        let name = name.trim_end_matches('?');
+        let known = self.host.get(name)?;
+        known.params.is_empty().then(|| Change::Replace(format!("({name})")))
+    }
+
+    /// Returns the declaration of a local that is set with `local.set` but not declared.
+    fn declare_set_local(&self, name: &str) -> Option<Change> {
+        let tree = self.tree;
+        if nearest::certain(name, self.func.scope.names()).is_some() {
+            return None;
+        }
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
+            if sets
+                && rewrite::items(tree, node)
+                    .get(1)
+                    .is_some_and(|target| tree.name(*target) == Some(name))
+            {
+                let start = tree.span(node).start;
+                return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
+            }
+        }
+        None
+    }
+
+    /// Returns the line of a form that declares a variable of this name.
+    fn declared_later(&self, name: &str) -> Option<u32> {
+        let tree = self.tree;
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let declares =
+                matches!(tree.head(node), Some("let" | "catch" | "for" | "each" | "argv"));
+            if declares
+                && forms::all_operands(tree, node)
+                    .iter()
+                    .take(2)
+                    .any(|operand| tree.name(*operand) == Some(name))
+            {
+                return Some(self.line_of(node));
+            }
+        }
+        None
+    }
+
+    /// Builds the fault of an operand that leaves no value, or several.
+    fn wrong_value_count(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
+        let tree = self.tree;
+        let head = tree.head(form).unwrap_or("");
+        let callee = match tree.head(node) {
+            // WAT's `call` leaves the error code as well.
+            Some("call") => forms::all_operands(tree, node).first().copied(),
+            _ => None,
+        };
+        let plain = callee.and_then(|callee| tree.name(callee)?.strip_prefix('$'));
+        if let Some(signature) = plain.and_then(|plain| self.host.get(plain)).filter(|_| count > 1) {
+            let edit = callee.map(|callee| {
+                let start = tree.span(node).start + 1;
+                let name = format!("{}.{}", signature.module, signature.name);
+                Change::Edits(vec![(start..tree.span(callee).end, name)])
+            });
+            let message = form::value_and_err(signature).maybe_safe(edit);
+            return Fault::new(tree.span(node), message);
+        }
+        let called = tree.head(node).and_then(|inner| forms::call::called(self, inner));
+        let message = match called.and_then(|called| called.signature()) {
+            Some(signature) if signature.results.is_empty() => form::missing_result(&signature),
+            _ => form::value_count(head, tree.text(node), count),
+        };
+        Fault::new(tree.span(node), message)
+    }
+}
+
+/// The common value of a form's branches.
+pub(crate) struct Join<'s> {
+    /// What the value must be, or `None` if the branches leave no value.
+    want: Option<Want>,
+    /// The branches, each with its source.
+    branches: Vec<(NodeId, &'s str, Lowered<'s>)>,
+    /// The common type so far, and the branch that decided it.
+    found: Option<(Type, NodeId)>,
+}
+
+/// The branches of a form.
+pub(crate) struct JoinedArms<'s> {
+    pub(crate) arms: Vec<Wat<'s>>,
+    pub(crate) ty: Type,
+    pub(crate) flow: Flow,
+    /// If true, control leaves every branch before its end, although a value is expected.
+    pub(crate) is_never: bool,
+}
+
+impl<'s> JoinedArms<'s> {
+    /// Returns `(result TYPE)`, if the branches leave a value.
+    pub(crate) fn result(&self, from: NodeId) -> Option<Wat<'s>> {
+        let name = match self.ty.val() {
+            Val::Any => "i32",
+            val => val.name(),
+        };
+        (self.flow == Flow::Net(1)).then(|| Wat::list(from, format!("result {name}"), []))
+    }
+}
+
+impl<'s> Join<'s> {
+    /// Creates the join of branches that leave no value.
+    pub(crate) fn none() -> Join<'s> {
+        Join { want: None, branches: Vec::new(), found: None }
+    }
+
+    /// Creates the join of branches that leave a value.
+    pub(crate) fn wanted(want: Want) -> Join<'s> {
+        Join { want: Some(want), branches: Vec::new(), found: None }
+    }
+
+    /// Creates the join of branches that leave a value of this type, which WAT declares.
+    pub(crate) fn declared(ty: Type) -> Join<'s> {
+        Join { found: Some((ty, NodeId(0))), ..Join::wanted(Want::Val(ty.val())) }
+    }
+
+    /// Creates the join of a form in this context.
+    pub(crate) fn at(context: Context) -> Join<'s> {
+        match context {
+            Context::Statement | Context::Stack => Join::none(),
+            Context::Operand(want) => Join::wanted(want),
+        }
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.want.is_some()
+    }
+
+    /// Returns the type of the value.
+    pub(crate) fn ty(&self) -> Option<Type> {
+        self.found.map(|(ty, _)| ty)
+    }
+
+    /// Lowers the nodes of a branch, which becomes the list `(head nodes…)`, or a sequence if the
+    /// head is empty. Returns its flow.
+    pub(crate) fn branch(
+        &mut self,
+        lowering: &mut Lowering<'_, 's>,
+        at: NodeId,
+        head: &'s str,
+        nodes: &mut Nodes,
+    ) -> LowerResult<Flow> {
+        let tail = self.want.map_or(Tail::Discarded, Tail::Value);
+        let out = lowering.sequence(nodes, tail)?;
+        self.add(lowering, at, head, out)
+    }
+
+    /// Adds a branch that is lowered already. Returns its flow.
+    pub(crate) fn add(
+        &mut self,
+        lowering: &mut Lowering<'_, 's>,
+        at: NodeId,
+        head: &'s str,
+        out: Lowered<'s>,
+    ) -> LowerResult<Flow> {
+        let flow = out.flow;
+        if let (Some(want), Flow::Net(count)) = (self.want, flow) {
+            if count != 1 {
+                return lowering.fault(at, form::branch_value(count));
+            }
+            let (ty, first) = match self.found {
+                None => (Some(out.ty), at),
+                Some((known, first)) => (known.join(out.ty), first),
+            };
+            let Some(ty) = ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))
+            else {
+                let known = self.found.map_or(out.ty, |(ty, _)| ty);
+                let line = lowering.line_of(first);
+                return lowering.fault(at, wording::branches(known, out.ty, line));
+            };
+            self.found = Some((ty, first));
+        }
+        self.branches.push((at, head, out));
+        Ok(flow)
+    }
+
+    /// Converts the value of each branch to the common type.
+    pub(crate) fn finish(
+        self,
+        lowering: &mut Lowering<'_, 's>,
+        form: NodeId,
+    ) -> LowerResult<JoinedArms<'s>> {
+        let ty = self.ty();
+        let never = self.branches.iter().all(|(.., out)| out.flow == Flow::Never);
+        let mut arms = Vec::new();
+        for (at, head, out) in self.branches {
+            let line = lowering.tree.node(at).starts_line;
+            let out = match ty.filter(|_| self.want.is_some()) {
+                Some(ty) if out.ty != ty => lowering.convert(form, at, out, ty)?,
+                _ => out,
+            };
+            let arm = match head {
+                "" => out.wat,
+                head => Wat::list(at, head, [out.wat]),
+            };
+            arms.push(arm.on_line(line));
+        }
+        let (ty, flow) = match (self.want, ty) {
+            (None, _) => (Type::Any, Flow::Net(0)),
+            (Some(_), _) if never => (Type::Any, Flow::Never),
+            (Some(_), Some(ty)) => (ty, Flow::Net(1)),
+            (Some(_), None) => (Type::Any, Flow::Net(0)),
+        };
+        Ok(JoinedArms { arms, ty, flow, is_never: self.want.is_some() && never })
+    }
+}

@@ -1,0 +1,161 @@
+//! Reading, setting and declaring variables.
+
+use super::facts::LocalType;
+use super::function::FuncKind;
+use super::scope::{Declared, Variable};
+use super::wat::Wat;
+use super::{LowerResult, Lowering};
+use crate::messages::types as wording;
+use crate::ops::Val;
+use crate::tree::NodeId;
+use crate::types::Type;
+
+/// A variable or a global that a name refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved<'s> {
+    /// The name in the module.
+    pub(crate) text: std::borrow::Cow<'s, str>,
+    pub(crate) ty: Type,
+    /// If true, it is a global of the module.
+    pub(crate) is_global: bool,
+    /// The node that declares it, unless it is a global of WAT.
+    pub(crate) node: Option<NodeId>,
+    /// The index of a variable of the current function.
+    pub(crate) at: Option<usize>,
+}
+
+impl<'s> Resolved<'s> {
+    /// Returns code that reads the value.
+    pub(crate) fn read(&self, from: NodeId) -> Wat<'s> {
+        let kind = if self.is_global { "global" } else { "local" };
+        Wat::list(from, format!("{kind}.get {}", self.text), [])
+    }
+
+    /// Returns code that sets the value. Without `value`, it is taken from the stack.
+    pub(crate) fn write(&self, from: NodeId, value: Option<Wat<'s>>) -> Wat<'s> {
+        let kind = if self.is_global { "global" } else { "local" };
+        let items: Vec<Wat<'s>> = value.into_iter().collect();
+        Wat::list(from, format!("{kind}.set {}", self.text), items)
+    }
+}
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns what a name refers to: a variable of the current function, one of the program if the
+    /// function is declared by `fn`, or a global of WAT.
+    pub(crate) fn resolve(&mut self, name: &str) -> Option<Resolved<'s>> {
+        if let Some(at) = self.func.scope.find(name) {
+            return self.variable(at);
+        }
+        if self.func.kind == FuncKind::Fn {
+            let last = self.done.last().is_some_and(Option::is_some);
+            // The innermost function of this kind is the program, if its lowering has begun.
+            let running = self.outer.iter().rev().find(|state| state.kind == FuncKind::Run);
+            let running = running.filter(|_| !last);
+            let scope = running.map_or(&self.main, |state| &state.scope);
+            let found = scope.get(name).cloned();
+            if let Some(variable) = found {
+                self.facts.shared.insert(variable.node);
+                return Some(Resolved {
+                    text: variable.text,
+                    ty: variable.ty,
+                    is_global: true,
+                    node: Some(variable.node),
+                    at: None,
+                });
+            }
+        }
+        let global = self.types.globals.get_named(name)?;
+        Some(Resolved {
+            text: global.0.into(),
+            ty: global.1.as_ref().map_or(Type::Any, |global| Type::of_wat(global.ty)),
+            is_global: true,
+            node: None,
+            at: None,
+        })
+    }
+
+    /// Returns the variable at an index of the current function.
+    pub(crate) fn variable(&self, at: usize) -> Option<Resolved<'s>> {
+        let variable = self.func.scope.at(at)?;
+        Some(Resolved {
+            text: variable.text.clone(),
+            ty: variable.ty,
+            is_global: variable.shared,
+            node: Some(variable.node),
+            at: Some(at),
+        })
+    }
+
+    /// Declares a variable that a form sets to a value of this type. If the name is already
+    /// declared with the same type, it stays the same variable.
+    pub(crate) fn declare(
+        &mut self,
+        name: &'s str,
+        ty: Type,
+        node: NodeId,
+    ) -> LowerResult<Resolved<'s>> {
+        let ty = ty.stored();
+        if let Some(at) = self.func.scope.find(name) {
+            let known = self.func.scope.at(at).map(|known| (known.ty, known.declared));
+            let same = match known {
+                Some((known, _)) if known == ty => true,
+                Some((known, _)) if known.is_int() && ty.is_int() => {
+                    if let Some(variable) = self.func.scope.at_mut(at) {
+                        variable.ty = ty;
+                    }
+                    true
+                }
+                // A variable of WAT has one representation, whatever it is set to.
+                Some((known, Declared::Local | Declared::Param)) => {
+                    known.val() == ty.val() && known.is_vague()
+                }
+                _ => false,
+            };
+            if same {
+                return self.variable(at).map_or_else(|| self.add(name, ty, node), Ok);
+            }
+        }
+        self.add(name, ty, node)
+    }
+
+    fn add(&mut self, name: &'s str, ty: Type, node: NodeId) -> LowerResult<Resolved<'s>> {
+        let at = self.func.scope.len();
+        let shared = self.facts.shared.contains(&node);
+        let text = match shared || self.func.scope.find(name).is_some() {
+            true => self.global_name(name, at).into(),
+            false => name.into(),
+        };
+        let wat = match ty.val() {
+            Val::Any => "i32",
+            val => val.name(),
+        };
+        let declared = Declared::Form;
+        let variable = Variable { name: Some(name), text, wat, ty, node, declared, shared };
+        let at = self.func.scope.add(self.tree, variable)?;
+        self.variable(at).map_or_else(|| self.fault(node, wording::unknown_variable(name)), Ok)
+    }
+
+    /// Records that a variable of WAT is set to a value of this type.
+    pub(crate) fn record_set(&mut self, at: Option<usize>, ty: Type) {
+        let Some(at) = at else { return };
+        let Some(variable) = self.func.scope.at(at) else { return };
+        if variable.declared != Declared::Local || Type::of_wat(ty.val()) != Type::I32 {
+            return;
+        }
+        let found = match ty.stored() {
+            Type::I32 => LocalType::Mixed,
+            ty => LocalType::One(ty),
+        };
+        let key = (self.func.at, at);
+        let joined = match self.sets.get(&key) {
+            None => found,
+            Some(known) if *known == found => found,
+            Some(LocalType::One(a)) => match found {
+                LocalType::One(b) if a.is_int() && b.is_int() => LocalType::One(Type::Int),
+                _ => LocalType::Mixed,
+            },
+            Some(LocalType::Mixed) => LocalType::Mixed,
+        };
+        self.sets.insert(key, joined);
+    }
+}

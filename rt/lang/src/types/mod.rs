@@ -1,0 +1,271 @@
+//! The types of values, which are known before the program runs.
+
+pub(crate) mod locals;
+pub(crate) mod wat;
+
+use crate::Ty;
+use crate::ops::Val;
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Type {
+    /// A signed integer of 32 bits.
+    Int,
+    /// 0 or 1, which is also an int.
+    Bool,
+    /// An error code, which is also an int.
+    Code,
+    /// A signed integer of 64 bits.
+    Long,
+    /// A float of 64 bits.
+    Float,
+    /// A string or bytes.
+    Str,
+    /// An array of strings.
+    Arr,
+    /// A map from strings to strings.
+    Map,
+    /// An array of numbers in the program's memory.
+    Numbers(Elem),
+    /// An i32 of unknown kind, as WAT's own instructions leave it.
+    I32,
+    /// A value of WAT that the language has no type for.
+    Wat(Val),
+    /// A value whose type is not known yet, or that is never reached.
+    Any,
+}
+
+/// The type of an element of an array of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Elem {
+    /// An int.
+    Int,
+    /// A long.
+    Long,
+    /// A float.
+    Float,
+    /// An int from 0 to 255.
+    Byte,
+}
+
+impl Elem {
+    /// All types of elements.
+    pub(crate) const ALL: [Elem; 4] = [Elem::Int, Elem::Long, Elem::Float, Elem::Byte];
+
+    /// Returns the name of the array's type.
+    pub(crate) const fn plural(self) -> &'static str {
+        match self {
+            Elem::Int => "ints",
+            Elem::Long => "longs",
+            Elem::Float => "floats",
+            Elem::Byte => "bytes",
+        }
+    }
+
+    /// Returns the type of an element as a value.
+    pub(crate) const fn ty(self) -> Type {
+        match self {
+            Elem::Int | Elem::Byte => Type::Int,
+            Elem::Long => Type::Long,
+            Elem::Float => Type::Float,
+        }
+    }
+
+    /// Returns the base-2 logarithm of an element's size in bytes.
+    pub(crate) const fn shift(self) -> u32 {
+        match self {
+            Elem::Byte => 0,
+            Elem::Int => 2,
+            Elem::Long | Elem::Float => 3,
+        }
+    }
+
+    /// Returns the instructions that load and store an element.
+    pub(crate) const fn access(self) -> (&'static str, &'static str) {
+        match self {
+            Elem::Int => ("i32.load", "i32.store"),
+            Elem::Long => ("i64.load", "i64.store"),
+            Elem::Float => ("f64.load", "f64.store"),
+            Elem::Byte => ("i32.load8_u", "i32.store8"),
+        }
+    }
+}
+
+impl Type {
+    /// Returns the type of a host function's parameter or result.
+    pub(crate) const fn of_host(ty: Ty) -> Type {
+        match ty {
+            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes => Type::Str,
+            Ty::Int | Ty::OptInt => Type::Int,
+            Ty::Bool => Type::Bool,
+            Ty::Long => Type::Long,
+            Ty::Float => Type::Float,
+            Ty::Arr => Type::Arr,
+            Ty::Map | Ty::OptMap => Type::Map,
+            Ty::Addr | Ty::Any => Type::I32,
+        }
+    }
+
+    /// Returns the type of a value of WAT.
+    pub(crate) const fn of_wat(val: Val) -> Type {
+        match val {
+            Val::I32 => Type::I32,
+            Val::I64 => Type::Long,
+            Val::F64 => Type::Float,
+            Val::Any => Type::Any,
+            other => Type::Wat(other),
+        }
+    }
+
+    /// Parses the name of a type in a declaration: `int`, `long`, `float`, `str`, `arr`, `map`,
+    /// an array of numbers, or a value type of WAT.
+    pub(crate) fn from_name(name: &str) -> Option<Type> {
+        Some(match name {
+            "int" => Type::Int,
+            "long" => Type::Long,
+            "float" => Type::Float,
+            "str" => Type::Str,
+            "arr" => Type::Arr,
+            "map" => Type::Map,
+            _ => match Elem::ALL.into_iter().find(|elem| elem.plural() == name) {
+                Some(elem) => Type::Numbers(elem),
+                None => Type::of_wat(Val::from_wat(name)?),
+            },
+        })
+    }
+
+    /// Returns the value type of WAT that represents the type.
+    pub(crate) const fn val(self) -> Val {
+        match self {
+            Type::Long => Val::I64,
+            Type::Float => Val::F64,
+            Type::Wat(val) => val,
+            Type::Any => Val::Any,
+            _ => Val::I32,
+        }
+    }
+
+    /// Returns the type with its article, as messages name it.
+    pub(crate) const fn described(self) -> &'static str {
+        match self {
+            Type::Int | Type::Bool => "an int",
+            Type::Code => "an error code",
+            Type::Long => "a long",
+            Type::Float => "a float",
+            Type::Str => "a string",
+            Type::Arr => "an array",
+            Type::Map => "a map",
+            Type::Numbers(Elem::Int) => "an array of ints",
+            Type::Numbers(Elem::Long) => "an array of longs",
+            Type::Numbers(Elem::Float) => "an array of floats",
+            Type::Numbers(Elem::Byte) => "an array of bytes",
+            Type::I32 => "an i32 of unknown kind",
+            Type::Wat(Val::F32) => "an f32",
+            Type::Wat(Val::V128) => "a v128",
+            Type::Wat(Val::Func) => "a funcref",
+            Type::Wat(_) => "an externref",
+            Type::Any => "a value of unknown type",
+        }
+    }
+
+    /// Returns the name of the type in a declaration.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Type::Int | Type::Bool | Type::Code => "int",
+            Type::Long => "long",
+            Type::Float => "float",
+            Type::Str => "str",
+            Type::Arr => "arr",
+            Type::Map => "map",
+            Type::Numbers(elem) => elem.plural(),
+            Type::I32 | Type::Any => "i32",
+            Type::Wat(val) => val.name(),
+        }
+    }
+
+    /// Returns the namespace whose functions take a value of this type.
+    pub(crate) const fn module(self) -> Option<&'static str> {
+        match self {
+            Type::Str => Some("str"),
+            Type::Arr => Some("arr"),
+            Type::Map => Some("map"),
+            _ => None,
+        }
+    }
+
+    /// Returns true for an int, also one that is a truth value or an error code.
+    pub(crate) const fn is_int(self) -> bool {
+        matches!(self, Type::Int | Type::Bool | Type::Code)
+    }
+
+    /// Returns true for a number.
+    pub(crate) const fn is_number(self) -> bool {
+        self.is_int() || matches!(self, Type::Long | Type::Float)
+    }
+
+    /// Returns true if the type says nothing about the value but its representation.
+    pub(crate) const fn is_vague(self) -> bool {
+        matches!(self, Type::I32 | Type::Any)
+    }
+
+    /// Returns the type of a variable that is set to a value of this type.
+    pub(crate) const fn stored(self) -> Type {
+        match self {
+            Type::Bool => Type::Int,
+            Type::Any => Type::I32,
+            other => other,
+        }
+    }
+
+    /// Returns the type that values of both types have after a conversion that loses nothing, or
+    /// `None` if there is none.
+    pub(crate) fn join(self, other: Type) -> Option<Type> {
+        Some(match (self, other) {
+            _ if self == other => self,
+            (Type::Any, known) | (known, Type::Any) => known,
+            (a, b) if a.is_int() && b.is_int() => Type::Int,
+            (a, Type::Long) | (Type::Long, a) if a.is_int() => Type::Long,
+            (a, Type::Float) | (Type::Float, a) if a.is_int() => Type::Float,
+            (a, b) if a.val() == Val::I32 && b.val() == Val::I32 && (a.is_vague() || b.is_vague()) => {
+                Type::I32
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Elem, Type};
+
+    const ALL: &[Type] = &[
+        Type::Int,
+        Type::Bool,
+        Type::Code,
+        Type::Long,
+        Type::Float,
+        Type::Str,
+        Type::Arr,
+        Type::Map,
+        Type::Numbers(Elem::Int),
+        Type::Numbers(Elem::Float),
+        Type::I32,
+        Type::Any,
+    ];
+
+    #[test]
+    fn a_join_does_not_depend_on_the_order() {
+        for a in ALL {
+            for b in ALL {
+                assert_eq!(a.join(*b), b.join(*a), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_declarations_take() {
+        for ty in ALL.iter().filter(|ty| **ty != Type::Any) {
+            assert_eq!(Type::from_name(ty.name()).map(Type::name), Some(ty.name()));
+        }
+    }
+}
