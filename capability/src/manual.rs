@@ -138,6 +138,12 @@ pub fn value_schema(ty: Ty) -> Json {
         Ty::Str | Ty::Bytes => json!({"type": "string"}),
         Ty::OptStr | Ty::OptBytes => json!({"type": ["string", "null"]}),
         Ty::Int => json!({"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX}),
+        Ty::OptInt => {
+            json!({"type": ["integer", "null"], "minimum": -i32::MAX, "maximum": i32::MAX})
+        }
+        Ty::OptMap => {
+            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
+        }
         Ty::Long => json!({"type": "integer"}),
         Ty::Float => json!({"type": "number"}),
         Ty::Bool => json!({"type": "boolean"}),

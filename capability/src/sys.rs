@@ -129,7 +129,7 @@ fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
 }
 
 fn args(run: &mut Run) -> Result<Handle, Failure> {
-    let args = run.args().iter().map(|arg| arg.clone().into_bytes()).collect();
+    let args: Vec<Vec<u8>> = run.args().iter().map(|arg| arg.clone().into_bytes()).collect();
     Arrays::make(run, args)
 }
 

@@ -103,11 +103,11 @@ async fn the_model_reads_the_error_of_an_invalid_call() {
 fn arguments(function: &Function) -> String {
     use wattle_agent::rt::Ty;
     let value = |ty: Ty| match ty {
-        Ty::Int | Ty::Long | Ty::Addr => serde_json::json!(1),
+        Ty::Int | Ty::OptInt | Ty::Long | Ty::Addr => serde_json::json!(1),
         Ty::Float => serde_json::json!(1.5),
         Ty::Bool => serde_json::json!(true),
         Ty::Arr => serde_json::json!(["a"]),
-        Ty::Map => serde_json::json!({"a": "1"}),
+        Ty::Map | Ty::OptMap => serde_json::json!({"a": "1"}),
         _ => serde_json::json!("a"),
     };
     let params = function.signature.params.iter();
