@@ -72,10 +72,15 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
                 ByteClass::Semicolon => {
-                    return Err(Fault::new(
-                        start..start + 1,
-                        bad_tokens::semicolon(self.source, start),
-                    ));
+                    let end = self.line_end(start);
+                    let rest = self.source.get(start + 1..end).unwrap_or("");
+                    // Code after a statement that ends with `;` must not become a comment.
+                    if !starts_line && rest.trim_start().starts_with('(') {
+                        let message = bad_tokens::semicolon(self.source, start);
+                        return Err(Fault::new(start..start + 1, message));
+                    }
+                    self.at = end;
+                    continue;
                 }
                 ByteClass::Name if byte == b'`' && self.rest(start).starts_with("```") => {
                     self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());

@@ -197,6 +197,15 @@ const SPECIAL: &[&str] = &[
     "ref.is_null",
 ];
 
+/// Returns true if an instruction of this name may take values from the stack.
+pub(super) fn takes_operands(name: &str) -> bool {
+    const TAKING: &[&str] = &[
+        "if", "br_if", "br_table", "return", "call", "call_indirect", "return_call", "select",
+        "local.set", "local.tee", "global.set", "ref.is_null", "end", "else",
+    ];
+    TAKING.contains(&name) || op(name).is_some_and(|op| !op.pops.is_empty())
+}
+
 /// Returns the instruction of this name, if its operands and results follow from the name.
 pub(super) fn op(name: &str) -> Option<Op> {
     if let Some((_, pops, pushes)) = OTHERS.iter().find(|(known, ..)| *known == name) {

@@ -20,8 +20,8 @@ pub(super) fn replace_head(
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
-/// Adds `?` to a call of a host function.
-pub(super) fn add_question_mark(
+/// Makes WAT's `call` of a host function a call by name.
+pub(super) fn call_by_name(
     tree: &Tree<'_>,
     call: NodeId,
     signature: &Signature,
@@ -33,7 +33,7 @@ pub(super) fn add_question_mark(
         "call" => tree.span(*items.get(1)?).end,
         _ => tree.span(first).end,
     };
-    let name = format!("{}.{}?", signature.module, signature.name);
+    let name = format!("{}.{}", signature.module, signature.name);
     Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
 }
 

@@ -286,41 +286,53 @@ const fn names_anything(params: &[Param]) -> bool {
 }
 
 impl Signature {
-    /// Returns the usage as a form, as in `(str.find s needle from) → n`. Fallible calls are
-    /// written with `?`, and optional parameters in brackets. Results that are text or bytes are
-    /// not shown.
+    /// Returns the usage as a form, as in `(str.find s needle from) → int`. Optional parameters are
+    /// in brackets. Arrays and maps are shown by their type, other numbers than ints with it, and
+    /// results that are strings are not shown.
     ///
     /// ```
     /// # use wattle_lang::{Code, Names, Param, Signature, Ty};
-    /// const GET: Signature = Signature {
-    ///     module: "kv",
-    ///     name: "get",
-    ///     params: &[Param { name: "k", ty: Ty::Str, names: Names::Nothing }],
-    ///     results: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }],
-    ///     errors: &[Code::ENOENT],
+    /// const PUSH: Signature = Signature {
+    ///     module: "arr",
+    ///     name: "push",
+    ///     params: &[
+    ///         Param { name: "h", ty: Ty::Arr, names: Names::Nothing },
+    ///         Param { name: "item", ty: Ty::Str, names: Names::Nothing },
+    ///     ],
+    ///     results: &[],
+    ///     errors: &[Code::ENOMEM],
     ///     touches: &[],
     /// };
-    /// assert_eq!(GET.usage(), "(kv.get? k)");
+    /// assert_eq!(PUSH.usage(), "(arr.push arr item)");
     /// ```
     #[must_use]
     pub fn usage(&self) -> String {
-        let mark = if self.fallible() { "?" } else { "" };
-        let mut text = format!("({}.{}{mark}", self.module, self.form());
+        let mut text = format!("({}.{}", self.module, self.form());
         for param in self.params {
             let (open, close) = if param.ty.is_optional() { ("[", "]") } else { ("", "") };
-            let ty = match param.ty.val() {
-                ValType::I32 => String::new(),
-                other => format!(":{other}"),
+            let shown = match param.ty {
+                Ty::Arr if param.name == "h" => "arr".to_owned(),
+                Ty::Map | Ty::OptMap if param.name == "h" => "map".to_owned(),
+                Ty::Long => format!("{}:long", param.name),
+                Ty::Float => format!("{}:float", param.name),
+                _ => param.name.to_owned(),
             };
-            text.push_str(&format!(" {open}{}{ty}{close}", param.name));
+            text.push_str(&format!(" {open}{shown}{close}"));
         }
         text.push(')');
-        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes))
-        {
-            text.push_str(&format!(" → {}", result.name));
-            if result.ty.val() != ValType::I32 {
-                text.push_str(&format!(":{}", result.ty.val()));
-            }
+        let shown = |ty: Ty| match ty {
+            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes => None,
+            Ty::Int | Ty::OptInt => Some("int"),
+            Ty::Bool => Some("bool"),
+            Ty::Long => Some("long"),
+            Ty::Float => Some("float"),
+            Ty::Arr => Some("arr"),
+            Ty::Map | Ty::OptMap => Some("map"),
+            Ty::Addr => Some("address"),
+            Ty::Any => Some("any"),
+        };
+        for ty in self.results.iter().filter_map(|result| shown(result.ty)) {
+            text.push_str(&format!(" → {ty}"));
         }
         text
     }

@@ -128,7 +128,7 @@ impl Layout {
         frame: &Frame,
     ) -> bool {
         let fits = |column: usize| flat(piece, column).is_some_and(|end| end + tail <= WIDTH);
-        let is_list = matches!(piece.shape, Shape::List(_));
+        let is_list = matches!(piece.shape, Shape::List(..));
         if at < frame.lead {
             return !is_list && !fits(self.column + 1);
         }
@@ -144,16 +144,16 @@ impl Layout {
         match &piece.shape {
             Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
             Shape::Line(text) => self.put(text),
-            Shape::List(pieces)
+            Shape::List(pieces, square)
                 if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
             {
-                self.flat(pieces)
+                self.flat(pieces, *square)
             }
-            Shape::List(pieces) => {
+            Shape::List(pieces, square) => {
                 let open = self.column;
-                self.put("(");
+                self.put(brackets(*square).0);
                 let indent =
-                    if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(_))) {
+                    if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(..))) {
                         1
                     } else {
                         STEP
@@ -166,7 +166,7 @@ impl Layout {
                 if pieces.last().is_some_and(Piece::is_line) {
                     self.line(false, open);
                 }
-                self.put(")");
+                self.put(brackets(*square).1);
                 return true;
             }
         }
@@ -174,21 +174,26 @@ impl Layout {
     }
 
     /// Writes a list on one line.
-    fn flat(&mut self, pieces: &[Piece<'_>]) {
-        self.put("(");
+    fn flat(&mut self, pieces: &[Piece<'_>], square: bool) {
+        self.put(brackets(square).0);
         for (at, piece) in pieces.iter().enumerate() {
             if at > 0 {
                 self.put(" ");
             }
             match &piece.shape {
-                Shape::List(pieces) => self.flat(pieces),
+                Shape::List(pieces, square) => self.flat(pieces, *square),
                 Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => {
                     self.put(text)
                 }
             }
         }
-        self.put(")");
+        self.put(brackets(square).1);
     }
+}
+
+/// Returns the brackets of a list.
+const fn brackets(square: bool) -> (&'static str, &'static str) {
+    if square { ("[", "]") } else { ("(", ")") }
 }
 
 /// Returns the column after a piece that begins at `column`, if it is written without line breaks
@@ -203,7 +208,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
             }
             end_of(text, column)
         }
-        Shape::List(pieces) => {
+        Shape::List(pieces, _) => {
             let mut column = column + 1;
             for (at, piece) in pieces.iter().enumerate() {
                 if (at > 0 && piece.starts_line) || (at == 0 && piece.is_comment()) {

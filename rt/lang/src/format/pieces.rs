@@ -16,7 +16,8 @@ pub(super) struct Piece<'s> {
 /// The content of a piece.
 #[derive(Debug)]
 pub(super) enum Shape<'s> {
-    List(Vec<Piece<'s>>),
+    /// A list. If true, it is in brackets.
+    List(Vec<Piece<'s>>, bool),
     Atom(&'s str),
     /// `"text"` or `"""text"""`, unchanged.
     Text(&'s str),
@@ -37,7 +38,7 @@ impl<'s> Piece<'s> {
     /// Returns the first atom of a list.
     pub(super) fn head(&self) -> Option<&'s str> {
         match &self.shape {
-            Shape::List(pieces) => pieces.first().and_then(Piece::atom),
+            Shape::List(pieces, _) => pieces.first().and_then(Piece::atom),
             _ => None,
         }
     }
@@ -60,7 +61,7 @@ pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
         reader.gap(source.get(at..start).unwrap_or(""));
         let text = source.get(start..end).unwrap_or("");
         match token.kind {
-            TokenKind::Open => reader.open(),
+            TokenKind::Open => reader.open(text == "["),
             TokenKind::Close => reader.close(),
             TokenKind::Atom => reader.push(Shape::Atom(text)),
             TokenKind::Text | TokenKind::Block => reader.push(Shape::Text(text)),
@@ -68,13 +69,48 @@ pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
         at = end;
     }
     reader.gap(source.get(at..).unwrap_or(""));
+    remove_marks(&mut reader.pieces);
     Ok(reader.pieces)
 }
 
+/// A list whose end is not read yet.
+struct Open<'s> {
+    /// The pieces before it in the enclosing list.
+    before: Vec<Piece<'s>>,
+    square: bool,
+    starts_line: bool,
+    after_blank_line: bool,
+}
+
+/// Removes the marks `?` and `!` behind the names of functions and forms. A call whose results
+/// WAT's own instructions may take from the stack keeps its mark.
+fn remove_marks(pieces: &mut [Piece<'_>]) {
+    for at in 0..pieces.len() {
+        let takes = pieces.get(at + 1..).unwrap_or(&[]).iter().find(|piece| !piece.is_comment());
+        if takes.is_some_and(takes_from_stack) {
+            continue;
+        }
+        let Some(Piece { shape: Shape::List(list, false), .. }) = pieces.get_mut(at) else {
+            continue;
+        };
+        let Some(Piece { shape: Shape::Atom(head), .. }) = list.first_mut() else { continue };
+        let Some(plain) = head.strip_suffix(['?', '!']) else { continue };
+        if plain.contains('.') || crate::lower::forms::form(plain).is_some() {
+            *head = plain;
+        }
+    }
+}
+
+/// Returns true for an instruction of WAT, which may take values from the stack.
+fn takes_from_stack(piece: &Piece<'_>) -> bool {
+    let Some(head) = piece.head().or(piece.atom()) else { return false };
+    !head.starts_with('$')
+        && (crate::ops::takes_operands(head) || head == "check")
+}
+
 struct Reader<'s> {
-    /// The enclosing lists: the pieces of each before the inner list, and the line breaks before
-    /// that inner list.
-    open: Vec<(Vec<Piece<'s>>, bool, bool)>,
+    /// The enclosing lists.
+    open: Vec<Open<'s>>,
     pieces: Vec<Piece<'s>>,
     /// The number of line breaks since the last piece or parenthesis.
     breaks: usize,
@@ -88,17 +124,20 @@ impl<'s> Reader<'s> {
         self.breaks = 0;
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, square: bool) {
         let (starts_line, after_blank_line) =
             (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        self.open.push((std::mem::take(&mut self.pieces), starts_line, after_blank_line));
+        let before = std::mem::take(&mut self.pieces);
+        self.open.push(Open { before, square, starts_line, after_blank_line });
         self.breaks = 0;
     }
 
     fn close(&mut self) {
-        if let Some((outer, starts_line, after_blank_line)) = self.open.pop() {
-            let list = std::mem::replace(&mut self.pieces, outer);
-            self.pieces.push(Piece { shape: Shape::List(list), starts_line, after_blank_line });
+        if let Some(Open { before, square, starts_line, after_blank_line }) = self.open.pop() {
+            let mut list = std::mem::replace(&mut self.pieces, before);
+            remove_marks(&mut list);
+            let shape = Shape::List(list, square);
+            self.pieces.push(Piece { shape, starts_line, after_blank_line });
         }
         self.breaks = 0;
     }
@@ -107,7 +146,7 @@ impl<'s> Reader<'s> {
     fn gap(&mut self, gap: &'s str) {
         let mut rest = gap;
         while let Some(c) = rest.chars().next() {
-            let length = if rest.starts_with(";;") {
+            let length = if rest.starts_with(';') {
                 let length = rest.find('\n').unwrap_or(rest.len());
                 self.push(Shape::Line(rest.get(..length).unwrap_or("").trim_end()));
                 length

@@ -39,8 +39,7 @@ pub(crate) fn rewrite_list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> 
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function with i32 parameters and an
-/// i32 result.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function of `fn`.
 fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
@@ -60,11 +59,11 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     };
     let dollar =
         |text: &str| if text.starts_with('$') { text.to_owned() } else { format!("${text}") };
-    let mut header = format!("func {}", dollar(own));
+    let mut names = Vec::new();
     for param in params {
-        header.push_str(&format!(" (param {} i32)", dollar(tree.atom(param)?)));
+        names.push(dollar(tree.atom(param)?));
     }
-    header.push_str(" (result i32)");
+    let header = format!("fn {} ({})", dollar(own), names.join(" "));
     Some(Change::Edits(vec![(tree.span(head).start..end, header)]))
 }
 
@@ -122,9 +121,8 @@ fn rewrite_update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Chang
     let [first, target, rest @ ..] = items else { return None };
     let target_name = tree.name(*target)?;
     let operator = match (name, rest.len()) {
-        ("+=" | "inc" | "inc!" | "incf" | "++", 1) => "+",
-        ("-=" | "dec" | "dec!" | "decf" | "--", 1) => "-",
-        ("*=", 1) => "*",
+        ("inc" | "inc!" | "incf" | "++", 1) => "+",
+        ("dec" | "dec!" | "decf" | "--", 1) => "-",
         ("inc" | "inc!" | "incf" | "++" | "1+", 0) => "+",
         ("dec" | "dec!" | "decf" | "--" | "1-", 0) => "-",
         _ => return None,

@@ -37,7 +37,7 @@ fn pop_before(called: &Signature) -> String {
     let (count, pops) = (pops.len(), pops.join(" "));
     match called.results {
         [_] => format!(
-            "`${called}` returns {count} values: write `({}.{}? …)`, or pop both before this, err \
+            "`${called}` returns {count} values: write `({}.{} …)`, or pop both before this, err \
              first: `{pops}`",
             called.module, called.name
         ),
@@ -142,7 +142,7 @@ pub(crate) fn result_left(signature: &Signature, nth: usize, count: usize) -> Me
         (1, _) if signature.fallible() => format!("end the program if it fails: `(check {call})`"),
         (1, _) => format!("use the value, or `(drop {call})`"),
         (2, _) => format!(
-            "write `({}.{}? …)`, or pop both, err first: `{}`",
+            "write `({}.{} …)`, or pop both, err first: `{}`",
             signature.module,
             signature.name,
             pops.join(" ")
@@ -167,7 +167,7 @@ pub(crate) fn call_left(signature: &Signature) -> Message {
         _ => ("a value and err, but nothing uses them", "$v $e"),
     };
     message("value-left", format!("`({module}.{name} …)` returns {results}")).hint(format!(
-        "write `({module}.{name}? …)` to end the program if it fails, or `(catch {catch} \
+        "write `({module}.{name} …)` to end the program if it fails, or `(catch {catch} \
          ({module}.{name} …))`"
     ))
 }

@@ -26,7 +26,7 @@ impl<'s> Walk<'_, 's> {
                 Some(called) => {
                     let change = self
                         .origin(entry.from)
-                        .and_then(|call| rewrite::add_question_mark(self.author, call, called));
+                        .and_then(|call| rewrite::call_by_name(self.author, call, called));
                     messages::results_as_operand(usage, *wanted, *given, called).maybe_safe(change)
                 }
                 None => messages::operand_count(usage, *wanted, *given, None)
@@ -42,7 +42,7 @@ impl<'s> Walk<'_, 's> {
             {
                 let change = self
                     .origin(entry.from)
-                    .and_then(|call| rewrite::add_question_mark(self.author, call, signature));
+                    .and_then(|call| rewrite::call_by_name(self.author, call, signature));
                 messages::call_left(signature).maybe_safe(change)
             }
             Some(signature) => {
@@ -59,10 +59,10 @@ impl<'s> Walk<'_, 's> {
                                 .get(first)
                                 .is_some_and(|code| code.from == entry.from) =>
                     {
-                        rewrite::add_question_mark(self.author, call, signature)
+                        rewrite::call_by_name(self.author, call, signature)
                     }
                     Some(call) if all == 2 && count == 2 => {
-                        rewrite::add_question_mark(self.author, call, signature)
+                        rewrite::call_by_name(self.author, call, signature)
                     }
                     Some(_) => messages::consume_result(signature),
                     None => None,
