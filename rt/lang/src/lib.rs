@@ -13,52 +13,36 @@
 //!
 //! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
 
-mod bad_tokens;
 mod call_effect;
 mod check;
 mod code;
 pub mod cost;
-mod diagnostic;
-mod draft;
-mod ending;
-mod explain;
-mod fix;
-mod format;
-mod idioms;
-mod lex;
-mod literal;
-mod locate;
+mod diagnose;
+mod habits;
 mod lower;
-mod messages;
-mod nearest;
-mod ops;
-mod program;
-mod render;
-mod rewrite;
 mod signature;
-mod tree;
-mod truncate;
+mod syntax;
 mod types;
-mod walk;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use self::call_effect::CallEffect;
+pub use self::check::render::Role;
 pub use self::check::{FixResult, check, fix};
+use self::check::{ending, locate, reason};
 pub use self::code::Code;
-pub use self::diagnostic::{Diagnostic, Position, Severity};
-pub use self::fix::{Certainty, Edit, Fix};
-pub use self::format::format;
+pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
+pub use self::diagnose::fix::{Certainty, Edit, Fix};
+pub use self::diagnose::truncate::{quote, truncate};
+use self::diagnose::wording::{self, Fault};
 pub use self::lower::TRAP;
 pub use self::lower::forms::{FormDoc, forms};
-use self::messages::Fault;
-pub use self::render::Role;
 pub use self::signature::{
     Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
 };
-use self::tree::Tree;
-pub use self::truncate::{quote, truncate};
+pub use self::syntax::format::format;
+use self::syntax::tree::{self, Tree};
 
 /// The module of a program.
 #[derive(Clone, Debug)]
@@ -103,7 +87,7 @@ const MAX_WARNINGS: usize = 16;
 /// or an unknown function.
 pub fn assemble(source: &str, host: &Signatures) -> Result<AssembledModule, Box<Diagnostic>> {
     let BuiltModule { module, .. } = build(source, host, false)
-        .map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
+        .map_err(|fault| Box::new(reason::diagnose(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
     let warnings = warnings.map(|fault| fault.into_diagnostic(source, Severity::Warning)).collect();
     Ok(AssembledModule {
@@ -164,7 +148,7 @@ impl std::error::Error for EncodeError {}
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;
-    Some(Box::new(explain::diagnose(*fault, source, host)))
+    Some(Box::new(reason::diagnose(*fault, source, host)))
 }
 
 /// Returns true if a program is rejected for its length alone.
@@ -188,7 +172,7 @@ impl Interruption {
     /// Returns the diagnostic for a program whose time limit was `time`.
     #[must_use]
     pub fn diagnostic(&self, source: &str, time: Duration) -> Diagnostic {
-        Fault::new(0..0, messages::unfinished(self, time)).into_diagnostic(source, Severity::Error)
+        Fault::new(0..0, wording::unfinished(self, time)).into_diagnostic(source, Severity::Error)
     }
 }
 
@@ -196,7 +180,7 @@ impl Interruption {
 fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
     let built = build(source, host, true);
     built
-        .and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host))
+        .and_then(|built| reason::first_fault(&built.tree, &built.program, &built.module, host))
         .err()
 }
 
@@ -222,7 +206,7 @@ pub fn locate_all(
         let nodes = locate::nodes_at(&built.module, offsets)?;
         let range = |node| {
             let span = built.tree.span(node);
-            diagnostic::clamp(span.start)..diagnostic::clamp(span.end)
+            diagnose::diagnostic::clamp(span.start)..diagnose::diagnostic::clamp(span.end)
         };
         Some(nodes.into_iter().map(|node| node.map(range)).collect())
     });
@@ -232,7 +216,7 @@ pub fn locate_all(
 /// A program at all stages of the translation.
 struct BuiltModule<'s> {
     tree: Tree<'s>,
-    program: program::Program<'s>,
+    program: lower::program::Program<'s>,
     module: lower::module::Module,
 }
 
@@ -244,10 +228,10 @@ fn build<'s>(
 ) -> Result<BuiltModule<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let added = ending::closed_at_end(&tree)?;
-    if let Some(fault) = idioms::call_syntax(&tree, host) {
+    if let Some(fault) = habits::call_syntax(&tree, host) {
         return Err(fault);
     }
-    let mut program = program::read(&mut tree, host)?;
+    let mut program = lower::program::read(&mut tree, host)?;
     program.warnings.extend(added.map(|fault| *fault));
     let lowered = lower::program(&tree, &program, host)?;
     let marked = marked || !tree.open.is_empty();

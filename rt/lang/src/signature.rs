@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::{CallEffect, Code};
+use crate::CallEffect;
+use crate::Code;
 
 /// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

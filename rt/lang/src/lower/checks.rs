@@ -3,10 +3,10 @@
 //! failure is that of their call.
 
 use super::flow::Flow;
-use super::wat::Wat;
+use super::output::Wat;
 use super::{LowerResult, LoweredFunc, Lowering, TRAP};
-use crate::ops::Val;
-use crate::tree::NodeId;
+use crate::syntax::tree::NodeId;
+use crate::types::ops::Val;
 
 /// A message for a check that fails. `{a}` and `{b}` stand for two numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

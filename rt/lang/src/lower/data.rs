@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crate::diagnostic::clamp;
+use crate::diagnose::diagnostic::clamp;
 
 /// The first address of static data. It is above all error codes, so that no address can be
 /// mistaken for a code. Lower addresses are unused, and 0 is the null pointer.

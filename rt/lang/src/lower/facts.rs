@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::program::Program;
-use crate::tree::NodeId;
+use crate::lower::program::Program;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
 
 /// The facts about a program.

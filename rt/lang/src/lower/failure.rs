@@ -2,12 +2,12 @@
 
 use super::flow::{Flow, Lowered};
 use super::function::{FuncKind, Handler};
-use super::wat::Wat;
+use super::output::Wat;
 use super::{LowerResult, Lowering};
-use crate::messages;
-use crate::ops::Val;
-use crate::tree::NodeId;
+use crate::diagnose::wording;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
     /// Returns the name of the variable for error codes.
@@ -84,7 +84,7 @@ impl<'s> Lowering<'_, 's> {
         }
         let func = self.program.funcs.get(self.func.at).and_then(|func| func.name);
         let name = self.tree.head(form).unwrap_or("");
-        self.fault(form, messages::cannot_return_code(name, func.unwrap_or("(func …)")))
+        self.fault(form, wording::cannot_return_code(name, func.unwrap_or("(func …)")))
     }
 
     /// Returns the zero of a type.
@@ -142,7 +142,10 @@ impl<'s> Lowering<'_, 's> {
                 let head = format!("block {label} (result {})", val.name());
                 Lowered::one(Wat::list(form, head, pieces), ty)
             }
-            None => Lowered { flow: Flow::Net(0), ..Lowered::none(Wat::list(form, format!("block {label}"), pieces)) },
+            None => Lowered {
+                flow: Flow::Net(0),
+                ..Lowered::none(Wat::list(form, format!("block {label}"), pieces))
+            },
         }
     }
 }

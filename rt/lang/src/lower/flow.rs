@@ -1,9 +1,9 @@
 //! The types and the control flow of lowered code.
 
-use super::wat::Wat;
-use crate::ops::Val;
-use crate::tree::NodeId;
+use super::output::Wat;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// The value that is expected of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

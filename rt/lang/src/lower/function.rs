@@ -1,18 +1,18 @@
 //! Functions: the program itself, those of WAT, and those that `fn` declares.
 
 use super::facts::LocalType;
-use super::forms::{self, Yields};
 use super::flow::{Flow, Lowered, Want};
+use super::forms::{self, Yields};
+use super::output::Wat;
 use super::scope::{Declared, Scope, Variable};
 use super::sequence::Tail;
-use super::wat::Wat;
 use super::{LowerResult, LoweredFunc, Lowering};
-use crate::messages::{self, types as wording};
-use crate::ops::Val;
-use crate::program::Func;
-use crate::tree::{NodeId, NodeKind, Nodes};
-use crate::types::Type;
 use crate::Position;
+use crate::diagnose::wording::{self, types as type_wording};
+use crate::lower::program::Func;
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
+use crate::types::Type;
+use crate::types::ops::Val;
 
 /// Maximum number of functions that wait for one another in a round.
 const MAX_WAITING: usize = 48;
@@ -222,7 +222,7 @@ impl<'s> Lowering<'_, 's> {
                         let name = func.name.unwrap_or("");
                         return self.fault(
                             last.unwrap_or(node),
-                            wording::missing_last_value(name, ty, line),
+                            type_wording::missing_last_value(name, ty, line),
                         );
                     }
                     (Leaves::Never, _) => {
@@ -266,7 +266,10 @@ impl<'s> Lowering<'_, 's> {
             all.push(declare(format!("local {}err i32", self.prefix())));
         }
         all.extend(
-            self.func.hidden.iter().map(|(name, val)| declare(format!("local {name} {}", val.name()))),
+            self.func
+                .hidden
+                .iter()
+                .map(|(name, val)| declare(format!("local {name} {}", val.name()))),
         );
         all
     }
@@ -301,7 +304,7 @@ impl<'s> Lowering<'_, 's> {
         };
         let Some(joined) = joined else {
             let (known, first) = self.result(at).unwrap_or((ty, node));
-            let message = wording::two_results(ty, known, self.line_of(first));
+            let message = type_wording::two_results(ty, known, self.line_of(first));
             return self.fault(node, message);
         };
         if let Some(fn_) = self.facts.fns.get_mut(at) {
@@ -323,7 +326,7 @@ impl<'s> Lowering<'_, 's> {
         let params = params.unwrap_or(&[]);
         if params.len() != operands.len() {
             let names: Vec<&str> = params.iter().map(|param| param.name).collect();
-            return self.fault(list, wording::fn_operands(name, &names, operands.len()));
+            return self.fault(list, type_wording::fn_operands(name, &names, operands.len()));
         }
         let mut args = Vec::new();
         for (nth, (operand, param)) in operands.iter().zip(params).enumerate() {
@@ -346,12 +349,10 @@ impl<'s> Lowering<'_, 's> {
             let Some(joined) = joined else {
                 let (known, first) = known.unwrap_or((ty, *operand));
                 let message =
-                    wording::two_arguments(param.name, name, ty, known, self.line_of(first));
+                    type_wording::two_arguments(param.name, name, ty, known, self.line_of(first));
                 return self.fault(*operand, message);
             };
-            if let Some(slot) =
-                self.facts.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth))
-            {
+            if let Some(slot) = self.facts.fns.get_mut(at).and_then(|fn_| fn_.params.get_mut(nth)) {
                 *slot = Some((joined, first));
             }
             args.push(self.convert(list, *operand, arg, joined)?.wat);
@@ -395,9 +396,7 @@ impl<'s> Lowering<'_, 's> {
         }
         if let Some(called) = forms::call::called(self, head) {
             return match called {
-                forms::call::Callee::Host(signature, _) => {
-                    of(!signature.results.is_empty())
-                }
+                forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
                 forms::call::Callee::Fn(at, _) => match self.result(at) {
                     Some(_) => Leaves::Value,
                     None if self.done.get(at).is_some_and(Option::is_some) => Leaves::Nothing,
@@ -491,25 +490,26 @@ impl<'s> Lowering<'_, 's> {
         last: NodeId,
         value: NodeId,
         ty: Type,
-    ) -> Box<messages::Fault> {
-        use crate::fix::Change;
+    ) -> Box<wording::Fault> {
+        use crate::diagnose::fix::Change;
         let tree = self.tree;
-        let change = (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
-            match value == last {
-                true => Change::wrap("(ret ", ")"),
-                false => Change::Edits(vec![
-                    (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
-                    (tree.span(value).end..tree.span(last).end, ")".to_owned()),
-                ]),
-            }
-        });
-        let message = wording::returned_value(ty, tree.text(value)).maybe_safe(change);
-        messages::Fault::new(tree.span(last), message)
+        let change =
+            (ty == Type::Str && tree.node(last).kind != NodeKind::Atom).then(|| {
+                match value == last {
+                    true => Change::wrap("(ret ", ")"),
+                    false => Change::Edits(vec![
+                        (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
+                        (tree.span(value).end..tree.span(last).end, ")".to_owned()),
+                    ]),
+                }
+            });
+        let message = type_wording::returned_value(ty, tree.text(value)).maybe_safe(change);
+        wording::Fault::new(tree.span(last), message)
     }
 
     /// Returns true if a node is a number.
     pub(crate) fn is_number(&self, node: NodeId) -> bool {
-        self.tree.atom(node).and_then(crate::literal::number_type).is_some()
+        self.tree.atom(node).and_then(crate::syntax::literal::number_type).is_some()
     }
 
     /// Returns the name of the global for a shared variable.

@@ -8,22 +8,25 @@
 //! call may need what a later part of the program decides. Lowering is repeated with the [`Facts`]
 //! of the round before, until they no longer change.
 
+mod checks;
 pub(crate) mod data;
 pub(crate) mod facts;
+mod failure;
 pub(crate) mod flow;
 pub(crate) mod forms;
-mod checks;
-mod failure;
 mod function;
+pub(crate) mod locals;
 pub(crate) mod module;
+pub(crate) mod output;
 mod plain;
+pub(crate) mod program;
 pub(crate) mod scope;
 mod sequence;
 pub(crate) mod stack_effect;
 mod structured;
 mod value;
 mod variables;
-pub(crate) mod wat;
+pub(crate) mod wat_types;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,17 +34,18 @@ use self::checks::Check;
 use self::facts::{Facts, LocalType};
 use self::flow::{Context, Flow, Lowered};
 use self::function::FuncState;
+use self::output::Wat;
 use self::scope::Scope;
-use self::wat::Wat;
-use crate::idioms;
-use crate::literal;
-use crate::messages::{self, Fault};
-use crate::ops::Val;
-use crate::program::Program;
-use crate::tree::{NodeId, NodeKind, Tree};
+use crate::Signature;
+use crate::Signatures;
+use crate::diagnose::wording::{self, Fault};
+use crate::habits;
+use crate::lower::program::Program;
+use crate::lower::wat_types::Types;
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
-use crate::types::wat::Types;
-use crate::{Signature, Signatures};
+use crate::types::ops::Val;
 
 /// A result of lowering, or the first fault.
 pub(crate) type LowerResult<T> = Result<T, Box<Fault>>;
@@ -96,7 +100,7 @@ pub(crate) fn program<'s>(
     }
     let unsettled = program.funcs.iter().find_map(|func| func.fn_params.as_ref().and(func.node));
     let span = unsettled.map_or(0..0, |node| tree.span(node));
-    Err(Fault::new(span, messages::types::unsettled()))
+    Err(Fault::new(span, wording::types::unsettled()))
 }
 
 /// The state of one round.
@@ -209,11 +213,11 @@ impl<'a, 's> Lowering<'a, 's> {
                 (span.start..span.start + 1, "(arr ".to_owned()),
                 (span.end.saturating_sub(1)..span.end, ")".to_owned()),
             ];
-            let message = messages::types::bracket_list();
-            return self.fault(list, message.safe(crate::fix::Change::Edits(edits)));
+            let message = wording::types::bracket_list();
+            return self.fault(list, message.safe(crate::diagnose::fix::Change::Edits(edits)));
         }
         let Some(head) = self.tree.head(list) else {
-            return match idioms::foreign(self.tree, list, self.host) {
+            return match habits::foreign(self.tree, list, self.host) {
                 Some(fault) => Err(fault),
                 None => self.raw(list),
             };
@@ -228,26 +232,23 @@ impl<'a, 's> Lowering<'a, 's> {
     }
 
     /// Returns the bytes of a literal.
-    pub(crate) fn text_value(
-        &mut self,
-        node: NodeId,
-    ) -> LowerResult<std::borrow::Cow<'s, [u8]>> {
+    pub(crate) fn text_value(&mut self, node: NodeId) -> LowerResult<std::borrow::Cow<'s, [u8]>> {
         let text = self.tree.text(node);
         let start = self.tree.span(node).start;
         let value = literal::text(text, start, self.tree.node(node).kind == NodeKind::Block)?;
         if std::str::from_utf8(&value).is_err() {
-            self.warn(node, messages::not_utf8());
+            self.warn(node, wording::not_utf8());
         }
         Ok(value)
     }
 
     /// Adds a warning.
-    pub(crate) fn warn(&mut self, node: NodeId, message: messages::Message) {
+    pub(crate) fn warn(&mut self, node: NodeId, message: wording::Message) {
         self.warnings.push(*Fault::new(self.tree.span(node), message));
     }
 
     /// Builds a fault at a node.
-    pub(crate) fn fault<T>(&self, node: NodeId, message: messages::Message) -> LowerResult<T> {
+    pub(crate) fn fault<T>(&self, node: NodeId, message: wording::Message) -> LowerResult<T> {
         Err(Fault::new(self.tree.span(node), message))
     }
 
@@ -266,7 +267,7 @@ impl<'a, 's> Lowering<'a, 's> {
         args: impl Into<Vec<Wat<'s>>>,
     ) -> LowerResult<Wat<'s>> {
         let Some(signature) = self.host.get(full_name) else {
-            let message = messages::unknown_function(full_name, "", self.host, None);
+            let message = wording::unknown_function(full_name, "", self.host, &[]);
             return self.fault(from, message);
         };
         self.import(signature);

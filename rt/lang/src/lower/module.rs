@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::LoweredProgram;
 use super::flow::Flow;
-use super::wat::{Printer, Wat};
+use super::output::{Printer, Wat};
 use crate::Signature;
-use crate::diagnostic::clamp;
-use crate::messages::Fault;
-use crate::tree::{NodeId, Tree};
+use crate::diagnose::diagnostic::clamp;
+use crate::diagnose::wording::Fault;
+use crate::syntax::tree::{NodeId, Tree};
 
 /// A module's text, with its source positions.
 pub(crate) struct Module {

@@ -3,15 +3,15 @@
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::function::FuncKind;
+use super::output::Wat;
 use super::stack_effect::StackEffect;
-use super::wat::Wat;
 use super::{LowerResult, Lowering};
-use crate::idioms;
-use crate::literal;
-use crate::messages::{self, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::diagnose::wording::{self, types as type_wording};
+use crate::habits;
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
+use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers a folded instruction.
@@ -47,7 +47,7 @@ impl<'s> Lowering<'_, 's> {
         let (words, effect) = match self.instruction(first, head, &mut nodes)? {
             Some((words, effect)) => (words, Some(effect)),
             None => {
-                if let Some(fault) = idioms::foreign(tree, list, self.host) {
+                if let Some(fault) = habits::foreign(tree, list, self.host) {
                     return Err(fault);
                 }
                 let mut words = vec![Wat::words(first, head)];
@@ -63,7 +63,8 @@ impl<'s> Lowering<'_, 's> {
         let mut given = Flow::Net(0);
         let (mut first_type, mut all) = (Type::Any, words);
         for (at, node) in operands.iter().enumerate() {
-            let want = pops.filter(|pops| pops.len() == operands.len()).and_then(|pops| pops.get(at));
+            let want =
+                pops.filter(|pops| pops.len() == operands.len()).and_then(|pops| pops.get(at));
             let out = self.node(*node, Context::Operand(want.map_or(Want::Any, Want::Val)))?;
             if at == 0 {
                 first_type = out.ty;
@@ -96,7 +97,9 @@ impl<'s> Lowering<'_, 's> {
         let operand = nodes.next(tree);
         let is_text = |node: NodeId| match tree.node(node).kind {
             NodeKind::Text | NodeKind::Block => true,
-            NodeKind::Atom => self.func.scope.get(tree.text(node)).is_some_and(|v| v.ty == Type::Str),
+            NodeKind::Atom => {
+                self.func.scope.get(tree.text(node)).is_some_and(|v| v.ty == Type::Str)
+            }
             NodeKind::List => matches!(tree.head(node), Some("fmt" | "str.cat" | "str.join")),
         };
         self.func.kind == FuncKind::Run
@@ -164,7 +167,7 @@ impl<'s> Lowering<'_, 's> {
             && !has_offset
             && !terms.iter().any(is_constant)
         {
-            self.warn(list, wording::address_of_length(tree.text(string)));
+            self.warn(list, type_wording::address_of_length(tree.text(string)));
         }
     }
 
@@ -292,7 +295,7 @@ impl<'s> Lowering<'_, 's> {
         let text = self.tree.text(node);
         let count = self.func.scope.len();
         if literal::index(text).is_some_and(|at| at >= count) {
-            return self.fault(node, messages::local_number(text, count));
+            return self.fault(node, wording::local_number(text, count));
         }
         Ok(())
     }
@@ -314,12 +317,12 @@ impl<'s> Lowering<'_, 's> {
                 Ok(Wat::words(node, text))
             }
             None if literal::index(text).is_some() => {
-                self.fault(node, messages::function_number(text))
+                self.fault(node, wording::function_number(text))
             }
             None => {
                 let plain = text.trim_start_matches('$');
-                let program = Some(self.program);
-                self.fault(node, messages::unknown_function(plain, text, host, program))
+                let own = self.program.names();
+                self.fault(node, wording::unknown_function(plain, text, host, &own))
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::messages::{self, Fault};
-use crate::tree::{NodeId, Tree};
+use crate::diagnose::wording::{self, Fault};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
 
 /// Maximum number of variables in a function, which is the engine's limit.
@@ -54,7 +54,7 @@ impl<'s> Scope<'s> {
         variable: Variable<'s>,
     ) -> Result<usize, Box<Fault>> {
         if self.list.len() >= MAX_VARIABLES {
-            let message = messages::too_many_locals(MAX_VARIABLES);
+            let message = wording::too_many_locals(MAX_VARIABLES);
             return Err(Fault::new(tree.span(variable.node), message));
         }
         let at = self.list.len();

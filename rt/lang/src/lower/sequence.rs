@@ -3,17 +3,17 @@
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
 use super::forms::call::Callee;
+use super::output::Wat;
 use super::stack_effect::StackEffect;
-use super::wat::Wat;
 use super::{LowerResult, Lowering};
-use crate::messages;
-use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::diagnose::wording;
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
 
 /// Maximum nesting of blocks without parentheses. The nesting of those with parentheses is limited
 /// by [`tree::MAX_DEPTH`].
 ///
-/// [`tree::MAX_DEPTH`]: crate::tree::MAX_DEPTH
+/// [`tree::MAX_DEPTH`]: crate::syntax::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
 /// Maximum number of instructions after a value that are searched for one that uses it.
@@ -30,11 +30,7 @@ pub(crate) enum Tail {
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers siblings in order.
-    pub(crate) fn sequence(
-        &mut self,
-        nodes: &mut Nodes,
-        tail: Tail,
-    ) -> LowerResult<Lowered<'s>> {
+    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let from = nodes.peek(tree).unwrap_or(NodeId(0));
         let mut pieces = Vec::new();
@@ -97,9 +93,8 @@ impl<'s> Lowering<'_, 's> {
         let mut nodes = tree.children(node);
         let head = nodes.next(tree).filter(|_| tree.head(node) == Some("call"));
         let callee = head.and_then(|_| nodes.next(tree)).and_then(|callee| tree.name(callee));
-        let signature = callee
-            .and_then(|name| name.strip_prefix('$'))
-            .and_then(|name| self.host.get(name));
+        let signature =
+            callee.and_then(|name| name.strip_prefix('$')).and_then(|name| self.host.get(name));
         let Some(signature) = signature else { return Vec::new() };
         let values = signature.results.iter().map(|result| Type::of_host(result.ty));
         values.chain(signature.fallible().then_some(Type::Code)).collect()
@@ -126,7 +121,7 @@ impl<'s> Lowering<'_, 's> {
             "block" | "loop" | "if" => {
                 self.func.flat += 1;
                 if self.func.flat > MAX_FLAT {
-                    return self.fault(node, messages::too_deep_blocks(MAX_FLAT));
+                    return self.fault(node, wording::too_deep_blocks(MAX_FLAT));
                 }
                 let mut pieces = vec![Wat::words(node, name)];
                 let results = self.block_head(nodes, &mut pieces)?;

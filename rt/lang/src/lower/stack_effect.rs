@@ -1,11 +1,11 @@
 //! The stack effect of WAT instructions, derived from their names and immediates.
 
 use super::Lowering;
-use crate::literal::index;
-use crate::ops::{self, Immediate, Val};
-use crate::tree::{NodeKind, Nodes};
 use crate::Signature;
+use crate::syntax::literal::index;
+use crate::syntax::tree::{NodeKind, Nodes};
 use crate::types::Type;
+use crate::types::ops::{self, Immediate, Val};
 
 /// The stack effect of an instruction.
 pub(crate) struct StackEffect {
@@ -59,12 +59,7 @@ impl StackEffect {
     }
 
     fn never() -> Option<StackEffect> {
-        Some(StackEffect {
-            pops: Pops::Unknown,
-            pushes: 0,
-            ty: Type::Any,
-            never: true,
-        })
+        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Type::Any, never: true })
     }
 
     /// Returns the effect of calling a host function.
@@ -136,7 +131,9 @@ impl Lowering<'_, '_> {
                         ty.map_or(Type::Any, Type::of_wat),
                     )
                 }
-                None => StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Type::Any),
+                None => {
+                    StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Type::Any)
+                }
             },
             "call_indirect" | "return_call_indirect" => self.indirect_call(name, nodes),
             "ref.func" => atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Type::Wat(Val::Func))),

@@ -1,17 +1,17 @@
 //! WAT's blocks, loops and `if`, with their labels and types.
 
 use super::flow::{Context, Flow, Lowered, Want};
+use super::output::Wat;
 use super::sequence::Tail;
 use super::value::Join;
-use super::wat::Wat;
 use super::{LowerResult, Lowering};
-use crate::fix::Change;
-use crate::idioms;
-use crate::messages;
-use crate::ops::Val;
-use crate::rewrite;
-use crate::tree::{NodeId, Nodes};
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording;
+use crate::habits;
+use crate::habits::rewrite;
+use crate::syntax::tree::{NodeId, Nodes};
 use crate::types::Type;
+use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers a block's label and type. Returns the number of results, if known.
@@ -134,13 +134,13 @@ impl<'s> Lowering<'_, 's> {
         let mut conditions = Vec::new();
         let then = loop {
             let Some(node) = nodes.next(tree) else {
-                let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
+                let message = wording::missing_then().maybe_safe(habits::add_arms(tree, list));
                 return self.fault(list, message);
             };
             match tree.head(node) {
                 Some("then") => break node,
                 Some("else") => {
-                    let message = messages::missing_then().maybe_safe(idioms::add_arms(tree, list));
+                    let message = wording::missing_then().maybe_safe(habits::add_arms(tree, list));
                     return self.fault(node, message);
                 }
                 _ => conditions.push(node),
@@ -170,21 +170,21 @@ impl<'s> Lowering<'_, 's> {
         let other = nodes.next(tree);
         match other {
             None if value.is_wanted() && !declared => {
-                return self.fault(list, messages::form::value_needs_else("if"));
+                return self.fault(list, wording::form::value_needs_else("if"));
             }
             None => {}
             Some(other) if tree.head(other) != Some("else") => {
                 let message = match tree.head(other) {
-                    Some("then") => messages::second_then()
+                    Some("then") => wording::second_then()
                         .maybe_safe(rewrite::replace_head(tree, other, "else")),
-                    _ => messages::after_then().likely(Change::wrap("(else ", ")")),
+                    _ => wording::after_then().likely(Change::wrap("(else ", ")")),
                 };
                 return self.fault(other, message);
             }
             Some(other) => self.arm(other, value)?,
         }
         match nodes.next(tree) {
-            Some(more) => self.fault(more, messages::after_else()),
+            Some(more) => self.fault(more, wording::after_else()),
             None => Ok(()),
         }
     }

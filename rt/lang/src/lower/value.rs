@@ -2,16 +2,20 @@
 
 use super::flow::{Context, Flow, Lowered, Want};
 use super::forms;
+use super::output::Wat;
 use super::sequence::Tail;
-use super::wat::Wat;
 use super::{LowerResult, Lowering};
-use crate::fix::Change;
-use crate::literal::{self, is_number, number_type};
-use crate::messages::{Fault, form, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::Code;
+use crate::Position;
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
+use crate::diagnose::wording::{Fault, form, types as type_wording};
+use crate::habits;
+use crate::habits::rewrite;
+use crate::syntax::literal::{self, is_number, number_type};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
-use crate::{Code, Position, idioms, nearest, rewrite};
+use crate::types::ops::Val;
 
 impl<'s> Lowering<'_, 's> {
     /// Lowers the operand of a form: exactly one value, converted to what is wanted.
@@ -85,13 +89,13 @@ impl<'s> Lowering<'_, 's> {
             (found, Type::Int) if found.is_int() => return Ok(out),
             (Type::Int, Type::Bool) => out.wat,
             (Type::Int | Type::Bool, Type::Code) => out.wat,
-            (found, Type::Long) if found.is_int() => {
-                Wat::list(node, "i64.extend_i32_s", [out.wat])
-            }
+            (found, Type::Long) if found.is_int() => Wat::list(node, "i64.extend_i32_s", [out.wat]),
             (found, Type::Float) if found.is_int() => {
                 Wat::list(node, "f64.convert_i32_s", [out.wat])
             }
-            (Type::Int | Type::Bool | Type::Long | Type::Float, Type::Str) if !self.raw_number(found) => {
+            (Type::Int | Type::Bool | Type::Long | Type::Float, Type::Str)
+                if !self.raw_number(found) =>
+            {
                 self.number_text(node, out.wat, found, None)?
             }
             // A handle may be printed or compared as a number.
@@ -227,7 +231,7 @@ impl<'s> Lowering<'_, 's> {
             .name(node)
             .and_then(|name| self.func.scope.get(name))
             .map(|variable| Position::of(tree.source, tree.span(variable.node).start).line);
-        let message = wording::operand(head, text, found, want, declared).maybe_safe(change);
+        let message = type_wording::operand(head, text, found, want, declared).maybe_safe(change);
         Fault::new(tree.span(node), message)
     }
 
@@ -251,7 +255,7 @@ impl<'s> Lowering<'_, 's> {
                 Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
                 None => {
                     let is_local = self.func.scope.get(&format!("${text}")).is_some();
-                    let change = idioms::fix_word(tree, form, node);
+                    let change = habits::fix_word(tree, form, node);
                     form::not_a_value(head, forms::usage(head), text, is_local).maybe_safe(change)
                 }
             },
@@ -316,7 +320,8 @@ impl<'s> Lowering<'_, 's> {
             _ => None,
         };
         let plain = callee.and_then(|callee| tree.name(callee)?.strip_prefix('$'));
-        if let Some(signature) = plain.and_then(|plain| self.host.get(plain)).filter(|_| count > 1) {
+        if let Some(signature) = plain.and_then(|plain| self.host.get(plain)).filter(|_| count > 1)
+        {
             let edit = callee.map(|callee| {
                 let start = tree.span(node).start + 1;
                 let name = format!("{}.{}", signature.module, signature.name);
@@ -428,11 +433,12 @@ impl<'s> Join<'s> {
                 None => (Some(out.ty), at),
                 Some((known, first)) => (known.join(out.ty), first),
             };
-            let Some(ty) = ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))
+            let Some(ty) =
+                ty.filter(|_| !matches!(want, Want::Val(val) if !out.ty.val().fits(val)))
             else {
                 let known = self.found.map_or(out.ty, |(ty, _)| ty);
                 let line = lowering.line_of(first);
-                return lowering.fault(at, wording::branches(known, out.ty, line));
+                return lowering.fault(at, type_wording::branches(known, out.ty, line));
             };
             self.found = Some((ty, first));
         }

@@ -2,13 +2,13 @@
 
 use super::facts::LocalType;
 use super::function::FuncKind;
+use super::output::Wat;
 use super::scope::{Declared, Variable};
-use super::wat::Wat;
 use super::{LowerResult, Lowering};
-use crate::messages::types as wording;
-use crate::ops::Val;
-use crate::tree::NodeId;
+use crate::diagnose::wording::types as type_wording;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// A variable or a global that a name refers to.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl<'s> Lowering<'_, 's> {
         let declared = Declared::Form;
         let variable = Variable { name: Some(name), text, wat, ty, node, declared, shared };
         let at = self.func.scope.add(self.tree, variable)?;
-        self.variable(at).map_or_else(|| self.fault(node, wording::unknown_variable(name)), Ok)
+        self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)
     }
 
     /// Records that a variable of WAT is set to a value of this type.

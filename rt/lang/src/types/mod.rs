@@ -1,10 +1,9 @@
 //! The types of values, which are known before the program runs.
 
-pub(crate) mod locals;
-pub(crate) mod wat;
+pub(crate) mod ops;
 
 use crate::Ty;
-use crate::ops::Val;
+use crate::types::ops::Val;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -226,7 +225,9 @@ impl Type {
             (a, b) if a.is_int() && b.is_int() => Type::Int,
             (a, Type::Long) | (Type::Long, a) if a.is_int() => Type::Long,
             (a, Type::Float) | (Type::Float, a) if a.is_int() => Type::Float,
-            (a, b) if a.val() == Val::I32 && b.val() == Val::I32 && (a.is_vague() || b.is_vague()) => {
+            (a, b)
+                if a.val() == Val::I32 && b.val() == Val::I32 && (a.is_vague() || b.is_vague()) =>
+            {
                 Type::I32
             }
             _ => return None,

@@ -2,15 +2,15 @@
 
 use super::binding::{target_name, variable};
 use super::{all_operands, operand_count, operands};
-use crate::fix::Change;
-use crate::literal::number_type;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{form, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, Tree};
+use crate::syntax::literal::number_type;
+use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// `+`, `-`, `*`, `/` and `%`.
 pub(super) fn arithmetic<'s>(
@@ -134,16 +134,17 @@ fn widest(
     if !arithmetic {
         let operands = all_operands(tree, list);
         let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
-        let message = wording::not_a_number(head, tree.text(node), found, &texts);
+        let message = type_wording::not_a_number(head, tree.text(node), found, &texts);
         let joins = head == "+" && found == Type::Str && lowering.host.get("str.cat").is_some();
-        let change = joins.then(|| crate::rewrite::replace_head(tree, list, "str.cat")).flatten();
+        let change =
+            joins.then(|| crate::habits::rewrite::replace_head(tree, list, "str.cat")).flatten();
         return lowering.fault(node, message.maybe_safe(change));
     }
     let Some((known, first)) = common else { return Ok((found, node)) };
     match known.join(found) {
         Some(ty) => Ok((ty, first)),
         None => {
-            let message = wording::mixed_numbers(
+            let message = type_wording::mixed_numbers(
                 head,
                 (tree.text(first), known),
                 (tree.text(node), found),
@@ -213,9 +214,7 @@ fn checked_sum<'s>(
             let less = (b >= 0) == plus;
             op(if less { "lt_s" } else { "gt_s" }, [get(), a.copy()])
         }
-        (Some(a), None, true) => {
-            op(if a >= 0 { "lt_s" } else { "gt_s" }, [get(), b.copy()])
-        }
+        (Some(a), None, true) => op(if a >= 0 { "lt_s" } else { "gt_s" }, [get(), b.copy()]),
         _ => {
             let other = if plus { get() } else { b.copy() };
             let (x, y) = match plus {
@@ -226,7 +225,7 @@ fn checked_sum<'s>(
             op("lt_s", [signs, lowering.zero(list, val)])
         }
     };
-    let message = wording::overflow(operator, val);
+    let message = type_wording::overflow(operator, val);
     let trap = lowering.trap_if(list, overflows, message, val, [a, b]);
     pieces.extend([store, trap, get()]);
     Ok(Wat::sequence(list, pieces))
@@ -248,7 +247,7 @@ fn product<'s>(
     pieces.push(Wat::list(list, format!("local.set {name}"), [whole]));
     let low = Wat::list(list, "i64.extend32_s", [get()]);
     let overflows = Wat::list(list, "i64.ne", [low, get()]);
-    let message = wording::overflow("*", Val::I32);
+    let message = type_wording::overflow("*", Val::I32);
     pieces.push(lowering.trap_if(list, overflows, message, Val::I32, [a, b]));
     pieces.push(Wat::list(list, "i32.wrap_i64", [get()]));
     Ok(Wat::sequence(list, pieces))
@@ -286,14 +285,11 @@ fn long_product<'s>(
     let checked =
         Wat::list(list, "if", [result(), is_minus_one, then(negated), otherwise(divided)]);
     let is_zero = op("eq", [a.copy(), zero()]);
-    let nonzero = Wat::list(
-        list,
-        "if",
-        [result(), is_zero, then(Wat::i32(list, 0)), otherwise(checked)],
-    );
+    let nonzero =
+        Wat::list(list, "if", [result(), is_zero, then(Wat::i32(list, 0)), otherwise(checked)]);
     let overflows =
         Wat::list(list, "if", [result(), wide, then(nonzero), otherwise(Wat::i32(list, 0))]);
-    let message = wording::overflow("*", Val::I64);
+    let message = type_wording::overflow("*", Val::I64);
     pieces.push(lowering.trap_if(list, overflows, message, Val::I64, [a, b]));
     pieces.push(get());
     Ok(Wat::sequence(list, pieces))
@@ -452,7 +448,7 @@ pub(super) fn update<'s>(
     let name = target_name(lowering, list, target)?;
     let variable = variable(lowering, target, name, node)?;
     if !(variable.ty.is_number() || variable.ty.is_vague()) {
-        let message = wording::update_of(head, name, variable.ty);
+        let message = type_wording::update_of(head, name, variable.ty);
         return lowering.fault(list, message);
     }
     let (values, ty) = numbers(lowering, list, &[target, node], Want::Any)?;
@@ -463,7 +459,7 @@ pub(super) fn update<'s>(
     let operator = head.get(..1).unwrap_or("+");
     if ty.val() != variable.ty.val() {
         let line = variable.node.map_or(1, |node| lowering.line_of(node));
-        return lowering.fault(node, wording::set_type(name, variable.ty, ty, line));
+        return lowering.fault(node, type_wording::set_type(name, variable.ty, ty, line));
     }
     let sum = calculate(lowering, list, operator, ty, a, b)?;
     lowering.record_set(variable.at, ty);

@@ -1,15 +1,17 @@
 //! Forms that bind names to values: `let` and `set`.
 
 use super::{all_operands, operand_count, operands};
+use crate::diagnose::nearest;
+use crate::diagnose::wording::{form, types as type_wording};
+use crate::habits;
+use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::wat::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{form, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
-use crate::{idioms, nearest, rewrite};
+use crate::types::ops::Val;
 
 /// `(let $x V)`, `(let $x long V)`: declares a variable and sets it. `(let ($a $b) ARR)` takes an
 /// array apart.
@@ -60,7 +62,9 @@ fn known_number(lowering: &Lowering<'_, '_>, name: &str, node: NodeId) -> Want {
     let known = lowering.func.scope.get(name).map(|variable| variable.ty);
     let text = lowering.tree.text(node);
     match known {
-        Some(ty @ (Type::Long | Type::Float)) if crate::literal::is_number(ty.val(), text) => {
+        Some(ty @ (Type::Long | Type::Float))
+            if crate::syntax::literal::is_number(ty.val(), text) =>
+        {
             Want::Type(ty)
         }
         _ => Want::Any,
@@ -173,7 +177,7 @@ fn assigned<'s>(
         (Some(value), _) => Ok(value.wat),
         (None, Some(declared)) => {
             let line = lowering.line_of(declared);
-            lowering.fault(node, wording::set_type(name, wanted, found, line))
+            lowering.fault(node, type_wording::set_type(name, wanted, found, line))
         }
         (None, None) => Err(lowering.type_fault(list, node, found, wanted)),
     }
@@ -201,7 +205,7 @@ pub(super) fn target_name<'s>(
         None => {
             let head = tree.head(list).unwrap_or("");
             let message = form::target(head, super::usage(head), tree.text(target));
-            let change = idioms::rewrite_bindings(tree, list, target);
+            let change = habits::rewrite_bindings(tree, list, target);
             lowering.fault(target, message.maybe_safe(change))
         }
     }

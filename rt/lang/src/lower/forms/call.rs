@@ -1,15 +1,16 @@
 //! Calls of functions by name: `(str.len $s)`, `(http.get $url)`, `($helper 1)`.
 
-use crate::fix::Change;
+use crate::Param;
+use crate::Signature;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault, form, types as type_wording};
+use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{self, Fault, form, types as wording};
-use crate::ops::Val;
-use crate::rewrite;
-use crate::tree::NodeId;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
-use crate::{Param, Signature};
+use crate::types::ops::Val;
 
 /// The function that a list's head names.
 pub(crate) enum Callee<'s> {
@@ -156,7 +157,7 @@ pub(crate) fn host_call<'s>(
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
     if !signature.takes(operands.len()) {
         let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
-            true => messages::unclosed_form(tree.head(list).unwrap_or(""), None),
+            true => wording::unclosed_form(tree.head(list).unwrap_or(""), None),
             false => form::call_operands(signature, operands.len()),
         };
         return lowering.fault(list, message);
@@ -230,7 +231,7 @@ fn wrong_function(
     if let [other] = swapped.as_slice()
         && let Some(partner) = operands.get(*other)
     {
-        let message = wording::operands_swapped(signature);
+        let message = type_wording::operands_swapped(signature);
         let change = rewrite::swap(tree, operand, *partner);
         return Some(Fault::new(tree.span(list), message.safe(change)));
     }
@@ -244,7 +245,7 @@ fn wrong_function(
     let change = rename(lowering, list, same)?;
     let (name, other) = (full_name(signature), full_name(same));
     let want = signature.params.first().map_or(Type::Any, |param| Type::of_host(param.ty));
-    let message = wording::operand(&name, tree.text(operand), found, want, None);
+    let message = type_wording::operand(&name, tree.text(operand), found, want, None);
     Some(Fault::new(tree.span(operand), message.use_function(&other).safe(change)))
 }
 
@@ -256,7 +257,8 @@ fn full_name(signature: &Signature) -> String {
 fn rename(lowering: &Lowering<'_, '_>, list: NodeId, known: &Signature) -> Option<Change> {
     let tree = lowering.tree;
     let head = tree.head(list)?;
-    let mark = head.strip_suffix(['?', '!']).map_or("", |name| head.get(name.len()..).unwrap_or(""));
+    let mark =
+        head.strip_suffix(['?', '!']).map_or("", |name| head.get(name.len()..).unwrap_or(""));
     rewrite::replace_head(tree, list, format!("{}{mark}", full_name(known)))
 }
 

@@ -2,13 +2,13 @@
 //! the literals `arr` and `map`.
 
 use super::{all_operands, numbers, operands};
+use crate::diagnose::wording::{Fault, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{Fault, types as wording};
-use crate::ops::Val;
-use crate::tree::NodeId;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// `(arr A B …)`: a new array of strings.
 pub(super) fn array<'s>(
@@ -44,7 +44,7 @@ pub(super) fn map<'s>(
     let nodes = all_operands(lowering.tree, list);
     for pair in nodes.chunks(2) {
         let [key, value] = pair else {
-            return lowering.fault(list, wording::map_operands(nodes.len()));
+            return lowering.fault(list, type_wording::map_operands(nodes.len()));
         };
         let key = lowering.value(list, *key, Want::Type(Type::Str))?.wat;
         let value = lowering.value(list, *value, Want::Type(Type::Str))?.wat;
@@ -73,7 +73,7 @@ fn not_taken<'s>(
 ) -> LowerResult<Lowered<'s>> {
     let tree = lowering.tree;
     let head = tree.head(list).unwrap_or("");
-    let message = wording::generic(head, super::usage(head), tree.text(node), found);
+    let message = type_wording::generic(head, super::usage(head), tree.text(node), found);
     let fault = Fault::new(tree.span(node), message);
     match found {
         Type::Any => Ok(lowering.unresolved(list, fault)),

@@ -2,13 +2,13 @@
 
 use super::arithmetic::{unify, unless_literal};
 use super::{all_operands, operand_count, operands};
+use crate::diagnose::wording::{Fault, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{Fault, types as wording};
-use crate::ops::Val;
-use crate::tree::NodeId;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// `=`, `!=`, `<`, `<=`, `>` and `>=`: compare numbers, and strings by their bytes.
 pub(super) fn compare<'s>(
@@ -63,7 +63,7 @@ fn objects<'s>(
     let args: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
     let wat = match (first, second) {
         (Type::Any, _) | (_, Type::Any) => {
-            let message = wording::not_comparable(head, texts, first, second);
+            let message = type_wording::not_comparable(head, texts, first, second);
             let fault = Fault::new(tree.span(list), message);
             return Ok(lowering.unresolved(list, fault));
         }
@@ -84,7 +84,7 @@ fn objects<'s>(
         (Type::Numbers(_), Type::Numbers(_)) if head == "=" => Wat::list(list, "i32.eq", args),
         (Type::Numbers(_), Type::Numbers(_)) if head == "!=" => Wat::list(list, "i32.ne", args),
         _ => {
-            return lowering.fault(list, wording::not_comparable(head, texts, first, second));
+            return lowering.fault(list, type_wording::not_comparable(head, texts, first, second));
         }
     };
     Ok(Lowered::one(wat, Type::Bool))

@@ -3,17 +3,18 @@
 use super::arithmetic::numbers;
 use super::binding::{binding_list, target_name};
 use super::{all_operands, operand_count, operands};
+use crate::diagnose::wording::{form, types as type_wording};
+use crate::habits;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::Loop;
+use crate::lower::output::Wat;
 use crate::lower::sequence::Tail;
 use crate::lower::value::Join;
-use crate::lower::wat::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{form, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
 use crate::types::Type;
-use crate::{idioms, literal};
+use crate::types::ops::Val;
 
 /// `(when C …)`, `(unless C …)`: runs the body if C is true, or for `unless`, if C is false.
 pub(super) fn when<'s>(
@@ -40,7 +41,7 @@ pub(crate) fn choose<'s>(
     let (condition, then, other) = match nodes.as_slice() {
         [condition, then] => (*condition, *then, None),
         [condition, then, other] => (*condition, *then, Some(*other)),
-        _ => return lowering.fault(list, wording::if_operands(nodes.len())),
+        _ => return lowering.fault(list, type_wording::if_operands(nodes.len())),
     };
     let test = lowering.condition(list, condition)?.wat;
     let mut value = Join::at(context);
@@ -74,9 +75,7 @@ fn arm_of<'s>(
     match context {
         Context::Operand(want) => lowering.value(list, arm, want),
         Context::Statement | Context::Stack => match lowering.tree.node(arm).kind {
-            NodeKind::List => {
-                Ok(lowering.node(arm, Context::Statement)?.without_value(arm))
-            }
+            NodeKind::List => Ok(lowering.node(arm, Context::Statement)?.without_value(arm)),
             _ => Ok(lowering.value(list, arm, Want::Any)?.without_value(arm)),
         },
     }
@@ -159,7 +158,7 @@ pub(super) fn matches<'s>(
         return lowering.fault(list, form::value_needs_else("match"));
     }
     if tree.node(*names).kind != NodeKind::List {
-        return lowering.fault(*names, wording::group_names(tree.text(*names)));
+        return lowering.fault(*names, type_wording::group_names(tree.text(*names)));
     }
     let text = lowering.value(list, *text, Want::Type(Type::Str))?.wat;
     let pattern = lowering.value(list, *pattern, Want::Type(Type::Str))?.wat;
@@ -326,7 +325,7 @@ pub(super) fn count<'s>(
     let to_value = keep(lowering, "to", to_value);
     let step_value = step_value.map(|value| keep(lowering, "step", value));
     if let Some(step) = step.filter(|_| step_value.as_ref().and_then(Wat::constant) == Some(0)) {
-        return lowering.fault(step, wording::zero_step());
+        return lowering.fault(step, type_wording::zero_step());
     }
     let (leave, next) = lowering.open_loop();
     let lowered = statements(lowering, &mut body);
@@ -364,7 +363,7 @@ impl<'s> Counting<'s> {
             let zero = lowering.zero(list, self.val);
             let test = self.op("eq", [step.copy(), zero]);
             let none = || Wat::list(list, "i64.const 0", []);
-            let message = wording::zero_step_trap();
+            let message = type_wording::zero_step_trap();
             inner.push(lowering.trap_if(list, test, message, Val::I64, [none(), none()]));
         }
         inner.push(Wat::list(list, format!("br_if {leave}"), [done]));
@@ -476,7 +475,7 @@ pub(super) fn reject_loop_word(
     word: NodeId,
 ) -> LowerResult<()> {
     let tree = lowering.tree;
-    match idioms::remove_loop_word(tree, list) {
+    match habits::remove_loop_word(tree, list) {
         Some(change) if literal::number_type(tree.text(word)).is_none() => {
             let head = tree.head(list).unwrap_or("");
             let message = form::not_a_value(head, super::usage(head), tree.text(word), false);

@@ -3,13 +3,13 @@
 use super::binding::{binding_list, target_name};
 use super::control::{reject_loop_word, statements};
 use super::{all_operands, operand_count};
+use crate::diagnose::wording::{Fault, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::wat::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{Fault, types as wording};
-use crate::ops::Val;
-use crate::tree::{NodeId, Nodes};
+use crate::syntax::tree::{NodeId, Nodes};
+use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
 /// The names that a loop sets at each iteration.
@@ -47,11 +47,9 @@ pub(super) fn each<'s>(
     match collection.ty {
         Type::Arr | Type::I32 => array_loop(lowering, list, collection.wat, &names, &mut body),
         Type::Map => map_loop(lowering, list, collection.wat, &names, &mut body),
-        Type::Numbers(elem) => {
-            number_loop(lowering, list, collection.wat, elem, &names, &mut body)
-        }
+        Type::Numbers(elem) => number_loop(lowering, list, collection.wat, elem, &names, &mut body),
         other => {
-            let message = wording::not_a_collection(tree.text(array), other);
+            let message = type_wording::not_a_collection(tree.text(array), other);
             let fault = Fault::new(tree.span(array), message);
             match other {
                 Type::Any => Ok(lowering.unresolved(list, fault).without_value(list)),

@@ -3,18 +3,19 @@
 use super::binding::target_name;
 use super::call::{Callee, called, host_call};
 use super::{all_operands, operand_count, operands};
-use crate::fix::Change;
+use crate::Code;
+use crate::Signature;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::form;
+use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::function::Leaves;
+use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::wat::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::form;
-use crate::ops::Val;
-use crate::rewrite;
-use crate::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
-use crate::{Code, Signature};
+use crate::types::ops::Val;
 
 /// Code that may fail.
 enum Guarded<'s> {
@@ -34,18 +35,18 @@ fn guarded<'s>(
     let tree = lowering.tree;
     let head = tree.head(form).unwrap_or("");
     if tree.node(call).kind != NodeKind::List {
-        return lowering.fault(call, form::catch_call(head, tree.text(call)));
+        return lowering.fault(call, form::catch_call(head, super::usage(head), tree.text(call)));
     }
-    let signature = tree.head(call).and_then(|inner| called(lowering, inner)).and_then(
-        |callee| match callee {
+    let signature =
+        tree.head(call).and_then(|inner| called(lowering, inner)).and_then(|callee| match callee {
             Callee::Host(signature, _) => Some(signature),
             Callee::Wat(_) | Callee::Fn(..) => None,
-        },
-    );
+        });
     if let Some(signature) = signature.filter(Signature::fallible)
         && all_operands(tree, call).len() <= signature.params.len()
     {
-        let (lowered, label) = lowering.guarded(|lowering| host_call(lowering, call, &signature))?;
+        let (lowered, label) =
+            lowering.guarded(|lowering| host_call(lowering, call, &signature))?;
         let ty = signature.results.first().map(|result| Type::of_host(result.ty));
         return Ok(match label {
             None => Guarded::Raw(lowered, ty),
@@ -65,7 +66,9 @@ fn guarded<'s>(
         Leaves::Value => lowering.value(form, call, want),
         Leaves::Nothing | Leaves::Never => lowering.node(call, Context::Statement),
     })?;
-    if label.is_none() && let Some(signature) = signature {
+    if label.is_none()
+        && let Some(signature) = signature
+    {
         let message =
             form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
         return lowering.fault(call, message);
@@ -195,7 +198,8 @@ impl<'s> Caught<'s> {
             }
             None => done.push(out.wat),
         }
-        let set_code = |value: Wat<'s>| self.code.as_ref().map(|code| code.write(list, Some(value)));
+        let set_code =
+            |value: Wat<'s>| self.code.as_ref().map(|code| code.write(list, Some(value)));
         done.extend(set_code(Wat::i32(list, 0)));
         let empty = || Wat::literal(list, &b""[..]);
         done.extend(self.reason.as_ref().map(|reason| reason.write(list, Some(empty()))));
@@ -228,9 +232,8 @@ pub(super) fn default<'s>(
     let [call, other] = operands::<2>(tree, list)?;
     let lowered = guarded(lowering, list, call, context.want())?;
     match lowered {
-        Guarded::Raw(_, None) => {
-            lowering.fault(call, form::catch_call("default", tree.text(call)))
-        }
+        Guarded::Raw(_, None) => lowering
+            .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
         Guarded::Raw(wat, Some(ty)) => {
             let other = lowering.value(list, other, Want::Type(ty))?.wat;
             let name = ty.val().name();
@@ -239,9 +242,8 @@ pub(super) fn default<'s>(
             let chosen = Wat::list(list, head, [then, Wat::list(list, "else", [])]);
             Ok(Lowered::one(Wat::sequence(list, [wat, chosen]), ty))
         }
-        Guarded::Block(out, _) if out.flow == Flow::Net(0) => {
-            lowering.fault(call, form::catch_call("default", tree.text(call)))
-        }
+        Guarded::Block(out, _) if out.flow == Flow::Net(0) => lowering
+            .fault(call, form::catch_call("default", super::usage("default"), tree.text(call))),
         Guarded::Block(out, label) => {
             let ty = out.ty;
             let other = lowering.value(list, other, Want::Type(ty))?.wat;
@@ -273,9 +275,7 @@ pub(super) fn retry<'s>(
     let leaves = lowering.leaves(form);
     let (out, label) = lowering.guarded(|lowering| match (context, leaves) {
         (Context::Operand(want), _) => lowering.value(list, form, want),
-        (_, Leaves::Value) => {
-            Ok(lowering.value(list, form, Want::Any)?.without_value(form))
-        }
+        (_, Leaves::Value) => Ok(lowering.value(list, form, Want::Any)?.without_value(form)),
         _ => lowering.node(form, Context::Statement),
     })?;
     let Some(label) = label else { return Ok(out) };
@@ -303,8 +303,7 @@ pub(super) fn retry<'s>(
     ];
     let repeated = Wat::list(list, format!("loop {again}"), body);
     let end = Wat::list(list, "unreachable", []);
-    let Lowered { wat, flow, ty, .. } =
-        lowering.typed_block(list, &done, ty, vec![repeated, end]);
+    let Lowered { wat, flow, ty, .. } = lowering.typed_block(list, &done, ty, vec![repeated, end]);
     let wat = Wat::sequence(list, [set(&left, count), set(&wait, pause), wat]);
     Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
 }

@@ -21,8 +21,8 @@ pub(crate) use self::program::{ret, returned};
 pub(crate) use self::table::FORMS;
 use super::flow::{Context, Lowered};
 use super::{LowerResult, Lowering};
-use crate::messages::{self, Fault};
-use crate::tree::{NodeId, NodeKind, Tree};
+use crate::diagnose::wording::{self, Fault};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// A form.
 pub(crate) struct Form {
@@ -131,8 +131,8 @@ pub(crate) fn operand_count(
 ) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
     let message = match found > wanted && !tree.open.is_empty() {
-        true => messages::unclosed_form(head, None),
-        false => messages::form_operands(head, usage(head), wanted, found),
+        true => wording::unclosed_form(head, None),
+        false => wording::form_operands(head, usage(head), wanted, found),
     };
     Fault::new(tree.span(list), message)
 }

@@ -5,13 +5,13 @@
 //! ```
 
 use super::operands;
-use crate::literal;
+use crate::diagnose::wording::types as type_wording;
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::types as wording;
-use crate::ops::Val;
-use crate::tree::{NodeId, NodeKind};
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind};
+use crate::types::ops::Val;
 use crate::types::{Elem, Type};
 
 /// Offset of the first element, in bytes.
@@ -52,7 +52,7 @@ fn zeroed<'s>(
     let limit = MAX_BYTES >> elem.shift();
     let too_large = Wat::list(list, "i32.gt_u", [count.copy(), Wat::i32(list, limit)]);
     let shown = [count.copy(), Wat::i32(list, limit)];
-    let message = wording::array_size(elem);
+    let message = type_wording::array_size(elem);
     let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
     pieces.push(lowering.trap_if(list, too_large, message, Val::I32, shown));
     pieces.extend(allocated(lowering, list, elem, pointer, count)?);
@@ -115,7 +115,7 @@ fn element<'s>(
 ) -> LowerResult<Wat<'s>> {
     let text = lowering.tree.text(node);
     if elem == Elem::Byte && literal::integer(text).is_some_and(|n| !(0..256).contains(&n)) {
-        return lowering.fault(node, wording::not_a_byte(text));
+        return lowering.fault(node, type_wording::not_a_byte(text));
     }
     Ok(lowering.value(list, node, Want::Type(elem.ty()))?.wat)
 }
@@ -162,7 +162,7 @@ pub(super) fn put<'s>(
         pieces.extend(set);
         let wide = Wat::list(list, "i32.gt_u", [kept.copy(), Wat::i32(list, 255)]);
         let shown = [kept.copy(), Wat::i32(list, 0)];
-        pieces.push(lowering.trap_if(list, wide, wording::wide_byte(), Val::I32, shown));
+        pieces.push(lowering.trap_if(list, wide, type_wording::wide_byte(), Val::I32, shown));
         value = kept;
     }
     let address = Wat::list(list, "i32.add", [array, scaled(list, elem, at)]);
@@ -195,7 +195,7 @@ fn checked<'s>(
     let length = || Wat::list(list, "i32.load", [array.copy()]);
     let outside = Wat::list(list, "i32.ge_u", [at.copy(), length()]);
     let shown = [at.copy(), length()];
-    let message = wording::outside_array(lowering.tree.text(node), elem);
+    let message = type_wording::outside_array(lowering.tree.text(node), elem);
     let trap = lowering.trap_if(list, outside, message, Val::I32, shown);
     let pieces = set_array.into_iter().chain(set_at).chain([trap]).collect();
     Ok((array, at, pieces))

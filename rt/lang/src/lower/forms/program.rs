@@ -1,16 +1,16 @@
 //! Arguments and results of the program, and the ways to end it.
 
 use super::{all_operands, operand_count, operands};
-use crate::fix::Change;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, form, types as type_wording};
+use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{self, form, types as wording};
-use crate::ops::Val;
-use crate::rewrite;
-use crate::tree::NodeId;
+use crate::syntax::tree::NodeId;
 use crate::types::Type;
+use crate::types::ops::Val;
 
 /// `(argv N $p)`: sets `$p` to argument N. Fails with EBOUND if it is missing.
 pub(super) fn argv<'s>(
@@ -21,7 +21,7 @@ pub(super) fn argv<'s>(
     let tree = lowering.tree;
     let [number, target] = operands::<2>(tree, list)?;
     let Some(name) = tree.name(target) else {
-        let message = messages::argv_target(tree.text(target));
+        let message = wording::argv_target(tree.text(target));
         let change = match (tree.name(number), tree.atom(target)) {
             (Some(_), _) => Some(rewrite::swap(tree, number, target)),
             (None, Some(word)) if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
@@ -32,9 +32,10 @@ pub(super) fn argv<'s>(
         return lowering.fault(target, message.maybe_safe(change));
     };
     let known = lowering.func.scope.get(name);
-    if let Some(val) = known.and_then(|known| Val::from_wat(known.wat)).filter(|v| !v.fits(Val::I32))
+    if let Some(val) =
+        known.and_then(|known| Val::from_wat(known.wat)).filter(|v| !v.fits(Val::I32))
     {
-        return lowering.fault(target, messages::form_target("argv", name, val));
+        return lowering.fault(target, wording::form_target("argv", name, val));
     }
     let variable = lowering.declare(name, Type::Str, target)?;
     lowering.record_set(variable.at, Type::Str);
@@ -155,7 +156,7 @@ pub(crate) fn returned<'s>(
         [] => {
             if let Some((ty, first)) = lowering.result(at) {
                 let line = lowering.line_of(first);
-                return lowering.fault(list, wording::return_without_value(ty, line));
+                return lowering.fault(list, type_wording::return_without_value(ty, line));
             }
         }
         [operand] => {

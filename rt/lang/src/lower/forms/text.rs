@@ -2,12 +2,12 @@
 
 use super::binding::{target_name, variable};
 use super::{all_operands, operand_count};
-use crate::fix::Change;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault, form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
-use crate::lower::wat::Wat;
+use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
-use crate::messages::{self, Fault, form, types as wording};
-use crate::tree::{NodeId, NodeKind, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::Type;
 
 /// A piece of the template.
@@ -50,7 +50,7 @@ pub(super) fn append<'s>(
     let name = target_name(lowering, list, *target)?;
     let variable = variable(lowering, *target, name, *template)?;
     if variable.ty != Type::Str && !variable.ty.is_vague() {
-        return lowering.fault(*target, wording::append_to(name, variable.ty));
+        return lowering.fault(*target, type_wording::append_to(name, variable.ty));
     }
     let strings = strings(lowering, list, *template, values)?;
     let before = variable.read(*target);
@@ -103,9 +103,13 @@ fn strings<'s>(
     let count = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
     if count != values.len() {
         let message = match values.len() > count && !tree.open.is_empty() {
-            true => messages::unclosed_form("fmt", None),
-            false => form::fmt_count(count, values.len())
-                .maybe_safe(rewrite_percent(tree, template, count, values.len())),
+            true => wording::unclosed_form("fmt", None),
+            false => form::fmt_count(count, values.len()).maybe_safe(rewrite_percent(
+                tree,
+                template,
+                count,
+                values.len(),
+            )),
         };
         return lowering.fault(list, message);
     }
@@ -159,7 +163,7 @@ fn value<'s>(
     // `{}` takes any string or number, so it is what was meant.
     let fits = found == Type::Str || found.is_number();
     let change = span.filter(|_| fits).map(|span| Change::Edits(vec![(span, "{}".to_owned())]));
-    let message = wording::placeholder(lowering.tree.text(node), found, placeholder.text());
+    let message = type_wording::placeholder(lowering.tree.text(node), found, placeholder.text());
     Err(Fault::new(lowering.tree.span(node), message.maybe_safe(change)))
 }
 
@@ -231,8 +235,9 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
         text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found)
     {
         let rest = text.get(found..)?;
-        let placeholder =
-            ["{}", "{i}", "{e}", "{{", "}}"].into_iter().find(|placeholder| rest.starts_with(placeholder));
+        let placeholder = ["{}", "{i}", "{e}", "{{", "}}"]
+            .into_iter()
+            .find(|placeholder| rest.starts_with(placeholder));
         at = found + placeholder.map_or(1, str::len);
         match placeholder {
             Some("}}") if open > 0 => {
@@ -328,10 +333,7 @@ fn shown(inside: &[u8], end: &str) -> String {
 
 /// Returns the placeholders of a template: the range of each with its braces, and the text between
 /// them.
-fn placeholders<'s>(
-    tree: &Tree<'s>,
-    template: NodeId,
-) -> Vec<(std::ops::Range<usize>, &'s str)> {
+fn placeholders<'s>(tree: &Tree<'s>, template: NodeId) -> Vec<(std::ops::Range<usize>, &'s str)> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let mut placeholders = Vec::new();
     let mut at = 0;

@@ -1,0 +1,142 @@
+//! Parts that are missing at the end of a program and can be added without guessing.
+
+use crate::Signatures;
+use crate::check::walk::{End, ParsedModule, Stop};
+use crate::diagnose::diagnostic::{Position, clamp};
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault};
+use crate::lower::flow::Flow;
+use crate::lower::module::Module;
+use crate::lower::program::Program;
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Checks a program whose last forms are not closed. It is accepted if they can only end at the end
+/// of the text.
+///
+/// If a later line is indented outside a form, the form was meant to end before that line, even if
+/// the parentheses of another form close it.
+pub(crate) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
+    if tree.open.is_empty() {
+        return Ok(None);
+    }
+    let mut nodes = tree.top();
+    let mut level = 0;
+    // The lists around the current node, each with the indentation of its line.
+    let mut around: Vec<(NodeId, u32)> = Vec::new();
+    while let Some(node) = nodes.next_deep(tree) {
+        while around.pop_if(|(list, _)| !tree.contains_node(*list, node)).is_some() {}
+        if tree.node(node).starts_line {
+            level = indentation(tree, node);
+            if let Some((left, _)) = around.iter().rev().find(|(_, indented)| *indented >= level) {
+                let start = tree.span(*left).start;
+                let line = Position::of(tree.source, tree.span(node).start).line;
+                let message = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
+                // The form ends after the last node before that line.
+                let line_start = tree.span(node).start;
+                let within = (left.0 + 1..node.0)
+                    .map(|id| tree.span(NodeId(id)).end)
+                    .filter(|end| *end <= line_start);
+                let head_end = tree.span(NodeId(left.0 + 1)).end;
+                let end = within.max().unwrap_or(head_end);
+                let change = Change::Edits(vec![(end..end, ")".to_owned())]);
+                return Err(Fault::new(start..start + 1, message.safe(change)));
+            }
+        }
+        if tree.node(node).kind == NodeKind::List && !is_container(tree, node) {
+            around.push((node, level));
+        }
+    }
+    Ok(warn_added(tree))
+}
+
+fn warn_added(tree: &Tree<'_>) -> Option<Box<Fault>> {
+    let end = tree.source.trim_end().len();
+    let last =
+        tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
+    (!tree.open.is_empty())
+        .then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
+}
+
+/// Returns true for a module and for the program's function. Both can only end at the end of the
+/// text, whatever the indentation.
+fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
+    let mut nodes = tree.children(list);
+    match nodes.next(tree).and_then(|node| tree.atom(node)) {
+        Some("module") => true,
+        Some("func") => nodes.next(tree).and_then(|node| tree.name(node)) == Some("$run"),
+        _ => false,
+    }
+}
+
+/// Returns the indentation of a node that is the first of its line, in bytes.
+fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
+    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
+    let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
+    clamp(line.len() - line.trim_start_matches([' ', '\t']).len())
+}
+
+/// Returns true if the program certainly ends without its error code.
+///
+/// # Errors
+///
+/// Fails if an open form cannot end at the end of the text.
+pub(crate) fn lacks_code(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    module: &Module,
+    host: &Signatures,
+) -> Result<bool, Box<Fault>> {
+    if tree.open.is_empty() {
+        match module.flow {
+            Flow::Net(count) => return Ok(count == 0),
+            Flow::Never => return Ok(false),
+            Flow::Unknown
+                if program.funcs.last().is_some_and(|func| plainly_ends(tree, func.body)) =>
+            {
+                return Ok(false);
+            }
+            Flow::Unknown => {}
+        }
+    }
+    let written = ParsedModule::read(tree, module, host)?;
+    if !tree.open.is_empty() {
+        // If several functions are faulty, the fault of the first unclosed one is returned.
+        let faults = written.walk_helpers().filter_map(|result| match result {
+            Err(Stop::Fault(fault)) => Some(fault),
+            Err(Stop::Unsupported) | Ok(_) => None,
+        });
+        if let Some(fault) = faults.take(MAX_FAULTS).find(|fault| fault.message.is_unclosed()) {
+            return Err(fault);
+        }
+    }
+    match written.walk_program() {
+        Ok(end) => Ok(end == End::MissingCode),
+        Err(Stop::Fault(fault)) if fault.message.is_unclosed() && !tree.open.is_empty() => {
+            Err(fault)
+        }
+        Err(Stop::Fault(_) | Stop::Unsupported) => Ok(false),
+    }
+}
+
+/// Maximum number of faulty functions that are searched for an unclosed one.
+const MAX_FAULTS: usize = 16;
+
+/// Returns true if the last form alone shows that the program leaves a value.
+fn plainly_ends(tree: &Tree<'_>, mut body: crate::syntax::tree::Nodes) -> bool {
+    let (mut before, mut last) = (None, None);
+    while let Some(node) = body.next(tree) {
+        (before, last) = (last, Some(node));
+    }
+    let Some(last) = last else { return false };
+    match tree.node(last).kind {
+        NodeKind::List => {
+            matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable"))
+        }
+        NodeKind::Atom => {
+            let before = before.and_then(|node| tree.atom(node));
+            matches!(before, Some("i32.const" | "local.get"))
+                || matches!(tree.text(last), "return" | "unreachable")
+        }
+        NodeKind::Text | NodeKind::Block => true,
+    }
+}

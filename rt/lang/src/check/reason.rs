@@ -1,0 +1,111 @@
+//! The reason why a module cannot be encoded or compiled.
+
+use crate::Signatures;
+use crate::check::locate;
+use crate::check::walk::{ParsedModule, Stop};
+use crate::cost::{self, Refusal};
+use crate::diagnose::diagnostic::{Diagnostic, Severity};
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault};
+use crate::lower::module::Module;
+use crate::lower::program::Program;
+use crate::syntax::tree::{NodeId, Tree};
+
+/// Finds the first fault in the instructions of a program.
+pub(crate) fn first_fault(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    module: &Module,
+    host: &Signatures,
+) -> Result<(), Box<Fault>> {
+    let written = ParsedModule::read(tree, module, host)?;
+    let fault = |result| match result {
+        Err(Stop::Fault(fault)) => Some(fault),
+        Err(Stop::Unsupported) | Ok(_) => None,
+    };
+    // The functions are in the order of the text, except for the program, which comes last. After
+    // the first faulty function, no other function is checked.
+    let own = written.walk_program().map_or_else(|stop| fault(Err(stop)), |_| None);
+    let first = written.walk_helpers().find_map(fault);
+    match first.into_iter().chain(own).min_by_key(|fault| fault.span.start) {
+        Some(first) => Err(first),
+        None => invalid(tree, program, module),
+    }
+}
+
+/// Builds the diagnostic of a fault. For a form that is not closed, searches for the only possible
+/// position of its parenthesis.
+pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
+    let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
+        true => closed_anywhere(source, host),
+        false => None,
+    };
+    Fault { message: fault.message.maybe_safe(change), ..fault }
+        .into_diagnostic(source, Severity::Error)
+}
+
+/// Maximum length of a text in which the position of a missing parenthesis is searched for, in
+/// bytes.
+const MAX_SEARCHED: usize = 4 << 10;
+
+/// Maximum number of positions that are tried.
+const MAX_TRIED: usize = 48;
+
+/// Returns the insertion of a missing parenthesis, if exactly one position makes the text a valid
+/// program.
+fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
+    let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
+    let [open] = tree.open.as_slice() else { return None };
+    // All positions in a run of closing parentheses are equivalent.
+    let behind = |at: usize| {
+        at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len())
+    };
+    let mut positions: Vec<usize> =
+        (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    if positions.len() > MAX_TRIED {
+        return None;
+    }
+    let closed = |at: usize| Some(format!("{}){}", source.get(..at)?, source.get(at..)?));
+    let mut valid = positions
+        .into_iter()
+        .filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
+    let at = valid.next()?;
+    valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
+}
+
+/// Reports the error of the WAT parser, the cost limits or the validator, at its position in the
+/// source.
+fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
+    let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
+    let read = |e: &wast::Error| {
+        Fault::new(at(locate::origin(module, e.span().offset())), wording::invalid(&e.message()))
+    };
+    let buffer = wast::parser::ParseBuffer::new(&module.text).map_err(|e| read(&e))?;
+    let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer)
+        .and_then(|mut wat| wat.encode())
+        .map_err(|e| read(&e))?;
+    let in_code = |offset: u64| {
+        usize::try_from(offset)
+            .ok()
+            .and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?)
+    };
+    if let Err(Refusal::Excess(excess)) = cost::of(&binary) {
+        let message = wording::too_large(excess.measure, excess.found);
+        return Err(Fault::new(at(excess.offset.and_then(in_code)), message));
+    }
+    wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
+        let global = |nth| {
+            program
+                .items
+                .iter()
+                .filter(|item| tree.head(**item) == Some("global"))
+                .nth(nth)
+                .copied()
+        };
+        let node = in_code(e.offset()).or_else(|| global(locate::global_at(module, e.offset())?));
+        Fault::new(at(node), wording::invalid(e.message()))
+    })?;
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Fixes of a fault: edits to the source, and how certain they are.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::diagnose::diagnostic::clamp;
+use crate::diagnose::truncate::excerpt;
+
+/// The certainty that a [`Fix`] produces the program that its author meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// The fix matches the only possible reading of the text, which is invalid without it. It may
+    /// be applied without asking.
+    Safe,
+    /// The fix matches one of several possible readings. The author decides.
+    Likely,
+}
+
+/// The replacement of a range of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The replaced range, in bytes of the source. Empty for an insertion.
+    pub span: Range<u32>,
+    /// The new text.
+    pub text: String,
+}
+
+/// Edits that fix a fault. They never change the number of lines, so that positions in later
+/// diagnostics stay valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// A description of the change, such as `` `$http.fetch` → `$http.get` ``.
+    pub description: String,
+    /// The edits, in the order of the text. They do not overlap.
+    pub edits: Vec<Edit>,
+    /// The certainty.
+    pub certainty: Certainty,
+}
+
+impl Fix {
+    /// Returns the text with the edits applied.
+    #[must_use]
+    pub fn apply(&self, source: &str) -> String {
+        let mut text = String::with_capacity(source.len() + 64);
+        let mut at = 0;
+        for edit in &self.edits {
+            text.push_str(source.get(at..edit.span.start as usize).unwrap_or(""));
+            text.push_str(&edit.text);
+            at = edit.span.end as usize;
+        }
+        text.push_str(source.get(at..).unwrap_or(""));
+        text
+    }
+}
+
+/// Maximum number of edits in a fix.
+const MAX_EDITS: usize = 256;
+
+/// A fix that is not yet resolved against the source.
+#[derive(Clone, Debug)]
+pub(crate) struct ProposedFix {
+    pub(crate) change: Change,
+    pub(crate) certainty: Certainty,
+}
+
+/// The change of a [`ProposedFix`].
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// Replaces the range of the fault.
+    Replace(String),
+    /// Inserts text before and after the range of the fault.
+    Wrap(String, String),
+    /// Replaces any ranges, which must not overlap.
+    Edits(Vec<(Range<usize>, String)>),
+}
+
+impl Change {
+    /// Inserts text before and after the range of the fault.
+    pub(crate) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
+        Change::Wrap(before.into(), after.into())
+    }
+}
+
+impl ProposedFix {
+    /// Resolves the fix of a fault with this range. Returns `None` if the fix changes nothing,
+    /// changes the number of lines, or has too many edits.
+    pub(crate) fn resolve(self, source: &str, span: &Range<usize>) -> Option<Fix> {
+        let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
+        let mut description = None;
+        let mut edits = match self.change {
+            Change::Replace(text) => vec![(span.clone(), text)],
+            Change::Wrap(before, after) => {
+                let inner = excerpt(cut(span));
+                description = Some(format!("`{inner}` → `{before}{inner}{after}`"));
+                vec![(span.start..span.start, before), (span.end..span.end, after)]
+            }
+            Change::Edits(edits) => edits,
+        };
+        edits.retain(|(span, text)| cut(span) != text);
+        if edits.len() > MAX_EDITS {
+            return None;
+        }
+        edits.sort_by_key(|(span, _)| (span.start, span.end));
+        let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
+        let apart =
+            edits.windows(2).all(|pair| matches!(pair, [(a, _), (b, _)] if a.end <= b.start));
+        let inside = edits.iter().all(|(span, _)| source.get(span.clone()).is_some());
+        let same_lines = edits.iter().all(|(span, text)| lines(cut(span)) == lines(text));
+        if edits.is_empty() || !apart || !inside || !same_lines {
+            return None;
+        }
+        let each = || {
+            edits.iter().map(|(span, text)| change(cut(span), text)).collect::<Vec<_>>().join(", ")
+        };
+        let description = description.unwrap_or_else(each);
+        let edit = |(span, text): (Range<usize>, String)| Edit {
+            span: clamp(span.start)..clamp(span.end),
+            text,
+        };
+        Some(Fix {
+            description,
+            edits: edits.into_iter().map(edit).collect(),
+            certainty: self.certainty,
+        })
+    }
+}
+
+/// Describes an edit.
+fn change(old: &str, new: &str) -> String {
+    match (old.trim(), new.trim()) {
+        ("", new) => format!("`{}` added", excerpt(new)),
+        (old, "") => format!("`{}` removed", excerpt(old)),
+        (old, new) => format!("`{}` → `{}`", excerpt(old), excerpt(new)),
+    }
+}

@@ -1,0 +1,245 @@
+//! Names that are similar to an unknown name.
+
+use crate::Signature;
+use crate::Signatures;
+use crate::types::ops;
+
+/// Maximum number of names in a hint.
+const MAX_NAMES: usize = 3;
+
+/// Common words for functions that have another name here. They are compared with the last part of
+/// a name.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("fetch", &["get"]),
+    ("concat", &["cat"]),
+    ("concatenate", &["cat"]),
+    ("append", &["cat", "push"]),
+    ("length", &["len"]),
+    ("size", &["len"]),
+    ("count", &["len"]),
+    ("substring", &["slice"]),
+    ("substr", &["slice"]),
+    ("sub", &["slice"]),
+    ("index_of", &["find"]),
+    ("indexof", &["find"]),
+    ("includes", &["contains"]),
+    ("equals", &["eq"]),
+    ("equal", &["eq"]),
+    ("print", &["log"]),
+    ("println", &["log"]),
+    ("puts", &["log"]),
+    ("parse_int", &["to_int"]),
+    ("atoi", &["to_int"]),
+    ("itoa", &["from_int"]),
+    ("int_to_str", &["from_int"]),
+    ("to_string", &["from_int"]),
+    ("add", &["push", "set"]),
+    ("put", &["set"]),
+    ("insert", &["set", "push"]),
+    ("load", &["read"]),
+    ("save", &["write"]),
+    ("malloc", &["alloc"]),
+    ("summarize", &["assist"]),
+    ("complete", &["assist"]),
+    ("chat", &["assist"]),
+    ("args", &["argv"]),
+    ("arg", &["argv"]),
+    ("return", &["resv"]),
+    ("output", &["resv"]),
+];
+
+/// Returns a hint with the functions that `name` may mean, with their signatures: those of the
+/// host, and `own`, those of the program. Returns `None` if no function is similar.
+pub(crate) fn functions(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for helper in own {
+        if let Some(distance) = distance(name, helper.trim_start_matches('$')) {
+            found.push((distance, format!("`{helper}`")));
+        }
+    }
+    for signature in host.iter() {
+        if let Some(distance) = function_distance(name, signature) {
+            found.push((distance, format!("`${signature}`")));
+        }
+    }
+    if !found.is_empty() {
+        found.sort();
+        let best = found.first().map_or(0, |(distance, _)| *distance);
+        let names: Vec<String> = found
+            .into_iter()
+            .filter(|(far, _)| *far <= best + 1)
+            .take(MAX_NAMES)
+            .map(|(_, text)| text)
+            .collect();
+        return Some(format!("nearest: {}", names.join(", ")));
+    }
+    let module = name.split(['.', '_', ':']).next().unwrap_or("");
+    let all: Vec<String> = host
+        .iter()
+        .filter(|s| s.module == module)
+        .map(|s| format!("`${}.{}`", s.module, s.name))
+        .collect();
+    (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
+}
+
+/// Returns the instructions that an unknown name probably means.
+pub(crate) fn instructions(name: &str) -> Vec<String> {
+    if let Some((_, meant)) = ops::OTHER_NAMES.iter().find(|(known, _)| *known == name) {
+        return vec![(*meant).to_owned()];
+    }
+    let signed = format!("{name}_s");
+    if ops::op(&signed).is_some() {
+        return vec![signed];
+    }
+    let all = ops::names();
+    names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
+/// if there are several, or if the name may be correct.
+pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> Option<String> {
+    let plain: Vec<&str> = own.iter().map(|helper| helper.trim_start_matches('$')).collect();
+    let mut found: Vec<String> = Vec::new();
+    found.extend(certain(name, plain.iter().copied()).map(|helper| format!("${helper}")));
+    let (module, last) = parts(name);
+    for known in host.iter() {
+        let same_module = module == Some(known.module);
+        let is_synonym = |part: &str| {
+            let matches =
+                |word: &str| word == part || !is_known_word(part, host) && is_typo(part, word);
+            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
+        };
+        let same = last == known.name && (same_module || module.is_none());
+        // A different word is not a typo. Unless it is a listed synonym, its meaning is a guess.
+        let typo = !is_known_word(last, host)
+            && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
+        let full = || format!("{}.{}", known.module, known.name);
+        let near = typo
+            && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
+        let module_typo = module.is_some_and(|module| {
+            module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1
+        });
+        if same || same_module && is_synonym(last) || near || last == known.name && module_typo {
+            found.push(format!("${}", full()));
+        }
+    }
+    match found.as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
+}
+
+/// Returns true if the last part of a name is the name of a function or a synonym, and so probably
+/// not a typo.
+fn is_known_word(last: &str, host: &Signatures) -> bool {
+    host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
+}
+
+/// Splits a name into its module and its last part.
+fn parts(name: &str) -> (Option<&str>, &str) {
+    match name.split_once(['.', '_', ':', '/']) {
+        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
+        None => (None, name),
+    }
+}
+
+/// Returns the only candidate that `name` is a typo of.
+pub(crate) fn certain<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let mut near = candidates.into_iter().filter(|candidate| is_typo(name, candidate));
+    let first = near.next()?;
+    near.all(|other| other == first).then_some(first)
+}
+
+/// Returns true if the two names differ only in spelling or by a typo. Names that differ in a digit
+/// or a plural are different names.
+fn is_typo(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.replace(['_', '-', '.'], "").to_ascii_lowercase();
+    let (x, y) = (plain(a), plain(b));
+    let length = x.len().min(y.len());
+    if x == y {
+        return a != b;
+    }
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let plural =
+        |one: &str, many: &str| many.strip_suffix('s') == Some(one) && !many.ends_with("ss");
+    if length < 3
+        || x.len().max(y.len()) > 64
+        || digits(&x) != digits(&y)
+        || plural(&x, &y)
+        || plural(&y, &x)
+    {
+        return false;
+    }
+    let letters = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    match strsim::damerau_levenshtein(&x, &y) {
+        // In short names, only swapped, doubled or missing letters count as a typo, not a replaced
+        // letter.
+        1 if length < 5 => x.len() != y.len() || letters(&x) == letters(&y),
+        1 => true,
+        2 => length >= 8,
+        _ => false,
+    }
+}
+
+/// Returns a hint with all capabilities, or `None` if there are none.
+pub(crate) fn modules(host: &Signatures) -> Option<String> {
+    let mut modules: Vec<&str> = host.iter().map(|signature| signature.module).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    let shown: Vec<String> = modules.iter().map(|module| format!("`{module}`")).collect();
+    (!shown.is_empty()).then(|| format!("there are functions of {}", shown.join(", ")))
+}
+
+/// Returns the candidates most similar to `name`. Dissimilar ones are never returned.
+pub(crate) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let plain = |name: &'a str| name.strip_prefix('$').unwrap_or(name);
+    let own = name.strip_prefix('$').unwrap_or(name);
+    let near = |candidate| Some((distance(own, plain(candidate))?, candidate));
+    let mut found: Vec<(usize, &str)> = candidates.into_iter().filter_map(near).collect();
+    found.sort();
+    found.dedup();
+    let best = found.first().map_or(0, |(distance, _)| *distance);
+    found
+        .into_iter()
+        .filter(|(far, _)| *far == best)
+        .take(MAX_NAMES)
+        .map(|(_, text)| text)
+        .collect()
+}
+
+/// Returns the edit distance of two names, or `None` if they are not similar.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    let (short, long) = if a.len() < b.len() { (a.len(), b.len()) } else { (b.len(), a.len()) };
+    // Very long names are never similar, and comparing them is slow.
+    if long > 64 || long - short > 4 {
+        return None;
+    }
+    let apart = strsim::damerau_levenshtein(a, b);
+    (apart <= (long / 3).max(1) && apart < long).then_some(apart)
+}
+
+fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
+    let same = |part: &str| part == signature.name;
+    let (module, last) = match name.split_once(['.', '_', ':']) {
+        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
+        None => (None, name),
+    };
+    let synonyms = |part: &str| {
+        SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name))
+    };
+    match module {
+        Some(module) if module == signature.module && same(last) => return Some(0),
+        Some(module) if module == signature.module && synonyms(last) => return Some(1),
+        None if same(last) => return Some(1),
+        _ if synonyms(name) && signature.module != "arr" => return Some(2),
+        _ => {}
+    }
+    distance(name, &format!("{}.{}", signature.module, signature.name))
+}

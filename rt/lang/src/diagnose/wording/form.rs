@@ -1,0 +1,285 @@
+//! Messages about forms, such as `let` and `cond`, and about calls by name.
+
+use super::{Message, counted, meant_type, message, quoted, with_article};
+use crate::Signature;
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
+use crate::diagnose::truncate::excerpt;
+use crate::types::Type;
+use crate::types::ops::{Val, conversion};
+
+/// Returns true if `text` would be a valid name after a `$`.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+pub(crate) fn value_needs_else(head: &str) -> Message {
+    message("form-value", format!("`{head}` returns a value here, so it needs a last `(else …)`"))
+        .hint("add `(else V)`, or move the code that uses the value into the arms")
+}
+
+pub(crate) fn condition_type(text: &str, found: Type) -> Message {
+    let text = excerpt(text);
+    let message = message(
+        "value-type",
+        format!("`{text}` is {}, but a condition is an int", found.described()),
+    );
+    match found {
+        Type::Str => message
+            .hint(format!("compare it: `(!= {text} \"\")`"))
+            .likely(Change::wrap("(!= ", " \"\")")),
+        Type::Arr | Type::Map | Type::Numbers(_) => message
+            .hint(format!("compare its length: `(> (len {text}) 0)`"))
+            .likely(Change::wrap("(> (len ", ") 0)")),
+        Type::Long | Type::Float => {
+            message.hint(format!("compare it: `(!= {text} 0)`")).safe(Change::wrap("(!= ", " 0)"))
+        }
+        _ => message,
+    }
+}
+
+pub(crate) fn number_type(text: &str, want: Val, own: Val) -> Message {
+    let message =
+        message("bad-number", format!("`{}` is not {}", excerpt(text), with_article(want)));
+    match (want, own) {
+        (Val::I32 | Val::I64, Val::F64) => match conversion(want, Val::F64) {
+            Some(by) => message.hint(format!(
+                "write a whole number, or convert the other side to f64 with `({by} …)`"
+            )),
+            None => message,
+        },
+        (Val::I32, Val::I64) => message.hint(
+            "it does not fit in 32 bits: make the value an i64, as in `(let $x i64 …)` or with \
+             `(i64.extend_i32_s …)`",
+        ),
+        _ => message,
+    }
+}
+
+pub(crate) fn function_as_value(name: &str) -> Message {
+    message("call-missing", format!("`{}` is a function, not a value", excerpt(name)))
+        .hint(format!("call it: `({name} …)`"))
+}
+
+/// Reports an unknown local. `later` is the line of a later form that declares it.
+pub(crate) fn unknown_local<'n>(
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+    later: Option<u32>,
+) -> Message {
+    let message = message("unknown-local", format!("no local `{}`", excerpt(name)));
+    if let Some(line) = later {
+        return message.hint(format!(
+            "line {line} declares it, after this: declare it before this, as in `(let {name} 0)`"
+        ));
+    }
+    let known: Vec<&str> = known.collect();
+    let certain =
+        nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
+    let near = nearest::names(name, known.iter().copied());
+    let declare = format!("declare it with `(let {} …)`", excerpt(name));
+    match near.is_empty() {
+        true => message.hint(declare),
+        false => {
+            message.hint(format!("nearest: {}; or {declare}", quoted(&near))).maybe_safe(certain)
+        }
+    }
+}
+
+/// Reports a word that is not a value. `head` and `usage` belong to the form that takes the value.
+pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Message {
+    let message = message("form-operands", format!("`{}` is not a value", excerpt(text)));
+    match text {
+        "true" | "True" | "#t" | "#true" | "t" | "TRUE" => {
+            message.hint("write 1").replace_with("1")
+        }
+        "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none"
+        | "None" | "undefined" => message.hint("write 0").replace_with("0"),
+        _ if is_local => message
+            .hint(format!("the name of a local begins with `$`: `${text}`"))
+            .replace_with(format!("${text}")),
+        _ if usage.is_empty() => message
+            .hint(format!("`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms")),
+        _ => message.hint(format!(
+            "write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms"
+        )),
+    }
+}
+
+/// Reports a `call` of WAT that leaves a value and its error code, where one value is expected.
+pub(crate) fn value_and_err(signature: &Signature) -> Message {
+    let (module, name) = (signature.module, signature.name);
+    message(
+        "value-and-err",
+        format!(
+            "`call ${module}.{name}` leaves a value and an error code, but one value is expected"
+        ),
+    )
+    .hint(format!("write `({module}.{name} …)`: the program ends with the code if it fails"))
+}
+
+pub(crate) fn missing_result(signature: &Signature) -> Message {
+    message("form-operands", format!("`{signature}` returns no value"))
+        .hint("write it as a separate statement before this form")
+}
+
+pub(crate) fn value_count(head: &str, text: &str, count: i32) -> Message {
+    let results = match count {
+        ..=0 => "no value".to_owned(),
+        n => format!("{n} values"),
+    };
+    message(
+        "form-operands",
+        format!("`{}` returns {results}, but `{head}` takes one", excerpt(text)),
+    )
+}
+
+pub(crate) fn missing_code(found: &str) -> Message {
+    message("form-operands", format!("`{}` returns no error code for `check`", excerpt(found)))
+        .hint("remove `check`: a call that fails ends the program")
+}
+
+pub(crate) fn branch_value(count: i32) -> Message {
+    let found = if count <= 0 { "nothing".to_owned() } else { format!("{count} values") };
+    message("form-value", format!("this arm leaves {found}, but a value is expected"))
+        .hint("end the arm with the value")
+}
+
+pub(crate) fn call_operands(signature: &Signature, found: usize) -> Message {
+    let wanted = counted(signature.params.len(), "argument");
+    let message = message("operand-count", format!("`{signature}` takes {wanted}, found {found}"));
+    match signature.params.get(found..) {
+        Some(missing) if !missing.is_empty() => {
+            let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
+            message.hint(format!("add {}", names.join(" and ")))
+        }
+        _ => message.hint("remove the extra arguments, or close the call before them"),
+    }
+}
+
+pub(crate) fn helper_operands(name: &str, wanted: usize, found: usize) -> Message {
+    message(
+        "operand-count",
+        format!("`{}` takes {}, found {found}", excerpt(name), counted(wanted, "argument")),
+    )
+}
+
+pub(crate) fn let_type(name: &str, found: &str) -> Message {
+    message("unknown-type", format!("`{}` is not a type", excerpt(found)))
+        .hint(format!(
+            "write `(let {name} V)`, or `(let {name} long V)` with int, long, float, str, arr or map"
+        ))
+        .maybe_safe(match found {
+            "=" | ":=" | ":" => Some(Change::Replace(String::new())),
+            word => meant_type(word).map(|ty| Change::Replace(ty.to_owned())),
+        })
+}
+
+pub(crate) fn set_unknown(name: &str, value: &str) -> Message {
+    message("unknown-local", format!("no local `{}` to set", excerpt(name))).hint(format!(
+        "declare it: `(let {} {})`",
+        excerpt(name),
+        excerpt(value)
+    ))
+}
+
+pub(crate) fn target(head: &str, usage: &str, found: &str) -> Message {
+    let message = message(
+        "form-operands",
+        format!("`{head}` takes the name of a local, found `{}`", excerpt(found)),
+    );
+    match found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        true if is_word(found) => message
+            .hint(format!("names begin with `$`: `${}`", excerpt(found)))
+            .replace_with(format!("${found}")),
+        true => message.hint(format!("names begin with `$`: `${}`", excerpt(found))),
+        false => message.hint(format!("write `{usage}`")),
+    }
+}
+
+pub(crate) fn catch_call(head: &str, usage: &str, found: &str) -> Message {
+    message(
+        "form-operands",
+        format!("`{head}` takes a call that can fail, found `{}`", excerpt(found)),
+    )
+    .hint(format!("write `{usage}`"))
+}
+
+pub(crate) fn catch_names(results: usize, call: &str) -> Message {
+    let call = excerpt(call);
+    let (returned, names) =
+        if results == 1 { ("only err", "$e") } else { ("a value and err", "$v $e") };
+    message("form-operands", format!("`{call}` returns {returned}"))
+        .hint(format!("write `(catch {names} {call})`"))
+}
+
+pub(crate) fn catch_infallible(head: &str, signature: &Signature) -> Message {
+    message("form-operands", format!("`{signature}` cannot fail, so `{head}` has no effect"))
+        .hint(format!("write `({}.{} …)` without `{head}`", signature.module, signature.name))
+}
+
+pub(crate) fn else_not_last() -> Message {
+    message("form-operands", "`else` must be the last clause of `cond`")
+        .hint("move it after the other clauses")
+}
+
+pub(crate) fn clause(found: &str) -> Message {
+    message(
+        "form-operands",
+        format!("a clause of `cond` is `(CONDITION …)` or `(else …)`, found `{}`", excerpt(found)),
+    )
+    .hint("write `(cond ((= $a 1) …) (else …))`")
+}
+
+pub(crate) fn count_type(text: &str, found: Type) -> Message {
+    message(
+        "value-type",
+        format!("`{}` is {}, but `for` counts in ints or longs", excerpt(text), found.described()),
+    )
+}
+
+pub(crate) fn outside_loop(head: &str) -> Message {
+    message("outside-loop", format!("`{head}` is outside `while`, `for` and `each`"))
+        .hint("leave a WAT `loop` or `block` with its label: `(br $label)`")
+}
+
+pub(crate) fn ret_in_helper(found: &str) -> Message {
+    message("form-result", "`ret` ends the program and cannot be used in a helper function")
+        .hint(format!("write `(return …)` instead of `{}`", excerpt(found)))
+}
+
+pub(crate) fn two_operands(head: &str, found: usize) -> Message {
+    message("form-operands", format!("`{head}` takes 2 arguments, found {found}"))
+        .hint(format!("nest them: `({head} ({head} A B) C)`"))
+}
+
+pub(crate) fn unsupported_operator(head: &str, ty: Type) -> Message {
+    let message = message("value-type", format!("`{head}` does not take {}", ty.described()));
+    match (head, ty) {
+        ("%", Type::Float) => {
+            message.hint("`%` takes ints and longs; `(- A (* B (math.floor (/ A B))))` for floats")
+        }
+        _ => message,
+    }
+}
+
+pub(crate) fn fmt_template(found: &str) -> Message {
+    message(
+        "form-operands",
+        format!("the first argument of `fmt` is a string literal, found `{}`", excerpt(found)),
+    )
+    .hint("write `(fmt \"{} and {}\" $a $b)`; join strings with `str.cat`")
+}
+
+pub(crate) fn fmt_placeholder(found: &str) -> Message {
+    message("fmt-hole", format!("`{}` is not a placeholder of `fmt`", excerpt(found))).hint(
+        "write `{}` for any value, `{.2}` for a float with 2 digits, `{e}` for the name of an \
+         error code, `{{` and `}}` for braces",
+    )
+}
+
+pub(crate) fn fmt_count(placeholders: usize, values: usize) -> Message {
+    let (placeholders, values) = (counted(placeholders, "placeholder"), counted(values, "value"));
+    message("fmt-count", format!("the string has {placeholders}, but {values} follow it"))
+        .hint("pass one value for each `{}` and `{.2}`; write a brace as `{{`")
+}

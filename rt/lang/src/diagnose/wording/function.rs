@@ -1,0 +1,120 @@
+//! Messages about the locals, parameters and results of a function.
+
+use super::{Message, counted, message, with_article};
+use crate::diagnose::fix::Change;
+use crate::diagnose::truncate::excerpt;
+use crate::types::ops::Val;
+
+pub(crate) fn missing_type(name: &str, param: bool) -> Message {
+    let kind = if param { "param" } else { "local" };
+    message("no-type", format!("`{name}` is declared without a type"))
+        .hint(format!("write `({kind} {name} i32)`"))
+        .replace_with(format!("{name} i32"))
+}
+
+pub(crate) fn unknown_type(found: &str) -> Message {
+    message("unknown-type", format!("`{}` is not a type", excerpt(found)))
+        .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
+        .maybe_safe(meant_type(found).map(|ty| Change::Replace(ty.to_owned())))
+}
+
+/// Returns the type that a type name of another language corresponds to.
+pub(crate) fn meant_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr"
+        | "pointer" | "string" | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16"
+        | "i8" | "u8" | "byte" => "i32",
+        "i64" | "int64" | "u64" | "uint64" | "long" => "i64",
+        "f64" | "float64" | "double" => "f64",
+        "f32" | "float32" => "f32",
+        _ => return None,
+    })
+}
+
+pub(crate) fn two_types(name: &str, first: &str, second: &str, line: u32) -> Message {
+    message(
+        "duplicate-name",
+        format!("`{name}` is declared as {second} here and as {first} on line {line}"),
+    )
+    .hint("rename one of them")
+}
+
+pub(crate) fn duplicate_param(name: &str, line: u32) -> Message {
+    message("duplicate-name", format!("`{name}` is already a parameter, declared on line {line}"))
+        .hint("rename the local, or set the parameter")
+}
+
+pub(crate) fn fn_name(found: &str) -> Message {
+    let message = message(
+        "form-operands",
+        format!("`fn` takes the name of the function first, found `{}`", excerpt(found)),
+    )
+    .hint("write `(fn $f ($a $b) …)`");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    match is_word && !found.is_empty() {
+        true => message.replace_with(format!("${found}")),
+        false => message,
+    }
+}
+
+pub(crate) fn fn_params(name: &str) -> Message {
+    message("form-operands", format!("`{}` has no list of parameters", excerpt(name)))
+        .hint(format!("write `(fn {name} ($a $b) …)`; `()` for none"))
+}
+
+pub(crate) fn fn_param(found: &str) -> Message {
+    let message = message("form-operands", format!("`{}` is not a parameter", excerpt(found)))
+        .hint("write `$x`, or `($x str)` with its type");
+    let is_word = found.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    match is_word && !found.is_empty() {
+        true => message.replace_with(format!("${found}")),
+        false => message,
+    }
+}
+
+pub(crate) fn fn_param_type(found: &str) -> Message {
+    message("unknown-type", format!("`{}` is not a type", excerpt(found))).hint(
+        "types are int, long, float, str, arr and map, and the number arrays ints, longs, floats \
+         and bytes",
+    )
+}
+
+pub(crate) fn same_param(name: &str) -> Message {
+    message("duplicate-name", format!("two parameters are named `{}`", excerpt(name)))
+        .hint("rename one of them")
+}
+
+pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Message {
+    message(
+        "form-operands",
+        format!("`{head}` takes {}, found {found}", counted(wanted, "argument")),
+    )
+    .hint(format!("write `{usage}`"))
+}
+
+pub(crate) fn argv_target(found: &str) -> Message {
+    message(
+        "form-operands",
+        format!("`argv` takes the name of a local, found `{}`", excerpt(found)),
+    )
+    .hint("write `(argv N $p)`")
+}
+
+pub(crate) fn cannot_return_code(form: &str, func: &str) -> Message {
+    message(
+        "form-result",
+        format!("`{form}` returns an error code, but `{func}` does not return one i32"),
+    )
+    .hint("add `(result i32)` to the function, or test the error with `if`")
+}
+
+pub(crate) fn form_target(form: &str, name: &str, found: Val) -> Message {
+    message(
+        "operand-type",
+        format!(
+            "`{form}` sets `{name}` to a pointer, an i32, but `{name}` is {}",
+            with_article(found)
+        ),
+    )
+    .hint(format!("remove its declaration: `{form}` declares it"))
+}

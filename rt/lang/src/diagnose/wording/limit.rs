@@ -1,0 +1,99 @@
+//! Messages about programs that exceed a limit, and about work that was not finished.
+
+use std::time::Duration;
+
+use super::{Message, message};
+use crate::Interruption;
+use crate::cost::Measure;
+
+/// The code of a program that costs too much to compile.
+pub(crate) const TOO_LARGE: &str = "too-large";
+
+pub(crate) fn too_long(bytes: usize, limit: usize) -> Message {
+    message("too-long", format!("the program has {bytes} bytes, more than the maximum of {limit}"))
+        .hint("read large data with a host function instead of writing it into the program")
+}
+
+pub(crate) fn module_too_long(limit: usize) -> Message {
+    message("too-long", format!("the program expands to more than {limit} bytes"))
+        .hint("move repeated code into a function or a loop")
+}
+
+pub(crate) fn too_large(measure: Measure, found: u64) -> Message {
+    let (what, hint) = match measure {
+        Measure::Instructions => (
+            "the program has {} instructions",
+            "move repeated code into a function or a loop, and data into files",
+        ),
+        Measure::Functions => ("the program has {} functions", "split it into several programs"),
+        Measure::Types => {
+            ("the program has {} function types", "use the same types for functions and blocks")
+        }
+        Measure::Locals => (
+            "the program's functions declare {} locals",
+            "keep lists in an array (`$arr.new`) or in memory",
+        ),
+        Measure::Globals => {
+            ("the program has {} globals", "keep lists in an array (`$arr.new`) or in memory")
+        }
+        Measure::Elements => {
+            ("the program's element segments have {} entries", "call functions by name")
+        }
+        Measure::TableUses => {
+            ("the program has {} instructions that use a table", "call functions by name")
+        }
+        Measure::Labels => (
+            "the program's `br_table` instructions have {} labels",
+            "look values up in a string or an array",
+        ),
+        Measure::Carried => (
+            "functions, calls, blocks and branches pass {} values",
+            "pass one array or one address instead of many values",
+        ),
+        Measure::Joined => (
+            "{} values may differ where branches and loops meet",
+            "set fewer locals in one block or loop, and move parts of it into separate functions",
+        ),
+        Measure::Crossed => (
+            "locals are kept across {} branches and loops",
+            "use fewer locals in one function, and move parts of it into separate functions",
+        ),
+    };
+    let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
+    message(TOO_LARGE, format!("{what}, more than the maximum of {limit}")).hint(hint)
+}
+
+pub(crate) fn unfinished(reason: &Interruption, time: Duration) -> Message {
+    match reason {
+        Interruption::Busy => {
+            message("host-busy", "the host is already compiling as many programs as it can")
+                .hint("the program is not at fault: try again in a few seconds")
+        }
+        Interruption::Overdue => message(
+            "compile-time",
+            format!("compiling took longer than {} s and was stopped", time.as_secs_f64()),
+        )
+        .hint("split the program into several, or a long function into shorter ones"),
+        Interruption::Bug(panic) => {
+            message("compiler-bug", format!("the compiler failed: {panic}")).hint(
+                "this is a bug in wattle, not in the program; writing the program differently may \
+                 work",
+            )
+        }
+    }
+}
+
+pub(crate) fn too_deep(limit: usize) -> Message {
+    message("too-deep", format!("parentheses are nested more than {limit} deep"))
+        .hint("keep intermediate values in locals, and write long sequences side by side")
+}
+
+pub(crate) fn too_deep_blocks(limit: usize) -> Message {
+    message("too-deep", format!("blocks are nested more than {limit} deep"))
+        .hint("close each `block`, `loop` and `if` with `end`")
+}
+
+pub(crate) fn too_many_locals(limit: usize) -> Message {
+    message("too-many-locals", format!("a function cannot have more than {limit} locals"))
+        .hint("keep lists in an array (`$arr.new`) or in memory")
+}

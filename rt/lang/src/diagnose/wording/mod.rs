@@ -1,0 +1,162 @@
+//! The messages of all diagnostics, each with its stable code.
+//!
+//! The text of a message is written here and nowhere else, in one file per subject.
+
+pub(crate) mod form;
+mod function;
+mod instruction;
+mod limit;
+mod module;
+mod stack;
+mod syntax;
+pub(crate) mod types;
+
+use std::ops::Range;
+
+pub(crate) use self::function::*;
+pub(crate) use self::instruction::*;
+pub(crate) use self::limit::*;
+pub(crate) use self::module::*;
+pub(crate) use self::stack::*;
+pub(crate) use self::syntax::*;
+use crate::diagnose::diagnostic::{Diagnostic, Severity, clamp};
+use crate::diagnose::fix::{Certainty, Change, ProposedFix};
+use crate::diagnose::truncate::excerpt;
+use crate::types::ops::Val;
+
+/// A message about a range of the program's text.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: Message,
+}
+
+impl Fault {
+    pub(crate) fn new(span: Range<usize>, message: Message) -> Box<Fault> {
+        Box::new(Fault { span, message })
+    }
+
+    /// Builds the public diagnostic. A proposed fix that cannot be applied to `source` is dropped.
+    pub(crate) fn into_diagnostic(self, source: &str, severity: Severity) -> Diagnostic {
+        let fix = self.message.fix.and_then(|fix| fix.resolve(source, &self.span));
+        let span = clamp(self.span.start)..clamp(self.span.end);
+        Diagnostic::new(
+            source,
+            severity,
+            self.message.code,
+            span,
+            self.message.text,
+            self.message.hint,
+        )
+        .with_fix(fix)
+    }
+}
+
+/// The code, text, hint and fix of a diagnostic.
+#[derive(Debug)]
+pub(crate) struct Message {
+    code: &'static str,
+    text: String,
+    hint: Option<String>,
+    fix: Option<ProposedFix>,
+}
+
+/// Builds a message without a hint and a fix.
+fn message(code: &'static str, text: impl Into<String>) -> Message {
+    Message { code, text: text.into(), hint: None, fix: None }
+}
+
+impl Message {
+    /// Sets the hint.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Message {
+        Message { hint: Some(hint.into()), ..self }
+    }
+
+    fn maybe_hint(self, hint: Option<String>) -> Message {
+        Message { hint, ..self }
+    }
+
+    /// Returns true for the message that a form is not closed.
+    pub(crate) fn is_unclosed(&self) -> bool {
+        self.code == "unclosed-form"
+    }
+
+    pub(crate) fn lacks_fix(&self) -> bool {
+        self.fix.is_none()
+    }
+
+    /// Proposes a [safe](Certainty::Safe) fix.
+    pub(crate) fn safe(self, change: Change) -> Message {
+        Message { fix: Some(ProposedFix { change, certainty: Certainty::Safe }), ..self }
+    }
+
+    /// Proposes a [likely](Certainty::Likely) fix.
+    pub(crate) fn likely(self, change: Change) -> Message {
+        Message { fix: Some(ProposedFix { change, certainty: Certainty::Likely }), ..self }
+    }
+
+    /// Proposes a safe fix, if there is one.
+    pub(crate) fn maybe_safe(self, change: Option<Change>) -> Message {
+        change.into_iter().fold(self, Message::safe)
+    }
+
+    /// Proposes, as a safe fix, to replace the faulty range with `text`.
+    pub(crate) fn replace_with(self, text: impl Into<String>) -> Message {
+        self.safe(Change::Replace(text.into()))
+    }
+
+    /// Proposes a safe fix within `piece`, and shows the fixed piece as the hint.
+    pub(crate) fn suggest_rewrite(
+        self,
+        source: &str,
+        piece: Range<usize>,
+        change: Change,
+    ) -> Message {
+        let fix = ProposedFix { change: change.clone(), certainty: Certainty::Safe };
+        let inside = |at: usize| (piece.start..=piece.end).contains(&at);
+        let shown = fix.resolve(source, &piece).and_then(|fix| {
+            let within = fix
+                .edits
+                .iter()
+                .all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
+            let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
+            within.then(|| excerpt(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
+        });
+        let hinted =
+            shown.into_iter().fold(self, |message, shown| message.hint(format!("write `{shown}`")));
+        hinted.safe(change)
+    }
+
+    /// Proposes to convert the faulty expression with the instruction `by`.
+    ///
+    /// The fix is safe if the conversion keeps every number, and likely otherwise.
+    pub(crate) fn convert(self, want: Val, found: Val, by: &str) -> Message {
+        let change = Change::wrap(format!("({by} "), ")");
+        match (found, want) {
+            (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => self.safe(change),
+            _ => self.likely(change),
+        }
+    }
+}
+
+/// Returns `count` and the noun, as in `1 operand` and `2 operands`.
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// Returns a type with its article, as in `an i32`.
+fn with_article(ty: Val) -> String {
+    let article = if matches!(ty, Val::V128 | Val::Func) { "a" } else { "an" };
+    format!("{article} {}", ty.name())
+}
+
+/// Lists at most 8 names.
+fn quoted<T: AsRef<str>>(names: &[T]) -> String {
+    names
+        .iter()
+        .take(8)
+        .map(|name| format!("`{}`", excerpt(name.as_ref())))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,130 @@
+//! Messages about a program's functions, imports, exports and other top-level items.
+
+use super::{Message, message};
+use crate::Signature;
+use crate::Signatures;
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
+use crate::diagnose::truncate::excerpt;
+
+pub(crate) fn empty() -> Message {
+    message("empty", "the program is empty")
+        .hint("write the program's instructions, ending with `(i32.const 0)`")
+}
+
+pub(crate) fn missing_body() -> Message {
+    message("no-body", "there are several functions, but none is named `$run`")
+        .hint("write the program's instructions outside the functions, or name its function `$run`")
+}
+
+pub(crate) fn two_bodies() -> Message {
+    message("two-bodies", "there are instructions outside the program's function")
+        .hint("move them into that function, or remove the function around the others")
+}
+
+pub(crate) fn module_among_others() -> Message {
+    message("module-form", "`(module …)` is next to other forms")
+        .hint("write the program's instructions without a module")
+}
+
+pub(crate) fn two_programs() -> Message {
+    message("no-body", "two functions are named or exported as the program, `run`")
+        .hint("rename the helper function and remove its export")
+}
+
+pub(crate) fn run_params() -> Message {
+    message("program-type", "the program's function cannot have parameters or a type")
+        .hint("get arguments with `(argv 0 $name)`")
+}
+
+pub(crate) fn run_result() -> Message {
+    message("program-type", "the program's function must return one i32, the error code")
+        .hint("write `(result i32)` or nothing, and output results with `(resv $p)`")
+}
+
+/// Reports a function inside another form. `head` and `line` belong to the form before it.
+pub(crate) fn nested_function(head: &str, line: u32) -> Message {
+    message("nested-function", "a function begins inside another form").hint(format!(
+        "functions are written at the top level; check that the form `({head}` of line {line} is \
+         closed before this"
+    ))
+}
+
+pub(crate) fn data_field() -> Message {
+    message("data-field", "`(data …)` is not allowed: the runtime lays out static data")
+        .hint("write a string literal instead of a pointer, as in `(call $dbg.log \"text\")`")
+}
+
+pub(crate) fn start_field() -> Message {
+    message("start-field", "`(start …)` is not allowed").hint("name the function that runs `$run`")
+}
+
+pub(crate) fn dropped_memory() -> Message {
+    message("dropped-field", "ignored the memory declaration: the runtime declares the only memory")
+}
+
+pub(crate) fn dropped_export() -> Message {
+    message("dropped-field", "ignored the export: only the program itself is exported")
+}
+
+pub(crate) fn unknown_import(full_name: &str, host: &Signatures) -> Message {
+    message("unknown-import", format!("no host function `{full_name}` to import")).maybe_hint(
+        nearest::functions(full_name, host, &[])
+            .or_else(|| Some("imports need not be declared".to_owned())),
+    )
+}
+
+pub(crate) fn misleading_import(name: &str, full_name: &str) -> Message {
+    message(
+        "misleading-import",
+        format!("`{name}` names the import `{full_name}`, but is itself a host function"),
+    )
+    .hint("remove the import: call host functions by their own names")
+}
+
+pub(crate) fn duplicate_function(name: &str) -> Message {
+    message("duplicate-name", format!("there is already a function `{name}`"))
+        .hint("rename one of them")
+}
+
+pub(crate) fn host_function_name(known: &Signature) -> Message {
+    message("duplicate-name", format!("`${}.{}` is a host function", known.module, known.name))
+        .hint(format!("call the host function, `${known}`, or rename yours"))
+}
+
+pub(crate) fn function_number(number: &str) -> Message {
+    message("function-number", format!("function {number} is called by its number"))
+        .hint("call functions by name: their numbers depend on the imports")
+}
+
+/// Reports an unknown function. `written` is the name in the program, or empty if the name comes
+/// from an expansion.
+pub(crate) fn unknown_function(
+    full_name: &str,
+    written: &str,
+    host: &Signatures,
+    own: &[&str],
+) -> Message {
+    let plain = !written.is_empty() && !written.starts_with('$');
+    if plain && let Some(known) = host.get(full_name) {
+        return message("unknown-function", format!("`{written}` is not a name"))
+            .hint(format!("names begin with `$`: `${known}`"))
+            .replace_with(format!("${full_name}"));
+    }
+    let kind = if full_name.contains('.') { "host function" } else { "function" };
+    message("unknown-function", format!("no {kind} `${}`", excerpt(full_name)))
+        .maybe_hint(nearest::functions(full_name, host, own).or_else(|| nearest::modules(host)))
+        .maybe_safe(
+            nearest::certain_function(full_name, host, own)
+                .filter(|_| !written.is_empty())
+                .map(Change::Replace),
+        )
+}
+
+/// Returns the message for a head such as `foo.bar`, which can only be a host function.
+pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
+    let plain = name.trim_start_matches('$').trim_end_matches('?');
+    let near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));
+    message("unknown-function", format!("no host function `{}`", excerpt(plain)))
+        .maybe_hint(near.map(|near| near.replace("`$", "`")))
+}

@@ -1,0 +1,141 @@
+//! Messages about characters, strings, comments and parentheses.
+
+use super::{Message, message};
+use crate::diagnose::fix::Change;
+use crate::diagnose::truncate::excerpt;
+
+pub(crate) fn bad_character(c: char) -> Message {
+    let shown = if c.is_control() || c.is_whitespace() {
+        c.escape_default().to_string()
+    } else {
+        c.to_string()
+    };
+    let found = message("bad-character", format!("unexpected character `{shown}`"));
+    match c {
+        '“' | '”' | '„' | '‟' | '«' | '»' | '‘' | '’' => {
+            found.hint("write a string in plain quotes: \"…\"")
+        }
+        ',' => found.hint("separate operands with spaces only"),
+        '[' | ']' | '{' | '}' => found.hint("write forms in round parentheses"),
+        _ => found.hint("only strings and comments may contain it"),
+    }
+}
+
+pub(crate) fn one_semicolon() -> Message {
+    message("bad-character", "unexpected character `;`")
+        .hint("a comment begins with `;;`, or is written between `(;` and `;)`")
+}
+
+pub(crate) fn other_comment(mark: &str) -> Message {
+    message("unknown-instruction", format!("`{mark}` is not an instruction"))
+        .hint("a comment begins with `;;`")
+}
+
+pub(crate) fn other_quotes(found: &str) -> Message {
+    message("unknown-instruction", format!("`{}` is not an instruction", excerpt(found)))
+        .hint("write a string in plain quotes: \"…\"")
+}
+
+pub(crate) fn quoted_name() -> Message {
+    message("bad-character", "a name cannot be written in quotes")
+        .hint("write `$name` without quotes")
+}
+
+pub(crate) fn annotation() -> Message {
+    message("bad-character", "unexpected character `@`")
+        .hint("names begin with `$`; annotations are not supported")
+}
+
+pub(crate) fn unclosed_comment() -> Message {
+    message("unclosed-comment", "the comment that begins here is never closed")
+        .hint("close it with `;)`")
+}
+
+/// Reports an unclosed string. `multi_line` is the line of an earlier string that may be the faulty
+/// one.
+pub(crate) fn unclosed_text(block: bool, multi_line: Option<u32>) -> Message {
+    let quotes = if block { "\"\"\"" } else { "\"" };
+    let found = message("unclosed-string", "the string that begins here is never closed");
+    match multi_line {
+        Some(line) => found.hint(format!(
+            "the string that begins on line {line} spans several lines: it may be the one that \
+             lacks its closing `\"`"
+        )),
+        None => found.hint(format!("close it with `{quotes}`")),
+    }
+}
+
+/// Reports an unknown escape. `rest` is the part of the string after it.
+pub(crate) fn bad_escape(found: &str, rest: &str) -> Message {
+    let doubled = Change::Replace(format!("\\{found}"));
+    let hex = rest
+        .get(..2)
+        .filter(|digits| u8::from_str_radix(digits, 16).is_ok_and(|byte| byte.is_ascii()));
+    let message = unknown_escape(found);
+    match (found, hex) {
+        ("\\" | "\\u", _) => message,
+        ("\\x", Some(_)) => message.replace_with("\\"),
+        ("\\x", None) => message,
+        ("\\/" | "\\`", _) => message.replace_with(found.trim_start_matches('\\')),
+        ("\\0", _) => message.replace_with("\\00"),
+        ("\\a" | "\\b" | "\\e" | "\\f" | "\\v" | "\\$", _) => message.likely(doubled),
+        _ => message.safe(doubled),
+    }
+}
+
+fn unknown_escape(found: &str) -> Message {
+    let hint = match found {
+        "\\" => "write a backslash as `\\\\`".to_owned(),
+        "\\u" => "write `\\u{e9}` or `\\u00e9`, and a backslash as `\\\\`".to_owned(),
+        _ => format!(
+            "escapes are `\\n`, `\\t`, `\\r`, `\\\"`, `\\'`, `\\\\`, `\\u{{…}}` and `\\hh` (two \
+             hexadecimal digits); for a backslash write `\\{}`",
+            found
+        ),
+    };
+    message(
+        "bad-escape",
+        format!("`{}` is not an escape", found.escape_debug().to_string().replace("\\\\", "\\")),
+    )
+    .hint(hint)
+}
+
+pub(crate) fn not_utf8() -> Message {
+    message("not-utf8", "the escapes in this string produce bytes that are not valid UTF-8")
+        .hint("write a backslash as `\\\\`: `\\bf` and similar are hexadecimal bytes")
+}
+
+/// Reports an unmatched `)`. If `extra` is true, removing it is a safe fix. Otherwise an earlier
+/// form may be closed too early.
+pub(crate) fn stray_close(extra: bool) -> Message {
+    message("stray-paren", "unmatched `)`")
+        .hint("remove it, or look for an earlier form that is closed too early")
+        .maybe_safe(extra.then(|| Change::Replace(String::new())))
+}
+
+pub(crate) fn closed_at_end(count: usize) -> Message {
+    let noun = if count == 1 { "parenthesis" } else { "parentheses" };
+    message(
+        "closed-at-end",
+        format!("added {count} missing closing {noun} at the end of the program"),
+    )
+}
+
+/// Reports an unclosed form. `next_line` is the first line whose indentation is outside the form.
+pub(crate) fn unclosed_form(head: &str, next_line: Option<u32>) -> Message {
+    let found =
+        message("unclosed-form", format!("the form `({head}` that begins here is not closed"));
+    match next_line {
+        Some(line) => found.hint(format!(
+            "by its indentation, line {line} is outside this form: add `)` before line {line}"
+        )),
+        None => found.hint("add `)` where it ends"),
+    }
+}
+
+/// Reports a list that ends with the wrong bracket. If `square` is true, it begins with `[`.
+pub(crate) fn wrong_bracket(square: bool) -> Message {
+    let (open, close) = if square { ("[", "]") } else { ("(", ")") };
+    message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
+        .replace_with(close)
+}

@@ -1,0 +1,460 @@
+//! Messages about values of the wrong type.
+
+use super::{Message, counted, message, quoted};
+use crate::diagnose::truncate::excerpt;
+use crate::types::ops::Val;
+use crate::types::{Elem, Type};
+
+/// Reports an operand of the wrong type. `declared` is the line that declares it, if it is a
+/// variable.
+pub(crate) fn operand(
+    head: &str,
+    text: &str,
+    found: Type,
+    want: Type,
+    declared: Option<u32>,
+) -> Message {
+    let text = excerpt(text);
+    let since = declared.map(|line| format!(" (line {line})")).unwrap_or_default();
+    let message = message(
+        "value-type",
+        format!(
+            "`{text}` is {}{since}, but `{head}` takes {}",
+            found.described(),
+            want.described()
+        ),
+    );
+    match (found, want) {
+        (Type::Code, Type::Str) => message.hint(format!(
+            "`(fmt \"{{e}}\" {text})` is the name of the code; `catch` names the value first: \
+             `(catch $value $code CALL)`"
+        )),
+        (Type::Str, Type::Int | Type::Long) if !text.starts_with('"') => {
+            message.hint(format!("write `(str.to_int {text})`"))
+        }
+        (Type::Str, Type::Float) => message.hint(format!("write `(str.to_float {text})`")),
+        (Type::Arr, Type::Str) => message
+            .hint(format!("write `(str.join {text} \", \")`; `arr.to_json` converts it to JSON")),
+        (Type::Map, Type::Str) => message.hint("`map.to_json` converts it to JSON"),
+        (Type::Numbers(_), Type::Str) => {
+            message.hint(format!("loop over it: `(each $n {text} …)`"))
+        }
+        (_, Type::Code) => message.hint(
+            "a code is a name such as `ENOENT`, or the `$e` that `(catch $v $e CALL)` sets; after \
+             WAT's `call`, the code is on top of the value and is popped first",
+        ),
+        (Type::Str, Type::Arr) => message.hint(format!("write `(str.split {text} \",\")`")),
+        (Type::Map, Type::Arr) => message.hint(format!("write `(map.keys {text})`")),
+        (Type::Long, Type::Int) => message.hint(
+            "an int has 32 bits: make the other values longs, or use `i32.wrap_i64`, which drops \
+             the upper 32 bits",
+        ),
+        (Type::Float, Type::Int | Type::Long) => message.hint(
+            "`math.round`, `math.floor` and `math.ceil` return a whole float; \
+             `i32.trunc_sat_f64_s` drops the fraction",
+        ),
+        (Type::Long, Type::Float) => message.hint(
+            "a float holds longs up to 2^53 exactly; `f64.convert_i64_s` converts, and rounds \
+             above that",
+        ),
+        _ => message,
+    }
+}
+
+/// Reports an operand of an operator that is not a number.
+pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) -> Message {
+    let text = excerpt(text);
+    let message = message(
+        "value-type",
+        format!("`{text}` is {}, but `{head}` takes numbers", found.described()),
+    );
+    match found {
+        Type::Str if head == "+" => {
+            let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
+            message.hint(format!("join strings with `(str.cat {})`", all.join(" ")))
+        }
+        Type::Str => {
+            message.hint(format!("write `(str.to_int {text})` or `(str.to_float {text})`"))
+        }
+        Type::Arr | Type::Map => message.hint(format!("`(len {text})` is its length")),
+        _ => message,
+    }
+}
+
+/// Reports operands whose types have no common one.
+pub(crate) fn mixed_numbers(
+    head: &str,
+    (a, first): (&str, Type),
+    (b, second): (&str, Type),
+) -> Message {
+    let (a, b) = (excerpt(a), excerpt(b));
+    let message = message(
+        "value-type",
+        format!(
+            "`{head}` takes numbers of one type, but `{a}` is {} and `{b}` is {}",
+            first.described(),
+            second.described()
+        ),
+    );
+    match (first, second) {
+        (Type::Long, Type::Float) | (Type::Float, Type::Long) => {
+            message.hint("a float holds longs up to 2^53 exactly: convert with `f64.convert_i64_s`")
+        }
+        _ => message,
+    }
+}
+
+/// Reports values that cannot be compared.
+pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second: Type) -> Message {
+    let (a, b) = (excerpt(a), excerpt(b));
+    let message = message(
+        "value-type",
+        format!(
+            "`{head}` cannot compare `{a}`, which is {}, with `{b}`, which is {}",
+            first.described(),
+            second.described()
+        ),
+    );
+    match (first, second) {
+        (Type::Str, other) | (other, Type::Str) if other.is_number() => {
+            message.hint("convert one of them: `str.to_int`, `str.to_float` or `(fmt \"{}\" …)`")
+        }
+        (Type::Str, Type::I32) | (Type::I32, Type::Str) => {
+            message.hint(format!("if both are strings, write `(str.eq {a} {b})`"))
+        }
+        (Type::Arr, _) | (_, Type::Arr) => {
+            message.hint("compare `(arr.to_json …)` of both, or their items in a loop")
+        }
+        (Type::Map, _) | (_, Type::Map) => {
+            message.hint("compare `(map.to_json …)` of both, or their values in a loop")
+        }
+        _ => message,
+    }
+}
+
+/// Reports branches whose values have no common type.
+pub(crate) fn branches(first: Type, found: Type, line: u32) -> Message {
+    message(
+        "value-type",
+        format!(
+            "this branch returns {}, but the branch in line {line} returns {}",
+            found.described(),
+            first.described()
+        ),
+    )
+    .hint("let all branches return values of one type")
+}
+
+/// Reports a variable that is set to a value of another type.
+pub(crate) fn set_type(name: &str, known: Type, found: Type, line: u32) -> Message {
+    let name = excerpt(name);
+    let message = message(
+        "value-type",
+        format!(
+            "`{name}` is {} (line {line}), but this is {}",
+            known.described(),
+            found.described()
+        ),
+    );
+    match (known, found) {
+        (Type::Int | Type::Long, Type::Float) => {
+            message.hint(format!("declare it as a float in line {line}: `(let {name} 0.0)`"))
+        }
+        (Type::Int, Type::Long) => {
+            message.hint(format!("declare it as a long in line {line}: `(let {name} long 0)`"))
+        }
+        (Type::Str, found) if found.is_number() => {
+            message.hint(format!("write `(set {name} (fmt \"{{}}\" …))`, or use another name"))
+        }
+        (Type::Int, Type::Str) => {
+            message.hint("write `(str.to_int …)`, or use another name for the string")
+        }
+        _ => message.hint(format!("use another name, or declare it anew: `(let {name} …)`")),
+    }
+}
+
+/// Reports that an update, such as `+=`, has a variable that is not a number.
+pub(crate) fn update_of(head: &str, name: &str, found: Type) -> Message {
+    let name = excerpt(name);
+    let message = message(
+        "value-type",
+        format!("`{name}` is {}, but `{head}` takes a number", found.described()),
+    );
+    match found {
+        Type::Str => message.hint(format!("write `(append {name} \"{{}}\" …)`")),
+        Type::Arr => message.hint(format!("write `(push {name} …)`")),
+        _ => message,
+    }
+}
+
+/// Reports a target of `append` that is not a string.
+pub(crate) fn append_to(name: &str, found: Type) -> Message {
+    let name = excerpt(name);
+    let message = message(
+        "value-type",
+        format!("`{name}` is {}, but `append` takes a string", found.described()),
+    );
+    match found {
+        Type::Arr => message.hint(format!("write `(push {name} …)`")),
+        _ => message,
+    }
+}
+
+/// Reports an operand whose type a form for several types does not take.
+pub(crate) fn generic(head: &str, usage: &str, text: &str, found: Type) -> Message {
+    let text = excerpt(text);
+    let message = message(
+        "value-type",
+        format!("`{text}` is {}, which `{head}` does not take", found.described()),
+    );
+    match found {
+        Type::I32 => message.hint(match head {
+            "len" => "use `str.len`, `arr.len` or `map.len`, which take an i32",
+            "at" => "use `arr.get` or `map.get`, which take an i32",
+            "put" => "use `arr.set` or `map.set`, which take an i32",
+            "has" => "use `str.contains`, `arr.has` or `map.has`, which take an i32",
+            _ => "use the function of its type, such as `arr.push`, which takes an i32",
+        }),
+        Type::Str if head == "at" => message.hint(format!(
+            "`(str.byte {text} I)` is a byte, `(str.slice {text} I J)` a part of a string"
+        )),
+        Type::Map if head == "push" => {
+            message.hint(format!("`(put {text} K V)` sets a key; `map.push` adds to a list"))
+        }
+        Type::Numbers(_) if head == "push" => {
+            message.hint("its size is fixed: use `(put X I V)`, or an `arr`")
+        }
+        _ => message.hint(format!("write `{usage}`")),
+    }
+}
+
+/// Reports the operand of `each` that has no items.
+pub(crate) fn not_a_collection(text: &str, found: Type) -> Message {
+    let text = excerpt(text);
+    let message = message(
+        "value-type",
+        format!("`{text}` is {}, but `each` takes an array or a map", found.described()),
+    );
+    match found {
+        Type::Str => message.hint(format!(
+            "`(str.lines {text})` are its lines, `(str.words {text})` its words, \
+             `(str.chars {text})` its characters"
+        )),
+        found if found.is_number() => message.hint(format!("count with `(for $i 0 {text} …)`")),
+        _ => message,
+    }
+}
+
+/// Reports arguments of a function whose types have no common one.
+pub(crate) fn two_arguments(
+    param: &str,
+    name: &str,
+    found: Type,
+    known: Type,
+    line: u32,
+) -> Message {
+    message(
+        "value-type",
+        format!(
+            "this argument `{}` of `{}` is {}, but in line {line} it is {}",
+            excerpt(param),
+            excerpt(name),
+            found.described(),
+            known.described()
+        ),
+    )
+    .hint(format!(
+        "convert one of them, or declare the parameter: `({} {})`",
+        excerpt(param),
+        known.name()
+    ))
+}
+
+/// Reports results of a function whose types have no common one.
+pub(crate) fn two_results(found: Type, known: Type, line: u32) -> Message {
+    message(
+        "value-type",
+        format!(
+            "this result is {}, but the result in line {line} is {}",
+            found.described(),
+            known.described()
+        ),
+    )
+    .hint("let the function return values of one type")
+}
+
+/// Reports a function that returns a value in one place only.
+pub(crate) fn missing_last_value(name: &str, ty: Type, line: u32) -> Message {
+    message(
+        "value-type",
+        format!(
+            "`{}` returns {} in line {line}, but its end has no value",
+            excerpt(name),
+            ty.described()
+        ),
+    )
+    .hint("end the function with a value")
+}
+
+/// Reports a `return` without a value in a function that returns one.
+pub(crate) fn return_without_value(ty: Type, line: u32) -> Message {
+    message(
+        "value-type",
+        format!(
+            "this `return` has no value, but the function returns {} in line {line}",
+            ty.described()
+        ),
+    )
+    .hint("write `(return V)`")
+}
+
+/// Reports the wrong number of arguments of a function that `fn` declares.
+pub(crate) fn fn_operands(name: &str, params: &[&str], found: usize) -> Message {
+    let message = message(
+        "operand-count",
+        format!("`{}` takes {}, found {found}", excerpt(name), counted(params.len(), "argument")),
+    );
+    match params.is_empty() {
+        true => message,
+        false => message.hint(format!("its parameters are {}", quoted(params))),
+    }
+}
+
+/// Reports that the types of functions depend on one another without an end.
+pub(crate) fn unsettled() -> Message {
+    message("value-type", "the types of this function's parameters cannot be inferred")
+        .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
+}
+
+/// Reports a program that ends with a value that is not an error code.
+pub(crate) fn returned_value(found: Type, text: &str) -> Message {
+    let text = excerpt(text);
+    message(
+        "returned-value",
+        format!("the program returns its error code, but `{text}` is {}", found.described()),
+    )
+    .hint(match found {
+        Type::Str => format!("write `(ret {text})` to output it and succeed"),
+        _ => "output it with `out`, and end with 0".to_owned(),
+    })
+}
+
+/// Warns of an address inside the length of a string.
+pub(crate) fn address_of_length(text: &str) -> Message {
+    let text = excerpt(text);
+    message(
+        "address-of-length",
+        format!("the first 4 bytes at `{text}` are its length, its text begins at `(+ {text} 4)`"),
+    )
+    .hint(format!("`(str.byte {text} I)` returns a byte"))
+}
+
+/// Reports the wrong number of operands of an `if` without `then`.
+pub(crate) fn if_operands(found: usize) -> Message {
+    message(
+        "form-operands",
+        format!("`if` takes a condition and one or two forms, found {}", counted(found, "operand")),
+    )
+    .hint("write `(if C (then …) (else …))` for several forms, or `(when C …)`")
+}
+
+/// Reports the wrong number of operands of `map`.
+pub(crate) fn map_operands(found: usize) -> Message {
+    message(
+        "form-operands",
+        format!("`map` takes keys and values in pairs, found {}", counted(found, "operand")),
+    )
+    .hint("write `(map K V …)`")
+}
+
+/// Reports names of groups that are not a list.
+pub(crate) fn group_names(found: &str) -> Message {
+    message(
+        "form-operands",
+        format!("`match` takes the names of the groups in parentheses, found `{}`", excerpt(found)),
+    )
+    .hint("write `(match S r\"(a)(b)\" ($a $b) …)`; `()` for no groups")
+}
+
+/// Reports a step of 0.
+pub(crate) fn zero_step() -> Message {
+    message("form-operands", "the step of `for` is 0, so the loop would never end")
+}
+
+/// Returns the message of the trap for a step of 0.
+pub(crate) fn zero_step_trap() -> String {
+    "the step of `for` is 0, so the loop would never end".to_owned()
+}
+
+/// Returns the message of the trap for a result that does not fit. `{a}` and `{b}` are operands.
+pub(crate) fn overflow(operator: &str, val: Val) -> String {
+    match val {
+        Val::I64 => format!("{{a}} {operator} {{b}} does not fit in a long (64 bits)"),
+        _ => format!(
+            "{{a}} {operator} {{b}} does not fit in an int (32 bits); declare a long: (let $x \
+             long V)"
+        ),
+    }
+}
+
+/// Returns the message of the trap for a wrong index: `{a}` is the index and `{b}` the length.
+pub(crate) fn outside_array(text: &str, elem: Elem) -> String {
+    let text = excerpt(text).replace(['{', '}'], " ");
+    format!("`{text}` has {{b}} {}, from index 0, so it has no index {{a}}", elem.plural())
+}
+
+/// Returns the message of the trap for an array that is too large.
+pub(crate) fn array_size(elem: Elem) -> String {
+    format!("an array cannot have {{a}} {}; the most are {{b}}", elem.plural())
+}
+
+/// Returns the message of the trap for a number that is not a byte.
+pub(crate) fn wide_byte() -> String {
+    "{a} is not a byte (0 to 255)".to_owned()
+}
+
+/// Reports a number that is not a byte.
+pub(crate) fn not_a_byte(text: &str) -> Message {
+    message("bad-number", format!("`{}` is not a byte (0 to 255)", excerpt(text)))
+}
+
+/// Reports a value that a placeholder of `fmt` does not take.
+pub(crate) fn placeholder(text: &str, found: Type, placeholder: &str) -> Message {
+    let text = excerpt(text);
+    let message = message(
+        "value-type",
+        format!("`{text}` is {}, which `{placeholder}` does not take", found.described()),
+    );
+    match found {
+        Type::Arr => message.hint(format!("write `(str.join {text} \", \")`")),
+        Type::Map => message.hint(format!("write `(map.to_json {text})`")),
+        Type::Numbers(_) => message.hint(format!("loop over it: `(each $n {text} …)`")),
+        Type::Long if placeholder == "{.N}" => {
+            message.hint("`{}` formats a long; only floats have digits after the point")
+        }
+        _ => message.hint("`{}` takes strings, numbers and error codes"),
+    }
+}
+
+/// Reports a name that no variable has.
+pub(crate) fn unknown_variable(name: &str) -> Message {
+    message("unknown-local", format!("no variable `{}`", excerpt(name)))
+}
+
+/// Reports a list in brackets where a value is expected.
+pub(crate) fn bracket_list() -> Message {
+    message("form-operands", "`[…]` is a list of numbers or names, not a value")
+        .hint("write `(arr \"a\" \"b\")` for an array, `(ints [1 2])` for an array of numbers")
+}
+
+impl Message {
+    /// Adds a hint to call the function that takes a value of that type.
+    pub(crate) fn use_function(self, function: &str) -> Message {
+        self.hint(format!("write `({function} …)`"))
+    }
+}
+
+/// Reports that two arguments are swapped.
+pub(crate) fn operands_swapped(signature: &crate::Signature) -> Message {
+    message("value-type", format!("two arguments of `{signature}` are swapped"))
+}

@@ -1,0 +1,135 @@
+//! Bindings, branches and loops as other languages write them.
+
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::{around, items, parent, remove};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
+/// …)`, `(each ($x $arr) …)`.
+pub(crate) fn rewrite_bindings(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
+    if tree.node(target).kind != NodeKind::List {
+        return None;
+    }
+    let all = items(tree, list);
+    let (head, inner) = (*all.first()?, items(tree, target));
+    let span = tree.span(target);
+    let name = tree.atom(head)?;
+    if matches!(name, "for" | "each") {
+        let words: Vec<&NodeId> =
+            inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
+        let text: Vec<&str> = words.iter().map(|node| tree.text(**node)).collect();
+        return (text.len() == if name == "for" { 3 } else { 2 })
+            .then(|| Change::Edits(vec![(span, text.join(" "))]));
+    }
+    if name != "let" {
+        return None;
+    }
+    let pairs = inner
+        .iter()
+        .all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
+    if pairs && !inner.is_empty() {
+        let mut edits = vec![(tree.span(head), "do".to_owned())];
+        edits.push((span.start..span.start + 1, String::new()));
+        edits.extend(
+            inner
+                .iter()
+                .map(|pair| tree.span(*pair).start + 1)
+                .map(|at| (at..at, "let ".to_owned())),
+        );
+        edits.push((span.end.saturating_sub(1)..span.end, String::new()));
+        return Some(Change::Edits(edits));
+    }
+    let single = inner.len() == 2 && tree.atom(*inner.first()?).is_some();
+    single.then(|| {
+        let at = span.start + 1;
+        Change::Edits(vec![(tree.span(head), "do".to_owned()), (at..at, "let ".to_owned())])
+    })
+}
+
+/// Adds `then` and `else` to `(if C A B)`.
+pub(crate) fn add_arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+    let all = items(tree, list);
+    if all.iter().any(|node| tree.head(*node) == Some("then")) {
+        return None;
+    }
+    let (condition, arms) = (all.get(1)?, all.get(2..)?);
+    if tree.name(*condition).is_some() && parent(tree, list).is_none() && arms.is_empty() {
+        return None;
+    }
+    let last = arms.last()?;
+    let has_else = tree.head(*last) == Some("else");
+    Some(match arms {
+        [then, _] if has_else => Change::Edits(around(tree, *then, "(then ", ")")),
+        [then] if !has_else => Change::Edits(around(tree, *then, "(then ", ")")),
+        [then, other] => {
+            let mut edits = around(tree, *then, "(then ", ")");
+            edits.extend(around(tree, *other, "(else ", ")"));
+            Change::Edits(edits)
+        }
+        [first, .., before, _] if has_else => {
+            let (start, end) = (tree.span(*first).start, tree.span(*before).end);
+            Change::Edits(vec![(start..start, "(then ".to_owned()), (end..end, ")".to_owned())])
+        }
+        [_, _, _, ..] => Change::Edits(vec![(tree.span(*all.first()?), "when".to_owned())]),
+        _ => return None,
+    })
+}
+
+/// Removes `in` or `of` between the name and the range of a loop.
+pub(crate) fn remove_loop_word(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+    let all = items(tree, list);
+    let [head, _, word, over, ..] = all.as_slice() else { return None };
+    if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
+        return None;
+    }
+    let Change::Edits(mut edits) = remove(tree, *word) else { return None };
+    let number = tree
+        .atom(*over)
+        .is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+    if tree.atom(*head) == Some("for") && matches!(tree.atom(*word)?, "in" | "of") && !number {
+        edits.push((tree.span(*head), "each".to_owned()));
+    }
+    Some(Change::Edits(edits))
+}
+
+/// Fixes a word that is not a value: `elif` in `cond`, or an operator without parentheses.
+pub(crate) fn fix_word(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
+    let text = tree.atom(node)?;
+    if tree.head(form) == Some("cond")
+        && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case")
+    {
+        return Some(remove(tree, node));
+    }
+    let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
+    if condition && matches!(text, "=" | "!=" | "<" | "<=" | ">" | ">=") {
+        let all = items(tree, form);
+        let at = all.iter().position(|item| *item == node)?;
+        let (start, end) = (tree.span(node).start, tree.span(*all.get(at + 2)?).end);
+        return Some(Change::Edits(vec![
+            (start..start, "(".to_owned()),
+            (end..end, ")".to_owned()),
+        ]));
+    }
+    None
+}
+
+/// Moves an `else` into the `if` or `when` that is closed before it.
+pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
+    let before = crate::habits::rewrite::before(tree, other)?;
+    let all = items(tree, before);
+    let (close, end) = (tree.span(before).end, tree.span(other).end);
+    let closed = (end..end, ")".to_owned());
+    match tree.head(before)? {
+        "if" if all.iter().any(|node| tree.head(*node) == Some("then"))
+            && tree.head(*all.last()?) != Some("else") =>
+        {
+            Some(Change::Edits(vec![(close.checked_sub(1)?..close, String::new()), closed]))
+        }
+        "when" => {
+            let body = tree.span(*all.get(2)?).start;
+            let head = (tree.span(*all.first()?), "if".to_owned());
+            Some(Change::Edits(vec![head, (body..body, "(then ".to_owned()), closed]))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,145 @@
+//! Idioms of other languages, and their counterparts in this language.
+
+mod blocks;
+mod lists;
+mod names;
+pub(crate) mod rewrite;
+
+use crate::Signature;
+use crate::Signatures;
+use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
+use crate::diagnose::wording::{self, Fault};
+use crate::habits::rewrite::{items, parent};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
+pub(crate) use self::lists::rewrite_list;
+use self::lists::{replace_list, rewrite_infix};
+pub(crate) use self::names::{head, hint};
+
+/// Builds the fault for a list that uses the syntax of another language. Returns `None` for an
+/// unknown idiom.
+pub(crate) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
+    let first = *items(tree, node).first()?;
+    let name = tree.atom(first);
+    let span = name.map_or(tree.span(node), |_| tree.span(first));
+    let change = match name {
+        Some(_) => rewrite_list(tree, node, host),
+        None => rewrite_infix(tree, &items(tree, node)),
+    };
+    let message = wording::foreign_head(name.unwrap_or_else(|| tree.text(first)));
+    match (change, name.and_then(hint)) {
+        (Some(change), _) => {
+            Some(Fault::new(span, message.suggest_rewrite(tree.source, tree.span(node), change)))
+        }
+        (None, Some(hint)) => Some(Fault::new(span, message.hint(hint))),
+        (None, None) => None,
+    }
+}
+
+/// Maximum number of unknown names that are compared with the known functions.
+const MAX_UNKNOWN: usize = 64;
+
+/// Finds a call or a string in the syntax of another language, such as `f(x)` or `f"…"`.
+pub(crate) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
+    let mut nodes = tree.top();
+    let mut last: Option<NodeId> = None;
+    let mut unknown = 0;
+    while let Some(node) = nodes.next_deep(tree) {
+        let before =
+            last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
+        let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?)))
+        else {
+            continue;
+        };
+        let span = tree.span(before).start..tree.span(node).end;
+        if tree.node(node).kind != NodeKind::List {
+            if name == "f" && tree.node(node).kind != NodeKind::Atom {
+                let edits = vec![
+                    (tree.span(before), "(fmt ".to_owned()),
+                    (span.end..span.end, ")".to_owned()),
+                ];
+                return Some(Fault::new(
+                    span,
+                    wording::letter_before_text().safe(Change::Edits(edits)),
+                ));
+            }
+            continue;
+        }
+        let plain = name.trim_end_matches('?');
+        let is_head = parent(tree, before).is_some_and(|list| list.0 + 1 == before.0);
+        if is_head || !plain.contains('.') {
+            continue;
+        }
+        let mut nearest = || {
+            unknown += 1;
+            (unknown <= MAX_UNKNOWN).then(|| nearest::certain_function(plain, host, &[])).flatten()
+        };
+        let known = host.get(plain).map(|_| name.to_owned());
+        let Some(known) =
+            known.or_else(|| nearest().map(|found| found.trim_start_matches('$').to_owned()))
+        else {
+            continue;
+        };
+        let open = tree.span(node).start;
+        let edits = vec![(span.start..open + 1, format!("({known} "))];
+        return Some(Fault::new(span, wording::call_syntax(&known).safe(Change::Edits(edits))));
+    }
+    None
+}
+
+/// Turns prose between forms into a comment.
+pub(crate) fn comment_prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+    let start = tree.span(atom).start;
+    let line = tree.source.get(start..)?.lines().next()?;
+    let outside = tree.node(atom).starts_line && parent(tree, atom).is_none();
+    let is_sentence = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
+    (outside && is_sentence && !line.contains(['(', ')', '"', '`']))
+        .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
+}
+
+/// Adds parentheses to a form that has a line to itself.
+pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+    if !tree.node(atom).starts_line
+        || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module"))
+    {
+        return None;
+    }
+    let mut nodes = tree.after(atom);
+    let mut last = None;
+    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).starts_line) {
+        nodes.next(tree);
+        last = Some(node);
+    }
+    let (start, end) = (tree.span(atom).start, tree.span(last?).end);
+    Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
+}
+
+/// Fixes an instruction with missing operands, if it has one possible meaning: a `drop` without a
+/// value is removed, a `return` returns 0, and missing optional arguments are 0.
+pub(crate) fn supply_operands(
+    tree: &Tree<'_>,
+    at: NodeId,
+    name: &str,
+    called: Option<&Signature>,
+) -> Option<Change> {
+    let items = items(tree, at);
+    let is_list = tree.node(at).kind == NodeKind::List;
+    match name {
+        "drop" if items.len() <= 1 => Some(crate::habits::rewrite::remove(tree, at)),
+        "return" if is_list && items.len() == 1 => {
+            Some(replace_list(tree, at, "(return (i32.const 0))"))
+        }
+        "call" if is_list => {
+            let called = called?;
+            let missing = called.params.get(items.len().checked_sub(2)?..)?;
+            let optional =
+                !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
+            let end = tree.span(at).end.checked_sub(1)?;
+            optional
+                .then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Changes to a program, in terms of its tree.
+
+use crate::Signature;
+use crate::diagnose::fix::Change;
+use crate::syntax::tree::{NodeId, Tree};
+
+/// Returns the nodes of a list.
+pub(crate) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
+    let mut nodes = tree.children(list);
+    std::iter::from_fn(|| nodes.next(tree)).collect()
+}
+
+/// Replaces the head of a list.
+pub(crate) fn replace_head(
+    tree: &Tree<'_>,
+    list: NodeId,
+    text: impl Into<String>,
+) -> Option<Change> {
+    let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
+    Some(Change::Edits(vec![(tree.span(first), text.into())]))
+}
+
+/// Makes WAT's `call` of a host function a call by name.
+pub(crate) fn call_by_name(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
+    let items = items(tree, call);
+    let first = *items.first()?;
+    let head = tree.atom(first)?;
+    let end = match head {
+        "call" => tree.span(*items.get(1)?).end,
+        _ => tree.span(first).end,
+    };
+    let name = format!("{}.{}", signature.module, signature.name);
+    Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
+}
+
+/// Replaces a list with one of its nodes.
+pub(crate) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
+    let (outer, inner) = (tree.span(list), tree.span(inner));
+    Change::Edits(vec![
+        (outer.start..inner.start, String::new()),
+        (inner.end..outer.end, String::new()),
+    ])
+}
+
+/// Removes the parentheses of a list.
+pub(crate) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
+    let span = tree.span(list);
+    Change::Edits(vec![
+        (span.start..span.start + 1, String::new()),
+        (span.end.saturating_sub(1)..span.end, String::new()),
+    ])
+}
+
+/// Swaps two nodes.
+pub(crate) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
+    Change::Edits(vec![
+        (tree.span(a), tree.text(b).to_owned()),
+        (tree.span(b), tree.text(a).to_owned()),
+    ])
+}
+
+/// Removes a node and the spaces after it.
+pub(crate) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
+    let span = tree.span(node);
+    let rest = tree.source.get(span.end..).unwrap_or("");
+    let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    Change::Edits(vec![(span.start..span.end + blanks, String::new())])
+}
+
+/// Inserts text before and after a node.
+pub(crate) fn around(
+    tree: &Tree<'_>,
+    node: NodeId,
+    before: &str,
+    after: &str,
+) -> Vec<(std::ops::Range<usize>, String)> {
+    let span = tree.span(node);
+    vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
+}
+
+/// Returns the list that contains a node.
+pub(crate) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    tree.parent(node)
+}
+
+/// Returns the previous sibling of a node.
+pub(crate) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
+    let mut last = None;
+    while let Some(sibling) = nodes.next(tree).filter(|sibling| *sibling < node) {
+        last = Some(sibling);
+    }
+    last
+}
+
+/// Returns the next sibling of a node.
+pub(crate) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let list = parent(tree, node);
+    tree.after(node)
+        .next(tree)
+        .filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))
+}

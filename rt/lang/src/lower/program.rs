@@ -1,0 +1,504 @@
+//! The parts of a program: its body, and the items beside it.
+
+use std::collections::HashMap;
+
+use crate::Signature;
+use crate::Signatures;
+use crate::cost::Measure;
+use crate::diagnose::wording::{self, Fault};
+use crate::lower::locals::Locals;
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::Type;
+
+/// A program, split into its parts.
+pub(crate) struct Program<'s> {
+    /// Types, globals, tables and element segments.
+    pub(crate) items: Vec<NodeId>,
+    /// The helper functions, and the program itself as the last function.
+    pub(crate) funcs: Vec<Func<'s>>,
+    /// The index in `funcs` of every named function.
+    pub(crate) defined: HashMap<&'s str, usize>,
+    /// Names for host functions from the program's import declarations.
+    pub(crate) aliases: HashMap<&'s str, Signature>,
+    /// Warnings about ignored parts.
+    pub(crate) warnings: Vec<Fault>,
+}
+
+/// A function.
+pub(crate) struct Func<'s> {
+    /// The `(func …)` list, or `None` for a body without one.
+    pub(crate) node: Option<NodeId>,
+    /// The name, with its `$`.
+    pub(crate) name: Option<&'s str>,
+    /// The `(type …)`, `(param …)` and `(result …)` lists.
+    pub(crate) header: Vec<NodeId>,
+    /// The parameters, then the locals that the body declares.
+    pub(crate) locals: Locals<'s>,
+    /// The parameters of a function that `fn` declares. `None` for one of WAT.
+    pub(crate) fn_params: Option<Vec<FnParam<'s>>>,
+    /// The instructions.
+    pub(crate) body: Nodes,
+}
+
+/// A parameter of a function that `fn` declares.
+pub(crate) struct FnParam<'s> {
+    /// The name, with its `$`.
+    pub(crate) name: &'s str,
+    pub(crate) node: NodeId,
+    /// The type, if the function declares it.
+    pub(crate) declared: Option<Type>,
+}
+
+impl<'s> Program<'s> {
+    /// Returns the names of its functions.
+    pub(crate) fn names(&self) -> Vec<&'s str> {
+        self.defined.keys().chain(self.aliases.keys()).copied().collect()
+    }
+}
+
+/// Splits a program into its parts. Items are lifted out of the tree's body.
+pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
+    let forms = unwrap_module(tree)?;
+    let mut program = Program {
+        items: Vec::new(),
+        funcs: Vec::new(),
+        defined: HashMap::new(),
+        aliases: HashMap::new(),
+        warnings: Vec::new(),
+    };
+    let found = program.lift_items(tree, forms, host)?;
+    let run = run_func(tree, &found)?;
+    for node in found.funcs.into_iter().filter(|node| Some(*node) != run) {
+        let func = match tree.head(node) {
+            Some("fn") => fn_func(tree, node)?,
+            _ => program.func(tree, node, false)?,
+        };
+        program.add(tree, func, host)?;
+    }
+    let func = match run {
+        Some(node) => program.func(tree, node, true)?,
+        None => {
+            let mut func = Func {
+                node: None,
+                name: None,
+                header: Vec::new(),
+                locals: Locals::default(),
+                fn_params: None,
+                body: forms,
+            };
+            func.collect(tree)?;
+            func
+        }
+    };
+    program.add(tree, func, host)?;
+    Ok(program)
+}
+
+/// The functions of a program, and the start of its body.
+struct FoundFuncs<'s> {
+    funcs: Vec<NodeId>,
+    /// The function that is exported as `run`.
+    exported_run: Option<&'s str>,
+    /// The first form that is not an item.
+    body_form: Option<NodeId>,
+}
+
+impl<'s> Program<'s> {
+    /// Lifts the items out of the tree's body. Reads all of them except the functions.
+    fn lift_items(
+        &mut self,
+        tree: &mut Tree<'s>,
+        forms: Nodes,
+        host: &Signatures,
+    ) -> Result<FoundFuncs<'s>, Box<Fault>> {
+        let mut exported_run = None;
+        let mut funcs = Vec::new();
+        let mut body_form = None;
+        let mut at = forms;
+        while let Some(node) = at.next(tree) {
+            match tree.head(node) {
+                Some("func") => match inline_import(tree, node) {
+                    Some(import) => self.import(tree, import, node, host)?,
+                    None => funcs.push(node),
+                },
+                Some("fn") => funcs.push(node),
+                Some("import") => self.import(tree, node, node, host)?,
+                Some("type" | "rec" | "global" | "table" | "elem" | "tag") => {
+                    self.item(tree, node, host)?
+                }
+                Some("memory") => self.drop_memory(tree, node)?,
+                Some("export") => {
+                    if let Some(func) = exported(tree, node, "run") {
+                        exported_run = Some(func);
+                    }
+                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                }
+                Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
+                Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
+                Some("module") => {
+                    return Err(Fault::new(tree.span(node), wording::module_among_others()));
+                }
+                _ => {
+                    body_form = body_form.or(Some(node));
+                    continue;
+                }
+            }
+            tree.lift(node);
+            let (count, measure) = (funcs.len() as u64, Measure::Functions);
+            if count > measure.limit() {
+                return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
+            }
+        }
+        Ok(FoundFuncs { funcs, exported_run, body_form })
+    }
+}
+
+/// Returns the function that is the program, or `None` if the program is the body without one.
+fn run_func(tree: &Tree<'_>, found: &FoundFuncs<'_>) -> Result<Option<NodeId>, Box<Fault>> {
+    // One function may be both named and exported as the program, but not two functions.
+    if let Some(second) =
+        found.funcs.iter().filter(|func| is_run(tree, **func, found.exported_run)).nth(1)
+    {
+        return Err(Fault::new(tree.span(*second), wording::two_programs()));
+    }
+    match (found.body_form, choose_run(tree, &found.funcs, found.exported_run)) {
+        (Some(form), Some(func)) if is_run(tree, func, found.exported_run) => {
+            Err(Fault::new(tree.span(form), wording::two_bodies()))
+        }
+        (Some(_), _) => Ok(None),
+        (None, Some(func)) => Ok(Some(func)),
+        (None, None) => Err(match found.funcs.first() {
+            Some(first) => Fault::new(tree.span(*first), wording::missing_body()),
+            None => Fault::new(0..0, wording::empty()),
+        }),
+    }
+}
+
+/// Returns the forms of the program: those of the text, or those in a `(module …)` around the whole
+/// text.
+fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
+    let mut top = tree.top();
+    let first = top.next(tree);
+    let Some(module) = first.filter(|node| tree.head(*node) == Some("module")) else {
+        return Ok(tree.top());
+    };
+    if top.next(tree).is_some() {
+        return Err(Fault::new(tree.span(module), wording::module_among_others()));
+    }
+    let mut inside = tree.children(module);
+    inside.next(tree);
+    if inside.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
+        inside.next(tree);
+    }
+    Ok(inside)
+}
+
+/// Returns the function that is the program, if there are no forms outside functions.
+fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Option<NodeId> {
+    funcs.iter().copied().find(|func| is_run(tree, *func, exported)).or(match funcs {
+        [only] => Some(*only),
+        _ => None,
+    })
+}
+
+/// Returns true if a function is named or exported as the program.
+fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
+    let mut nodes = tree.children(func);
+    nodes.next(tree);
+    let name = nodes.peek(tree).and_then(|node| tree.name(node));
+    if name == Some("$run") || (name.is_some() && name == exported_run) {
+        return true;
+    }
+    while let Some(node) = nodes.next(tree) {
+        if tree.head(node) == Some("export") {
+            let mut inner = tree.children(node);
+            inner.next(tree);
+            return inner.next(tree).is_some_and(|text| tree.text(text) == "\"run\"");
+        }
+    }
+    false
+}
+
+/// Returns the function that a field `(export "name" (func $f))` exports under this name.
+fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
+    let mut nodes = tree.children(field);
+    nodes.next(tree);
+    let name = nodes.next(tree)?;
+    let target = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"))?;
+    let mut inner = tree.children(target);
+    inner.next(tree);
+    let func = tree.name(inner.next(tree)?)?;
+    (tree.text(name).trim_matches('"') == as_name).then_some(func)
+}
+
+/// Returns the `(import …)` of a function that is only a declaration.
+fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
+    let mut nodes = tree.children(func);
+    nodes.next(tree);
+    while let Some(node) = nodes.next(tree) {
+        match tree.head(node) {
+            Some("import") => return Some(node),
+            Some("export") => {}
+            Some(_) => return None,
+            None => {}
+        }
+    }
+    None
+}
+
+impl<'s> Program<'s> {
+    /// Drops the import declaration of a known function, and keeps the name that it defines.
+    /// `field` is the import itself or the function that contains it.
+    fn import(
+        &mut self,
+        tree: &Tree<'s>,
+        import: NodeId,
+        field: NodeId,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(import);
+        nodes.next(tree);
+        let mut part = || nodes.next(tree).map_or("", |node| tree.text(node).trim_matches('"'));
+        let full_name = format!("{}.{}", part(), part());
+        let described = if import == field { nodes.next(tree) } else { Some(field) };
+        match described.and_then(|node| tree.head(node)) {
+            Some("func") => {}
+            Some("memory") => {
+                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+                return Ok(());
+            }
+            _ => {
+                return Err(Fault::new(
+                    tree.span(import),
+                    wording::unknown_import(&full_name, host),
+                ));
+            }
+        }
+        let Some(signature) = host.get(&full_name) else {
+            return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
+        };
+        let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
+        inner.next(tree);
+        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?)))
+        {
+            let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
+            if known.is_some_and(|known| known != signature) {
+                return Err(Fault::new(
+                    tree.span(node),
+                    wording::misleading_import(name, &full_name),
+                ));
+            }
+            if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
+                return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an item, without its exports.
+    fn item(
+        &mut self,
+        tree: &mut Tree<'s>,
+        item: NodeId,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(item);
+        while let Some(node) = nodes.next(tree) {
+            match tree.head(node) {
+                Some("import") => self.import(tree, node, item, host)?,
+                Some("export") => {
+                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    tree.lift(node);
+                }
+                _ => {}
+            }
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// Drops a memory. A memory with data is a fault.
+    fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(field);
+        while let Some(node) = nodes.next(tree) {
+            if tree.head(node) == Some("data") {
+                return Err(Fault::new(tree.span(node), wording::data_field()));
+            }
+        }
+        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+        Ok(())
+    }
+
+    /// Splits a `(func …)` into its parts.
+    fn func(
+        &mut self,
+        tree: &mut Tree<'s>,
+        list: NodeId,
+        run: bool,
+    ) -> Result<Func<'s>, Box<Fault>> {
+        let mut nodes = tree.children(list);
+        nodes.next(tree);
+        let name = nodes.peek(tree).and_then(|node| tree.name(node));
+        if name.is_some() {
+            nodes.next(tree);
+        }
+        let mut func = Func {
+            node: Some(list),
+            name,
+            header: Vec::new(),
+            locals: Locals::default(),
+            fn_params: None,
+            body: nodes,
+        };
+        while let Some(node) = func.body.peek(tree) {
+            match tree.head(node) {
+                Some("export") if run => {}
+                Some("export") => {
+                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()))
+                }
+                Some("param" | "type") if run => {
+                    return Err(Fault::new(tree.span(node), wording::run_params()));
+                }
+                Some("result") if run => {
+                    let mut inner = tree.children(node);
+                    inner.next(tree);
+                    let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
+                    if !plain || inner.next(tree).is_some() {
+                        return Err(Fault::new(tree.span(node), wording::run_result()));
+                    }
+                }
+                Some("param") => {
+                    func.locals.read(tree, node, true)?;
+                    func.header.push(node);
+                }
+                Some("type" | "result") => func.header.push(node),
+                _ => break,
+            }
+            func.body.next(tree);
+        }
+        func.collect(tree)?;
+        Ok(func)
+    }
+
+    /// Adds a function, and defines its name.
+    fn add(
+        &mut self,
+        tree: &Tree<'s>,
+        func: Func<'s>,
+        host: &Signatures,
+    ) -> Result<(), Box<Fault>> {
+        if let Some(name) = func.name {
+            let span = || func.node.map_or(0..0, |node| tree.span(node));
+            if self.defined.insert(name, self.funcs.len()).is_some()
+                || self.aliases.contains_key(name)
+            {
+                return Err(Fault::new(span(), wording::duplicate_function(name)));
+            }
+            if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
+                return Err(Fault::new(span(), wording::host_function_name(known)));
+            }
+        }
+        self.funcs.push(func);
+        Ok(())
+    }
+}
+
+/// Splits a `(fn $f ($a (b str)) BODY…)` into its parts.
+fn fn_func<'s>(tree: &mut Tree<'s>, list: NodeId) -> Result<Func<'s>, Box<Fault>> {
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    let own = nodes.next(tree);
+    let Some(name) = own.and_then(|own| tree.name(own)) else {
+        let found = own.map_or("", |own| tree.text(own));
+        let at = own.unwrap_or(list);
+        return Err(Fault::new(tree.span(at), wording::fn_name(found)));
+    };
+    let params = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let Some(params) = params else {
+        return Err(Fault::new(tree.span(list), wording::fn_params(name)));
+    };
+    let mut all: Vec<FnParam<'s>> = Vec::new();
+    let mut inner = tree.children(params);
+    while let Some(node) = inner.next(tree) {
+        let param = fn_param(tree, node)?;
+        if all.iter().any(|known| known.name == param.name) {
+            return Err(Fault::new(tree.span(node), wording::same_param(param.name)));
+        }
+        all.push(param);
+    }
+    let mut func = Func {
+        node: Some(list),
+        name: Some(name),
+        header: Vec::new(),
+        locals: Locals::default(),
+        fn_params: Some(all),
+        body: nodes,
+    };
+    func.collect(tree)?;
+    Ok(func)
+}
+
+/// Returns the name of a parameter that is written without its `$`, as the body has it. If the
+/// body does not have it, returns the word itself.
+fn dollar_name<'s>(tree: &Tree<'s>, word: &'s str) -> &'s str {
+    (0..tree.len())
+        .filter_map(|node| tree.name(NodeId(node)))
+        .find(|name| name.strip_prefix('$') == Some(word))
+        .unwrap_or(word)
+}
+
+/// Reads a parameter: `$x`, or `(x str)` with its type.
+fn fn_param<'s>(tree: &Tree<'s>, node: NodeId) -> Result<FnParam<'s>, Box<Fault>> {
+    if let Some(name) = tree.name(node) {
+        return Ok(FnParam { name, node, declared: None });
+    }
+    let mut inner = tree.children(node);
+    let is_list = tree.node(node).kind == NodeKind::List;
+    let parts: Vec<NodeId> = std::iter::from_fn(|| inner.next(tree)).collect();
+    let fault = || Fault::new(tree.span(node), wording::fn_param(tree.text(node)));
+    let [name, ty] = parts.as_slice() else { return Err(fault()) };
+    let word = tree.atom(*name).filter(|_| is_list).ok_or_else(fault)?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = match word.strip_prefix('$') {
+        Some(_) => word,
+        None if word.chars().all(is_word) => dollar_name(tree, word),
+        None => return Err(fault()),
+    };
+    match tree.atom(*ty).and_then(Type::from_name) {
+        Some(ty) => Ok(FnParam { name, node, declared: Some(ty) }),
+        None => Err(Fault::new(tree.span(*ty), wording::fn_param_type(tree.text(*ty)))),
+    }
+}
+
+impl<'s> Func<'s> {
+    /// Collects the locals that the body declares, and lifts their declarations out of it.
+    fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
+        let mut nodes = self.body;
+        while let Some(node) = nodes.next_deep(tree) {
+            match tree.head(node) {
+                Some("local") => {
+                    self.locals.read(tree, node, false)?;
+                    tree.lift(node);
+                }
+                Some("func" | "fn") => {
+                    return Err(Fault::new(tree.span(node), self.nested(tree, node)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the message for a function inside a form of the body. That form is probably not
+    /// closed.
+    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Message {
+        let mut nodes = self.body;
+        let mut around = None;
+        while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
+            around = Some(node);
+        }
+        let line =
+            around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+    }
+}

@@ -1,0 +1,173 @@
+//! The types of WAT: those of a program's functions and globals, and its named function types.
+
+use std::collections::HashMap;
+
+use crate::lower::program::{Func, Program};
+use crate::syntax::literal::index;
+use crate::syntax::tree::{NodeId, Nodes, Tree};
+use crate::types::ops::Val;
+
+/// Maximum number of parameters, or of results, in a type. This is the engine's limit.
+const MAX_VALUES: usize = 1_000;
+
+/// The parameters and results of a function or block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FuncType {
+    pub(crate) params: Vec<Val>,
+    pub(crate) results: Vec<Val>,
+}
+
+/// A global.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Global {
+    pub(crate) ty: Val,
+    pub(crate) mutable: bool,
+}
+
+/// Values that are found by name or by index.
+pub(crate) struct Table<'s, T> {
+    pub(crate) list: Vec<T>,
+    pub(crate) by_name: HashMap<&'s str, usize>,
+}
+
+impl<'s, T> Table<'s, T> {
+    fn new() -> Self {
+        Table { list: Vec::new(), by_name: HashMap::new() }
+    }
+
+    /// Returns the entry of this name, with the name as the source has it.
+    pub(crate) fn get_named(&self, name: &str) -> Option<(&'s str, &T)> {
+        let (name, at) = self.by_name.get_key_value(name)?;
+        Some((name, self.list.get(*at)?))
+    }
+
+    pub(crate) fn get(&self, text: &str) -> Option<&T> {
+        let at = self.by_name.get(text).copied().or_else(|| index(text))?;
+        self.list.get(at)
+    }
+}
+
+/// The types of a program. `None` stands for a type that the walk does not support.
+pub(crate) struct Types<'s> {
+    pub(crate) funcs: Vec<Option<FuncType>>,
+    pub(crate) globals: Table<'s, Option<Global>>,
+    pub(crate) named: Table<'s, Option<FuncType>>,
+}
+
+impl<'s> Types<'s> {
+    pub(crate) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
+        let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
+        for item in &program.items {
+            let mut nodes = tree.children(*item);
+            let head = nodes.next(tree).and_then(|head| tree.atom(head));
+            let name = nodes.peek(tree).and_then(|node| tree.name(node));
+            if name.is_some() {
+                nodes.next(tree);
+            }
+            match head {
+                Some("global") => {
+                    if let Some(name) = name {
+                        types.globals.by_name.insert(name, types.globals.list.len());
+                    }
+                    types.globals.list.push(global(tree, nodes));
+                }
+                Some("type") => {
+                    if let Some(name) = name {
+                        types.named.by_name.insert(name, types.named.list.len());
+                    }
+                    let described =
+                        nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
+                    types.named.list.push(described.and_then(|node| {
+                        let mut inner = tree.children(node);
+                        inner.next(tree);
+                        types.signature(tree, &mut inner)
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let last = program.funcs.len().saturating_sub(1);
+        for (at, func) in program.funcs.iter().enumerate() {
+            let ty = if at == last {
+                Some(FuncType { params: Vec::new(), results: vec![Val::I32] })
+            } else {
+                types.of(tree, func)
+            };
+            types.funcs.push(ty);
+        }
+        types
+    }
+
+    fn of(&self, tree: &Tree<'s>, func: &Func<'s>) -> Option<FuncType> {
+        let mut whole = FuncType::default();
+        for node in &func.header {
+            // A `(type …)` may declare parameters that the header does not list. The validator
+            // checks such a function.
+            if tree.head(*node) == Some("type") {
+                return None;
+            }
+            add(tree, *node, &mut whole)?;
+        }
+        Some(whole)
+    }
+
+    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, up to the first other node.
+    pub(crate) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
+        let mut whole = FuncType::default();
+        let mut named = None;
+        while let Some(node) = nodes.peek(tree) {
+            match tree.head(node) {
+                Some("type") => {
+                    let mut inner = tree.children(node);
+                    inner.next(tree);
+                    named = Some(self.named.get(tree.text(inner.next(tree)?))?.clone()?);
+                }
+                Some("param" | "result") => add(tree, node, &mut whole)?,
+                _ => break,
+            }
+            nodes.next(tree);
+        }
+        Some(named.unwrap_or(whole))
+    }
+}
+
+/// Adds the types of a `(param …)` or `(result …)` list.
+fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
+    let mut nodes = tree.children(list);
+    let to = match nodes.next(tree).and_then(|head| tree.atom(head)) {
+        Some("param") => &mut whole.params,
+        _ => &mut whole.results,
+    };
+    let mut pending = 0;
+    while let Some(node) = nodes.next(tree) {
+        if tree.name(node).is_some() {
+            pending += 1;
+            continue;
+        }
+        let ty = Val::from_wat(tree.atom(node)?)?;
+        to.extend(std::iter::repeat_n(ty, pending.max(1)));
+        if to.len() > MAX_VALUES {
+            return None;
+        }
+        pending = 0;
+    }
+    Some(())
+}
+
+fn global(tree: &Tree<'_>, mut nodes: Nodes) -> Option<Global> {
+    while let Some(node) = nodes.next(tree) {
+        match tree.head(node) {
+            Some("export") => {}
+            Some("mut") => {
+                let mut inner = tree.children(node);
+                inner.next(tree);
+                return Some(Global {
+                    ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?,
+                    mutable: true,
+                });
+            }
+            _ => return Some(Global { ty: Val::from_wat(tree.atom(node)?)?, mutable: false }),
+        }
+    }
+    None
+}

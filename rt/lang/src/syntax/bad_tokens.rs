@@ -1,0 +1,173 @@
+//! Characters, comments and quotes that are not part of the language.
+
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault, Message};
+
+/// Builds the message for a single `;`.
+pub(crate) fn semicolon(source: &str, at: usize) -> Message {
+    let message = wording::one_semicolon();
+    match line_from(source, at + 1).trim() {
+        // The program ends its statements with `;`, as in other languages.
+        "" => message.safe(Change::Replace(" ".to_owned())),
+        // The rest of the line may be code or a comment.
+        rest if rest.starts_with('(') => message.likely(Change::Replace(" ".to_owned())),
+        _ => message.safe(Change::Replace(";;".to_owned())),
+    }
+}
+
+/// Builds the message for a character that cannot begin a token.
+pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
+    let message = wording::bad_character(c);
+    let written = match c {
+        ',' => " ",
+        '{' if block_end(source, at).is_some() => {
+            let end = block_end(source, at).unwrap_or(at);
+            return message.safe(Change::Edits(vec![
+                (at..at + 1, "(do".to_owned()),
+                (end..end + 1, ")".to_owned()),
+            ]));
+        }
+        '（' => "(",
+        '）' => ")",
+        '−' | '–' => "-",
+        '×' => "*",
+        '÷' => "/",
+        '≤' => "<=",
+        '≥' => ">=",
+        '≠' => "!=",
+        _ => return message.maybe_safe(typographic(source, at, c)),
+    };
+    message.safe(Change::Replace(written.to_owned()))
+}
+
+/// Returns the offset of the `}` that closes a block of statements, if `at` is its `{`.
+fn block_end(source: &str, at: usize) -> Option<usize> {
+    let rest = source.get(at + 1..)?;
+    let (mut depth, mut quoted) = (0_i32, false);
+    if !rest.trim_start().starts_with('(') {
+        return None;
+    }
+    for (offset, c) in rest.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' => return None,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '}' => return (depth == 0).then_some(at + 1 + offset),
+            _ => {}
+        }
+        if depth < 0 {
+            return None;
+        }
+    }
+    None
+}
+
+/// Replaces typographic quotes around a string with plain ones. Both must be on one line.
+fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
+    let closing: &[char] = match opening {
+        '“' | '„' | '‟' | '”' => &['”', '“', '"'],
+        '‘' | '’' => &['’', '‘', '\''],
+        '«' => &['»'],
+        _ => return None,
+    };
+    let inner = at + opening.len_utf8();
+    let (length, close) =
+        line_from(source, inner).char_indices().find(|(_, c)| closing.contains(c))?;
+    let end = inner + length + close.len_utf8();
+    Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
+}
+
+/// Returns the fault of an atom that is a comment of another language, or a string in another kind
+/// of quotes.
+pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
+    let atom = source.get(start..end)?;
+    let message = match atom.chars().next()? {
+        '\'' | '`' => {
+            let message = wording::other_quotes(atom);
+            let rest = line_from(source, start + 1);
+            let quote = atom.get(..1)?;
+            let closes = |at: &usize| {
+                !rest.get(at + 1..).is_some_and(|after| after.starts_with(inside_atom))
+            };
+            let length = rest.match_indices(quote).map(|(at, _)| at).find(closes);
+            let inner = length.and_then(|length| rest.get(..length));
+            match inner {
+                Some(inner) if inner.contains("${") => message,
+                Some(inner) => {
+                    let change =
+                        Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
+                    if inner.contains(quote) {
+                        message.likely(change)
+                    } else {
+                        message.safe(change)
+                    }
+                }
+                None => message,
+            }
+        }
+        '/' if atom.starts_with("/*") => {
+            let message = wording::other_comment("/*");
+            match source.get(start + 2..)?.find("*/") {
+                Some(length) => {
+                    let close = start + 2 + length;
+                    let edits = vec![
+                        (start..start + 2, "(;".to_owned()),
+                        (close..close + 2, ";)".to_owned()),
+                    ];
+                    message.safe(Change::Edits(edits))
+                }
+                None => message,
+            }
+        }
+        '/' | '#' | '-' if !matches!(atom, "#t" | "#f" | "#true" | "#false") => {
+            let mark = ["//", "--", "#"].into_iter().find(|mark| atom.starts_with(mark))?;
+            if mark == "--" && atom.get(2..)?.starts_with(|c: char| c.is_ascii_digit()) {
+                return None;
+            }
+            let change = Change::Edits(vec![(start..start + mark.len(), ";;".to_owned())]);
+            let before = source.get(..start)?.trim_end_matches([' ', '\t']);
+            // Between operands, these signs are operators in other languages.
+            let apart = before.is_empty() || before.ends_with(['\n', ')']);
+            let message = wording::other_comment(mark);
+            if apart { message.safe(change) } else { message.likely(change) }
+        }
+        _ => return None,
+    };
+    Some(Fault::new(start..end, message))
+}
+
+fn inside_atom(c: char) -> bool {
+    !c.is_whitespace() && c != ')' && c != '('
+}
+
+/// Proposes a position for the missing closing quote of the string at `start`.
+///
+/// The position is before the closing parentheses at the end of the line. Returns `None` if these
+/// do not close exactly the lists that the line opens.
+pub(crate) fn closing_quote(source: &str, start: usize) -> Option<Change> {
+    let rest = line_from(source, start + 1);
+    let body = rest.trim_end().trim_end_matches(')').trim_end();
+    let closing = rest.get(body.len()..)?.matches(')').count();
+    let line_start = source.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+    let before = source.get(line_start..start)?;
+    let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
+    let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
+    // A quote of another kind at the end of the string was meant to close it.
+    let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
+    let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
+    (plain && closing > 0 && open == closing)
+        .then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
+}
+
+/// Returns the rest of the line that contains the offset `at`, without its line end.
+fn line_from(source: &str, at: usize) -> &str {
+    source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
+}
+
+/// Puts a string in plain quotes. Escapes are kept, and plain quotes in the string are escaped.
+fn quoted(inner: &str) -> String {
+    let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
+    format!("\"{plain}\"")
+}

@@ -1,0 +1,255 @@
+//! The formatter.
+//!
+//! It keeps the author's line breaks. Indentation, spaces and closing parentheses follow from the
+//! nesting, and a list that does not fit on its line is broken. Every decision depends only on text
+//! that the output keeps, so formatting is idempotent.
+
+mod pieces;
+
+use self::pieces::{Piece, Shape};
+use crate::Diagnostic;
+use crate::Severity;
+use crate::diagnose::wording::{self, Fault};
+use crate::syntax::tree::Tree;
+
+/// Maximum width of a line that can be broken, in columns.
+const WIDTH: usize = 100;
+
+/// Indentation step, in columns.
+const STEP: usize = 2;
+
+/// Formats a program: indentation by nesting, one space between words, at most one blank line, and
+/// no line over 100 columns that can be broken.
+///
+/// Formatting does not change the program's module. Comments, string literals and the line breaks
+/// between forms are kept. Code fences are removed.
+///
+/// ```
+/// let text = wattle_lang::format("(if (local.get $found)\n(then\n  (resv $line)))   ;; the first\n")?;
+/// assert_eq!(text, "(if (local.get $found)\n  (then\n    (resv $line))) ;; the first\n");
+/// # Ok::<(), Box<wattle_lang::Diagnostic>>(())
+/// ```
+///
+/// # Errors
+/// Fails if the text cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if
+/// a parenthesis is not closed. The meaning of the program is not checked.
+pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
+    let pieces =
+        Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
+    let pieces =
+        pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
+    let mut layout = Layout { out: String::with_capacity(source.len()), column: 0 };
+    layout.pieces(&pieces, &Frame { base: 0, lead: 0, broken: false, tail: 0 });
+    if !layout.out.is_empty() {
+        layout.out.push('\n');
+    }
+    Ok(layout.out)
+}
+
+/// Rejects a text with unclosed lists. Their ends depend on the meaning of the program.
+fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
+    let Some(list) = tree.open.last() else { return Ok(()) };
+    let start = tree.span(*list).start;
+    Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
+}
+
+/// The layout of the pieces of a list, or of the whole text.
+struct Frame {
+    /// The column of pieces that begin a line.
+    base: usize,
+    /// The number of pieces on the first line.
+    lead: usize,
+    /// If true, every further piece gets its own line.
+    broken: bool,
+    /// The number of parentheses that close after the last piece.
+    tail: usize,
+}
+
+struct Layout {
+    out: String,
+    /// The length of the current line, in characters.
+    column: usize,
+}
+
+impl Layout {
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.column = end_of(text, self.column);
+    }
+
+    fn line(&mut self, after_blank_line: bool, column: usize) {
+        self.out.push_str(if after_blank_line { "\n\n" } else { "\n" });
+        self.out.extend(std::iter::repeat_n(' ', column));
+        self.column = column;
+    }
+
+    /// Writes pieces in order, each on the current line or on the next one.
+    fn pieces(&mut self, pieces: &[Piece<'_>], frame: &Frame) {
+        // The nesting of flat `block … end`.
+        let mut depth = 0_usize;
+        // If true, the previous piece ended its line, as comments and lists over several lines do.
+        let mut ended = false;
+        for (at, piece) in pieces.iter().enumerate() {
+            let word = piece.atom().filter(|_| at > 0 || frame.lead == 0);
+            let inner = depth;
+            match word {
+                Some("block" | "loop" | "if" | "try_table") => depth += 1,
+                Some("end") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let out = usize::from(matches!(word, Some("end" | "else")));
+            let column = frame.base + STEP * inner.saturating_sub(out);
+            let tail = if at + 1 == pieces.len() { frame.tail } else { 0 };
+            let first = at == 0;
+            let breaks = match first {
+                // `(` and a comment after it would be read as `(;`.
+                true => frame.lead > 0 && piece.is_comment(),
+                false => {
+                    piece.starts_line
+                        || (!piece.is_comment()
+                            && (ended || self.breaks(piece, at, column, tail, frame)))
+                }
+            };
+            if breaks {
+                self.line(piece.after_blank_line && at > frame.lead, column);
+            } else if !first {
+                self.put(" ");
+            }
+            ended = self.piece(piece, tail);
+        }
+    }
+
+    /// Returns true if a piece that the author left on the line must move to the next line.
+    fn breaks(
+        &self,
+        piece: &Piece<'_>,
+        at: usize,
+        column: usize,
+        tail: usize,
+        frame: &Frame,
+    ) -> bool {
+        let fits = |column: usize| flat(piece, column).is_some_and(|end| end + tail <= WIDTH);
+        let is_list = matches!(piece.shape, Shape::List(..));
+        if at < frame.lead {
+            return !is_list && !fits(self.column + 1);
+        }
+        if at == frame.lead && !is_list && !fits(column) {
+            // The piece does not fit on the next line either.
+            return false;
+        }
+        frame.broken || !fits(self.column + 1)
+    }
+
+    /// Writes a piece. Returns true if nothing may follow it on its last line.
+    fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
+        match &piece.shape {
+            Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
+            Shape::Line(text) => self.put(text),
+            Shape::List(pieces, square)
+                if flat(piece, self.column).is_some_and(|end| end + tail <= WIDTH) =>
+            {
+                self.flat(pieces, *square)
+            }
+            Shape::List(pieces, square) => {
+                let open = self.column;
+                self.put(brackets(*square).0);
+                let indent =
+                    if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(..))) {
+                        1
+                    } else {
+                        STEP
+                    };
+                let broken = !pieces.iter().skip(1).any(|piece| piece.starts_line);
+                self.pieces(
+                    pieces,
+                    &Frame { base: open + indent, lead: lead(pieces), broken, tail: tail + 1 },
+                );
+                if pieces.last().is_some_and(Piece::is_line) {
+                    self.line(false, open);
+                }
+                self.put(brackets(*square).1);
+                return true;
+            }
+        }
+        piece.is_line()
+    }
+
+    /// Writes a list on one line.
+    fn flat(&mut self, pieces: &[Piece<'_>], square: bool) {
+        self.put(brackets(square).0);
+        for (at, piece) in pieces.iter().enumerate() {
+            if at > 0 {
+                self.put(" ");
+            }
+            match &piece.shape {
+                Shape::List(pieces, square) => self.flat(pieces, *square),
+                Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) | Shape::Line(text) => {
+                    self.put(text)
+                }
+            }
+        }
+        self.put(brackets(square).1);
+    }
+}
+
+/// Returns the brackets of a list.
+const fn brackets(square: bool) -> (&'static str, &'static str) {
+    if square { ("[", "]") } else { ("(", ")") }
+}
+
+/// Returns the column after a piece that begins at `column`, if it is written without line breaks
+/// outside its strings. Returns `None` if it must be broken or is too wide.
+fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
+    let end = match &piece.shape {
+        Shape::Line(_) => return None,
+        Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => {
+            let first = text.split('\n').next().unwrap_or("");
+            if end_of(first, column) > WIDTH {
+                return None;
+            }
+            end_of(text, column)
+        }
+        Shape::List(pieces, _) => {
+            let mut column = column + 1;
+            for (at, piece) in pieces.iter().enumerate() {
+                if (at > 0 && piece.starts_line) || (at == 0 && piece.is_comment()) {
+                    return None;
+                }
+                column = flat(piece, column + usize::from(at > 0))?;
+            }
+            column + 1
+        }
+    };
+    (end <= WIDTH).then_some(end)
+}
+
+/// Returns the column after a text that begins at `column`.
+fn end_of(text: &str, column: usize) -> usize {
+    match text.rfind('\n') {
+        Some(at) => text.get(at + 1..).unwrap_or("").chars().count(),
+        None => column + text.chars().count(),
+    }
+}
+
+/// Returns the number of pieces that always stay on the first line of a list: its head, its
+/// subject, and the words after it.
+fn lead(pieces: &[Piece<'_>]) -> usize {
+    let Some(head) = pieces.first().and_then(Piece::atom) else { return 1 };
+    let behind = |from: usize, stays: &dyn Fn(&Piece<'_>) -> bool| {
+        from + pieces.iter().skip(from).take_while(|piece| stays(piece)).count()
+    };
+    let is_word = |piece: &Piece<'_>| piece.atom().is_some();
+    let is_header = |piece: &Piece<'_>| {
+        is_word(piece)
+            || matches!(piece.head(), Some("param" | "result" | "type" | "export" | "import"))
+    };
+    let lead = match head {
+        "func" | "block" | "loop" => behind(1, &is_header),
+        "if" => behind(1, &is_header) + 1,
+        "when" | "unless" | "while" => 2,
+        "each" | "catch" => 3,
+        "for" => 4,
+        _ => behind(1, &is_word),
+    };
+    lead.min(pieces.len())
+}

@@ -1,0 +1,184 @@
+//! Literals: the escapes of strings, and numbers.
+
+use std::borrow::Cow;
+
+use crate::diagnose::wording::{self, Fault};
+use crate::types::ops::Val;
+
+/// Decodes a literal. `inner` is the text between its quotes, which begins at byte `start` of the
+/// source.
+///
+/// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
+/// surrogate pairs. In a block (`"""`), a backslash that begins no escape is kept.
+fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
+    let Some(first) = inner.find('\\') else {
+        return Ok(Cow::Borrowed(inner.as_bytes()));
+    };
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut at = 0;
+    let mut next = Some(first);
+    while let Some(escape) = next {
+        bytes.extend_from_slice(inner.get(at..escape).unwrap_or("").as_bytes());
+        let rest = inner.get(escape + 1..).unwrap_or("");
+        match unescape(rest, &mut bytes) {
+            Some(used) => at = escape + 1 + used,
+            None if block => {
+                bytes.push(b'\\');
+                at = escape + 1;
+            }
+            None => {
+                let width = 1 + rest.chars().next().map_or(0, char::len_utf8);
+                let at = start + escape;
+                let found = inner.get(escape..escape + width).unwrap_or("\\");
+                let rest = inner.get(escape + width..).unwrap_or("");
+                return Err(Fault::new(at..at + width, wording::bad_escape(found, rest)));
+            }
+        }
+        next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);
+    }
+    bytes.extend_from_slice(inner.get(at..).unwrap_or("").as_bytes());
+    Ok(Cow::Owned(bytes))
+}
+
+/// Decodes the escape after a backslash. Returns the number of bytes read, or `None` if it is not
+/// an escape.
+fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
+    let mut bytes = rest.bytes();
+    let plain = match bytes.next()? {
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'r' => b'\r',
+        quoted @ (b'"' | b'\'' | b'\\') => quoted,
+        b'u' => {
+            let (scalar, used) = unicode(rest)?;
+            out.extend_from_slice(scalar.encode_utf8(&mut [0; 4]).as_bytes());
+            return Some(used);
+        }
+        high => {
+            let value = hex(high)? * 16 + hex(bytes.next()?)?;
+            out.push(u8::try_from(value).ok()?);
+            return Some(2);
+        }
+    };
+    out.push(plain);
+    Some(1)
+}
+
+/// Decodes `u{…}` or `uXXXX`.
+fn unicode(rest: &str) -> Option<(char, usize)> {
+    if let Some(digits) = rest.strip_prefix("u{") {
+        let digits = digits.get(..digits.find('}')?)?;
+        let plain = digits.replace('_', "");
+        if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        return Some((char::from_u32(u32::from_str_radix(&plain, 16).ok()?)?, digits.len() + 3));
+    }
+    let high = four_digits(rest.get(1..)?)?;
+    if let Some(c) = char::from_u32(high) {
+        return Some((c, 5));
+    }
+    let low = four_digits(rest.get(5..)?.strip_prefix("\\u")?)?;
+    let pair = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
+    Some((char::decode_utf16(pair).next()?.ok()?, 11))
+}
+
+/// Parses four hexadecimal digits.
+fn four_digits(text: &str) -> Option<u32> {
+    let digits = text.get(..4)?;
+    digits.bytes().try_fold(0, |value, digit| Some(value * 16 + hex(digit)?))
+}
+
+fn hex(digit: u8) -> Option<u32> {
+    char::from(digit).to_digit(16)
+}
+
+/// Returns the type of a number without context, or `None` if the text is not a number.
+pub(crate) fn number_type(text: &str) -> Option<Val> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
+}
+
+/// Returns true if a text is a number of this type. Unusual notations of floats are left to the WAT
+/// parser.
+pub(crate) fn is_number(ty: Val, text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let number = digits.starts_with(|c: char| c.is_ascii_digit());
+    match ty {
+        Val::I32 => is_integer(text, 32),
+        Val::I64 => is_integer(text, 64),
+        _ if digits.starts_with("0x") || digits.starts_with("nan") || digits == "inf" => true,
+        _ => number && digits.replace('_', "").parse::<f64>().is_ok(),
+    }
+}
+
+/// Returns true if an atom is a signed or unsigned integer that fits in this many bits.
+fn is_integer(text: &str, bits: u32) -> bool {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    let well_spaced =
+        !digits.starts_with(['_', '+']) && !digits.ends_with('_') && !digits.contains("__");
+    let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
+    well_spaced
+        && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
+}
+
+/// Parses an atom as an index, such as that of a local.
+pub(crate) fn index(text: &str) -> Option<usize> {
+    let (radix, digits) = match text.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, text),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    usize::from_str_radix(&digits.replace('_', ""), radix).ok()
+}
+
+/// Returns the value of an integer of at most 64 bits. One that fits only without a sign is
+/// negative.
+pub(crate) fn integer(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    let value = i128::from(u64::from_str_radix(&digits.replace('_', ""), radix).ok()?);
+    i64::try_from(if negative { -value } else { value }).ok()
+}
+
+/// Returns the bytes of a string literal with its quotes, which begins at byte `start` of the
+/// source. After `r`, a string has no escapes.
+pub(crate) fn text(text: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
+    let raw = text.starts_with('r');
+    let open = if block { 3 } else { 1 } + usize::from(raw);
+    let close = if block { 3 } else { 1 };
+    let inner = text.get(open..text.len().saturating_sub(close)).unwrap_or("");
+    match raw {
+        true => Ok(Cow::Borrowed(inner.as_bytes())),
+        false => decode(inner, start + open, block),
+    }
+}
+
+/// Returns the code point of a quoted character, such as `'#'` or `'\n'`.
+pub(crate) fn character(text: &str) -> Option<u32> {
+    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    let value = decode(inner, 0, false).ok()?;
+    let mut chars = std::str::from_utf8(&value).ok()?.chars();
+    match (chars.next(), chars.next()) {
+        (Some(only), None) => Some(u32::from(only)),
+        _ => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! The text of a program: its tokens, its tree, its literals, and its layout.
+
+mod bad_tokens;
+pub(crate) mod format;
+pub(crate) mod lex;
+pub(crate) mod literal;
+pub(crate) mod tree;

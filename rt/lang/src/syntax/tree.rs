@@ -1,0 +1,275 @@
+//! The syntax tree of a program: lists, atoms and strings in one arena, in the order of the text.
+
+use crate::diagnose::diagnostic::clamp;
+use crate::diagnose::wording::{self, Fault};
+use crate::syntax::lex::{Lexer, TokenKind};
+
+/// Maximum length of a program, in bytes.
+pub(crate) const MAX_SOURCE: usize = 1 << 20;
+
+/// Maximum nesting of parentheses. Walks over the tree are recursive, so this also limits their
+/// stack.
+pub(crate) const MAX_DEPTH: usize = 256;
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    List,
+    Atom,
+    Text,
+    Block,
+}
+
+/// The index of a node. A parent comes before its children, and the children before the parent's
+/// next sibling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// No node: the source of code that the program does not contain.
+    pub(crate) const NONE: NodeId = NodeId(u32::MAX);
+}
+
+/// A list, atom or string.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: NodeKind,
+    /// If true, the node is the first of its line.
+    pub(crate) starts_line: bool,
+    /// If true, walks over a body skip the node, because it belongs to the module or to the
+    /// function's header. [`Tree::lift`] sets it.
+    pub(crate) lifted: bool,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// The index of the first node after this one and its descendants.
+    next: u32,
+    /// The enclosing list, or [`NodeId::NONE`].
+    parent: NodeId,
+}
+
+/// A program with its nodes.
+pub(crate) struct Tree<'s> {
+    pub(crate) source: &'s str,
+    nodes: Vec<Node>,
+    /// The lists that are not closed at the end of the text, outermost first.
+    pub(crate) open: Vec<NodeId>,
+}
+
+/// Returns true if an unmatched `)` can be removed safely. It must directly follow a form at the
+/// top level, and that form must not be indented more than the first one.
+fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
+    let indentation = |at: u32| {
+        let before = source.get(..at as usize).unwrap_or("");
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let text = source.get(line..).unwrap_or("");
+        text.len() - text.trim_start_matches([' ', '\t']).len()
+    };
+    let before = source.get(..at).unwrap_or("").trim_end();
+    let mut outer = 0;
+    let mut last = None;
+    // The forms at the top level.
+    while let Some(node) = nodes.get(outer) {
+        last = Some(node);
+        outer = (node.next as usize).max(outer + 1);
+    }
+    let (Some(first), Some(last)) = (nodes.first(), last) else { return nodes.is_empty() };
+    before.len() == last.end as usize && indentation(last.start) <= indentation(first.start)
+}
+
+impl<'s> Tree<'s> {
+    /// Parses a program.
+    pub(crate) fn read(source: &'s str) -> Result<Tree<'s>, Box<Fault>> {
+        if source.len() > MAX_SOURCE {
+            return Err(Fault::new(0..0, wording::too_long(source.len(), MAX_SOURCE)));
+        }
+        Tree::read_within(source, MAX_DEPTH)
+    }
+
+    /// Parses a text of any length, with parentheses nested at most `depth` deep.
+    pub(crate) fn read_within(source: &'s str, depth: usize) -> Result<Tree<'s>, Box<Fault>> {
+        let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 6);
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut lexer = Lexer::new(source);
+        while let Some(token) = lexer.next()? {
+            let at = clamp(nodes.len());
+            let kind = match token.kind {
+                TokenKind::Open => NodeKind::List,
+                TokenKind::Atom => NodeKind::Atom,
+                TokenKind::Text => NodeKind::Text,
+                TokenKind::Block => NodeKind::Block,
+                TokenKind::Close => {
+                    let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
+                        let extra = is_extra(source, &nodes, token.start as usize);
+                        let message = wording::stray_close(extra);
+                        return Err(Fault::new(token.start as usize..token.end as usize, message));
+                    };
+                    let (opened, closed) = (list.start as usize, token.start as usize);
+                    let byte = |at: usize| source.as_bytes().get(at).copied();
+                    if (byte(opened) == Some(b'[')) != (byte(closed) == Some(b']')) {
+                        let message = wording::wrong_bracket(byte(opened) == Some(b'['));
+                        return Err(Fault::new(closed..closed + 1, message));
+                    }
+                    (list.end, list.next) = (token.end, at);
+                    continue;
+                }
+            };
+            let (start, end) = (token.start, token.end);
+            let parent = open.last().copied().unwrap_or(NodeId::NONE);
+            nodes.push(Node {
+                kind,
+                starts_line: token.starts_line,
+                lifted: false,
+                start,
+                end,
+                next: at + 1,
+                parent,
+            });
+            if kind == NodeKind::List {
+                if open.len() >= depth {
+                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(depth)));
+                }
+                open.push(NodeId(at));
+            }
+        }
+        let (end, next) = (clamp(source.trim_end().len()), clamp(nodes.len()));
+        for id in &open {
+            if let Some(list) = nodes.get_mut(id.0 as usize) {
+                (list.end, list.next) = (end, next);
+            }
+        }
+        Ok(Tree { source, nodes, open })
+    }
+
+    /// Returns the number of nodes.
+    pub(crate) fn len(&self) -> u32 {
+        clamp(self.nodes.len())
+    }
+
+    /// Returns a node. For an invalid index, returns an empty atom at the end of the text.
+    pub(crate) fn node(&self, id: NodeId) -> Node {
+        let end = clamp(self.source.len());
+        let next = id.0.saturating_add(1);
+        let none = Node {
+            kind: NodeKind::Atom,
+            starts_line: false,
+            lifted: false,
+            start: end,
+            end,
+            next,
+            parent: NodeId::NONE,
+        };
+        self.nodes.get(id.0 as usize).copied().unwrap_or(none)
+    }
+
+    /// Returns the text of a node.
+    pub(crate) fn text(&self, id: NodeId) -> &'s str {
+        let node = self.node(id);
+        self.source.get(node.start as usize..node.end as usize).unwrap_or("")
+    }
+
+    /// Returns the text of a node that is an atom.
+    pub(crate) fn atom(&self, id: NodeId) -> Option<&'s str> {
+        (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
+    }
+
+    /// Returns the text of a node that is a name (`$x`).
+    pub(crate) fn name(&self, id: NodeId) -> Option<&'s str> {
+        self.atom(id).filter(|text| text.starts_with('$'))
+    }
+
+    /// Returns the first atom of a list: `call` in `(call $f)`.
+    pub(crate) fn head(&self, list: NodeId) -> Option<&'s str> {
+        if self.node(list).kind != NodeKind::List {
+            return None;
+        }
+        self.children(list).next(self).and_then(|first| self.atom(first))
+    }
+
+    /// Returns the nodes of a list.
+    pub(crate) fn children(&self, list: NodeId) -> Nodes {
+        Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// Returns the list that contains a node.
+    pub(crate) fn parent(&self, id: NodeId) -> Option<NodeId> {
+        Some(self.node(id).parent).filter(|parent| *parent != NodeId::NONE)
+    }
+
+    /// Returns true if a list contains a node, at any depth.
+    pub(crate) fn contains_node(&self, list: NodeId, node: NodeId) -> bool {
+        list < node && node.0 < self.node(list).next
+    }
+
+    /// Returns all nodes after a node, up to the end of the text. Only the first can be its
+    /// sibling.
+    pub(crate) fn after(&self, id: NodeId) -> Nodes {
+        Nodes { at: self.node(id).next, end: clamp(self.nodes.len()) }
+    }
+
+    /// Returns the forms at the top level.
+    pub(crate) fn top(&self) -> Nodes {
+        Nodes { at: 0, end: clamp(self.nodes.len()) }
+    }
+
+    /// Returns the siblings from one node to another.
+    pub(crate) fn range(&self, first: NodeId, last: NodeId) -> Nodes {
+        Nodes { at: first.0, end: self.node(last).next }
+    }
+
+    /// Marks a node as lifted: walks over the body that contains it skip it.
+    pub(crate) fn lift(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id.0 as usize) {
+            node.lifted = true;
+        }
+    }
+
+    /// Returns the range of a node, in bytes.
+    pub(crate) fn span(&self, id: NodeId) -> std::ops::Range<usize> {
+        let node = self.node(id);
+        node.start as usize..node.end as usize
+    }
+}
+
+/// An iterator over siblings in order. It skips lifted nodes. It does not borrow the tree, so the
+/// tree may change during a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nodes {
+    at: u32,
+    end: u32,
+}
+
+impl Nodes {
+    pub(crate) const NONE: Nodes = Nodes { at: 0, end: 0 };
+
+    /// Returns the next sibling, and advances.
+    pub(crate) fn next(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
+        while self.at < self.end {
+            let id = NodeId(self.at);
+            let node = tree.node(id);
+            self.at = node.next;
+            if !node.lifted {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Returns the next sibling without advancing.
+    pub(crate) fn peek(&self, tree: &Tree<'_>) -> Option<NodeId> {
+        let mut ahead = *self;
+        ahead.next(tree)
+    }
+
+    /// Returns the next node in the order of the text, whatever its depth.
+    pub(crate) fn next_deep(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
+        while self.at < self.end {
+            let id = NodeId(self.at);
+            let node = tree.node(id);
+            self.at = if node.lifted { node.next } else { self.at + 1 };
+            if !node.lifted {
+                return Some(id);
+            }
+        }
+        None
+    }
+}
