@@ -2,7 +2,7 @@
 
 use super::facts::LocalType;
 use super::flow::{Flow, Lowered, Want};
-use super::forms::{self, Yields};
+use super::leaves::Leaves;
 use super::output::Wat;
 use super::scope::{Declared, Scope, Variable};
 use super::sequence::Tail;
@@ -65,15 +65,6 @@ pub(crate) struct FuncState<'s> {
     pub(crate) handlers: Vec<Handler>,
     /// The number of open flat blocks.
     pub(crate) flat: usize,
-}
-
-/// What the last form of a body leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaves {
-    Value,
-    Nothing,
-    /// Control does not reach its end, or its end depends on a call that is not settled yet.
-    Never,
 }
 
 impl<'s> Lowering<'_, 's> {
@@ -374,96 +365,6 @@ impl<'s> Lowering<'_, 's> {
         })
     }
 
-    /// Returns what a form leaves as the last of a body.
-    pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
-        let tree = self.tree;
-        if tree.node(node).kind != NodeKind::List {
-            return Leaves::Value;
-        }
-        let Some(head) = tree.head(node) else { return Leaves::Nothing };
-        let mut nodes = tree.children(node);
-        nodes.next(tree);
-        let of = |yes: bool| if yes { Leaves::Value } else { Leaves::Nothing };
-        if let Some(form) = forms::form(head).filter(|_| forms::applies(tree, node, head)) {
-            return match form.yields {
-                Yields::Value => Leaves::Value,
-                Yields::Nothing => Leaves::Nothing,
-                Yields::Never => Leaves::Never,
-                Yields::Last => self.leaves_last(nodes),
-                Yields::Clauses => self.leaves_clauses(nodes),
-                Yields::Arms => self.leaves_arms(nodes),
-            };
-        }
-        if let Some(called) = forms::call::called(self, head) {
-            return match called {
-                forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
-                forms::call::Callee::Fn(at, _) => match self.result(at) {
-                    Some(_) => Leaves::Value,
-                    None if self.done.get(at).is_some_and(Option::is_some) => Leaves::Nothing,
-                    None => Leaves::Never,
-                },
-                forms::call::Callee::Wat(name) => {
-                    of(self.called(name).is_some_and(|effect| effect.pushes > 0))
-                }
-            };
-        }
-        match head {
-            "if" => self.leaves_arms(nodes),
-            "block" | "loop" => of(tree.text(node).contains("(result")),
-            _ => match self.effect(head, &mut nodes) {
-                Some(effect) if effect.never => Leaves::Never,
-                Some(effect) => of(effect.pushes > 0),
-                None => Leaves::Nothing,
-            },
-        }
-    }
-
-    fn leaves_last(&self, mut nodes: Nodes) -> Leaves {
-        let mut last = None;
-        while let Some(node) = nodes.next(self.tree) {
-            last = Some(node);
-        }
-        last.map_or(Leaves::Nothing, |last| self.leaves(last))
-    }
-
-    /// Returns what the clauses of a `cond` leave.
-    fn leaves_clauses(&self, mut nodes: Nodes) -> Leaves {
-        let tree = self.tree;
-        let mut all = Leaves::Never;
-        let mut has_else = false;
-        while let Some(clause) = nodes.next(tree) {
-            has_else = tree.head(clause) == Some("else");
-            let mut inner = tree.children(clause);
-            inner.next(tree);
-            all = all.or(self.leaves_last(inner));
-        }
-        if has_else { all } else { Leaves::Nothing }
-    }
-
-    /// Returns what the arms of an `if` leave.
-    fn leaves_arms(&self, mut nodes: Nodes) -> Leaves {
-        let tree = self.tree;
-        let mut all = Vec::new();
-        while let Some(node) = nodes.next(tree) {
-            all.push(node);
-        }
-        let inner = |node: &NodeId| {
-            let mut inner = tree.children(*node);
-            inner.next(tree);
-            self.leaves_last(inner)
-        };
-        match all.as_slice() {
-            [.., then, other]
-                if tree.head(*then) == Some("then") && tree.head(*other) == Some("else") =>
-            {
-                inner(then).or(inner(other))
-            }
-            [.., last] if matches!(tree.head(*last), Some("then" | "else")) => Leaves::Nothing,
-            [_, then, other] => self.leaves(*then).or(self.leaves(*other)),
-            _ => Leaves::Nothing,
-        }
-    }
-
     /// Returns the line of a node.
     pub(crate) fn line_of(&self, node: NodeId) -> u32 {
         Position::of(self.tree.source, self.tree.span(node).start).line
@@ -515,17 +416,6 @@ impl<'s> Lowering<'_, 's> {
     /// Returns the name of the global for a shared variable.
     pub(crate) fn global_name(&self, name: &str, number: usize) -> String {
         self.label(name.trim_start_matches('$'), number)
-    }
-}
-
-impl Leaves {
-    /// Returns what two arms leave together.
-    fn or(self, other: Leaves) -> Leaves {
-        match (self, other) {
-            (Leaves::Nothing, _) | (_, Leaves::Nothing) => Leaves::Nothing,
-            (Leaves::Value, _) | (_, Leaves::Value) => Leaves::Value,
-            (Leaves::Never, Leaves::Never) => Leaves::Never,
-        }
     }
 }
 

@@ -10,11 +10,13 @@
 
 mod checks;
 pub(crate) mod data;
+mod declaration;
 pub(crate) mod facts;
 mod failure;
 pub(crate) mod flow;
 pub(crate) mod forms;
 mod function;
+pub(crate) mod leaves;
 pub(crate) mod locals;
 pub(crate) mod module;
 pub(crate) mod output;

@@ -9,7 +9,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::form;
 use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
-use crate::lower::function::Leaves;
+use crate::lower::leaves::Leaves;
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};

@@ -9,6 +9,7 @@ pub(crate) mod call;
 mod collection;
 mod compare;
 mod control;
+mod counting;
 mod each;
 mod failure;
 mod numbers;

@@ -1,8 +1,8 @@
 //! The table of all forms.
 
 use super::{
-    Form, LowerForm, Yields, arithmetic, binding, collection, compare, control, each, failure,
-    numbers, program, text,
+    Form, LowerForm, Yields, arithmetic, binding, collection, compare, control, counting, each,
+    failure, numbers, program, text,
 };
 
 /// All forms, sorted by name.
@@ -171,7 +171,7 @@ pub(crate) const FORMS: &[Form] = &[
         "(for $i FROM TO STEP …)",
         "runs the body with `$i` from FROM up to TO, TO excluded; STEP may be left out",
         Yields::Nothing,
-        control::count,
+        counting::count,
     ),
     form(
         "has",

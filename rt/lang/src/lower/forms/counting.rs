@@ -1,0 +1,162 @@
+//! `for`: loops that count.
+
+use super::arithmetic::numbers;
+use super::binding::{binding_list, target_name};
+use super::control::{reject_loop_word, statements};
+use super::{all_operands, operand_count};
+use crate::diagnose::wording::{form, types as type_wording};
+use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::output::Wat;
+use crate::lower::variables::Resolved;
+use crate::lower::{LowerResult, Lowering};
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind};
+use crate::types::Type;
+use crate::types::ops::Val;
+
+/// `(for $i FROM TO …)`, `(for $i FROM TO STEP …)`: counts from FROM up to TO, which is excluded.
+pub(super) fn count<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    _: Context,
+) -> LowerResult<Lowered<'s>> {
+    let tree = lowering.tree;
+    let mut body = tree.children(list);
+    body.next(tree);
+    binding_list(lowering, list)?;
+    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree))
+    else {
+        return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
+    };
+    let name = target_name(lowering, list, target)?;
+    reject_loop_word(lowering, list, from)?;
+    let step = body.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom);
+    if step.is_some() {
+        body.next(tree);
+    }
+    let bounds: Vec<NodeId> = [from, to].into_iter().chain(step).collect();
+    let known = lowering.func.scope.get(name).map(|variable| variable.ty);
+    let want = known.filter(|ty| *ty == Type::Long).map_or(Want::Any, Want::Type);
+    let (values, ty) = numbers(lowering, list, &bounds, want)?;
+    let mut values = values.into_iter();
+    let (Some(from_value), Some(to_value)) = (values.next(), values.next()) else {
+        return Err(operand_count(tree, list, 3, 0));
+    };
+    let step_value = values.next();
+    if !matches!(ty.val(), Val::I32 | Val::I64) {
+        let integer = |node: &&NodeId| {
+            let text = tree.text(**node);
+            literal::number_type(text).is_some_and(|ty| ty != Val::F64)
+        };
+        let first = bounds.iter().find(|node| !integer(node)).copied().unwrap_or(from);
+        return lowering.fault(first, form::count_type(tree.text(first), ty));
+    }
+    let ty = if ty == Type::I32 { Type::Int } else { ty };
+    let counter = lowering.declare(name, ty, target)?;
+    let val = ty.val();
+    // The bounds are evaluated once, before the first iteration.
+    let mut pieces = vec![counter.write(list, Some(from_value))];
+    let mut keep = |lowering: &mut Lowering<'_, 's>, what: &str, value: Wat<'s>| {
+        if value.constant().is_some() {
+            return value;
+        }
+        let number = lowering.next_number();
+        let hidden = lowering.hidden(what, number, val);
+        pieces.push(Wat::list(list, format!("local.set {hidden}"), [value]));
+        Wat::list(list, format!("local.get {hidden}"), [])
+    };
+    let to_value = keep(lowering, "to", to_value);
+    let step_value = step_value.map(|value| keep(lowering, "step", value));
+    if let Some(step) = step.filter(|_| step_value.as_ref().and_then(Wat::constant) == Some(0)) {
+        return lowering.fault(step, type_wording::zero_step());
+    }
+    let (leave, next) = lowering.open_loop();
+    let lowered = statements(lowering, &mut body);
+    lowering.func.loops.pop();
+    let counting = Counting { list, val, counter, to: to_value, step: step_value };
+    let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;
+    pieces.push(whole);
+    Ok(Lowered::none(Wat::sequence(list, pieces)))
+}
+
+/// A loop that counts.
+struct Counting<'s> {
+    list: NodeId,
+    val: Val,
+    counter: Resolved<'s>,
+    to: Wat<'s>,
+    step: Option<Wat<'s>>,
+}
+
+impl<'s> Counting<'s> {
+    /// Returns the code of the loop around a body.
+    fn loop_of(
+        &self,
+        lowering: &mut Lowering<'_, 's>,
+        leave: &str,
+        next: &str,
+        body: Wat<'s>,
+    ) -> LowerResult<Wat<'s>> {
+        let list = self.list;
+        let number = lowering.next_number();
+        let again = lowering.label("again", number);
+        let done = self.done(list);
+        let mut inner = Vec::new();
+        if let Some(step) = self.step.as_ref().filter(|step| step.constant().is_none()) {
+            let zero = lowering.zero(list, self.val);
+            let test = self.op("eq", [step.copy(), zero]);
+            let none = || Wat::list(list, "i64.const 0", []);
+            let message = type_wording::zero_step_trap();
+            inner.push(lowering.trap_if(list, test, message, Val::I64, [none(), none()]));
+        }
+        inner.push(Wat::list(list, format!("br_if {leave}"), [done]));
+        inner.push(Wat::list(list, format!("block {next}"), [body]));
+        inner.extend(self.advance(lowering, leave));
+        inner.push(Wat::list(list, format!("br {again}"), []));
+        let whole = Wat::list(list, format!("loop {again}"), inner);
+        Ok(Wat::list(list, format!("block {leave}"), [whole]))
+    }
+
+    fn op(&self, name: &str, items: [Wat<'s>; 2]) -> Wat<'s> {
+        Wat::list(self.list, format!("{}.{name}", self.val.name()), items)
+    }
+
+    /// Returns the test that ends the loop.
+    fn done(&self, list: NodeId) -> Wat<'s> {
+        let (i, to) = (|| self.counter.read(list), || self.to.copy());
+        match &self.step {
+            None => self.op("ge_s", [i(), to()]),
+            Some(step) => match step.constant() {
+                Some(step) => self.op(if step > 0 { "ge_s" } else { "le_s" }, [i(), to()]),
+                None => {
+                    let zero = Wat::list(list, format!("{}.const 0", self.val.name()), []);
+                    let (down, up) = (self.op("le_s", [i(), to()]), self.op("ge_s", [i(), to()]));
+                    let negative = self.op("lt_s", [step.copy(), zero]);
+                    Wat::list(list, "select", [down, up, negative])
+                }
+            },
+        }
+    }
+
+    /// Returns the code that adds the step. The loop ends if the counter would wrap around.
+    fn advance(&self, lowering: &mut Lowering<'_, 's>, leave: &str) -> Vec<Wat<'s>> {
+        let list = self.list;
+        let one = || Wat::list(list, format!("{}.const 1", self.val.name()), []);
+        let step = self.step.as_ref().map_or_else(one, Wat::copy);
+        let sum = self.op("add", [self.counter.read(list), step.copy()]);
+        if matches!(step.constant(), Some(-1 | 1)) {
+            return vec![self.counter.write(list, Some(sum))];
+        }
+        let number = lowering.next_number();
+        let hidden = lowering.hidden("following", number, self.val);
+        let get = || Wat::list(list, format!("local.get {hidden}"), []);
+        let zero = lowering.zero(list, self.val);
+        let less = self.op("lt_s", [get(), self.counter.read(list)]);
+        let wrapped = Wat::list(list, "i32.ne", [less, self.op("lt_s", [step, zero])]);
+        vec![
+            Wat::list(list, format!("local.set {hidden}"), [sum]),
+            Wat::list(list, format!("br_if {leave}"), [wrapped]),
+            self.counter.write(list, Some(get())),
+        ]
+    }
+}

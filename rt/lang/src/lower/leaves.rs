@@ -1,0 +1,117 @@
+//! What the last form of a body leaves, which decides if a function has a result.
+
+use super::Lowering;
+use super::forms::{self, Yields};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes};
+
+/// What the last form of a body leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    Value,
+    Nothing,
+    /// Control does not reach its end, or its end depends on a call that is not settled yet.
+    Never,
+}
+
+impl Lowering<'_, '_> {
+    /// Returns what a form leaves as the last of a body.
+    pub(crate) fn leaves(&self, node: NodeId) -> Leaves {
+        let tree = self.tree;
+        if tree.node(node).kind != NodeKind::List {
+            return Leaves::Value;
+        }
+        let Some(head) = tree.head(node) else { return Leaves::Nothing };
+        let mut nodes = tree.children(node);
+        nodes.next(tree);
+        let of = |yes: bool| if yes { Leaves::Value } else { Leaves::Nothing };
+        if let Some(form) = forms::form(head).filter(|_| forms::applies(tree, node, head)) {
+            return match form.yields {
+                Yields::Value => Leaves::Value,
+                Yields::Nothing => Leaves::Nothing,
+                Yields::Never => Leaves::Never,
+                Yields::Last => self.leaves_last(nodes),
+                Yields::Clauses => self.leaves_clauses(nodes),
+                Yields::Arms => self.leaves_arms(nodes),
+            };
+        }
+        if let Some(called) = forms::call::called(self, head) {
+            return match called {
+                forms::call::Callee::Host(signature, _) => of(!signature.results.is_empty()),
+                forms::call::Callee::Fn(at, _) => match self.result(at) {
+                    Some(_) => Leaves::Value,
+                    None if self.done.get(at).is_some_and(Option::is_some) => Leaves::Nothing,
+                    None => Leaves::Never,
+                },
+                forms::call::Callee::Wat(name) => {
+                    of(self.called(name).is_some_and(|effect| effect.pushes > 0))
+                }
+            };
+        }
+        match head {
+            "if" => self.leaves_arms(nodes),
+            "block" | "loop" => of(tree.text(node).contains("(result")),
+            _ => match self.effect(head, &mut nodes) {
+                Some(effect) if effect.never => Leaves::Never,
+                Some(effect) => of(effect.pushes > 0),
+                None => Leaves::Nothing,
+            },
+        }
+    }
+
+    fn leaves_last(&self, mut nodes: Nodes) -> Leaves {
+        let mut last = None;
+        while let Some(node) = nodes.next(self.tree) {
+            last = Some(node);
+        }
+        last.map_or(Leaves::Nothing, |last| self.leaves(last))
+    }
+
+    /// Returns what the clauses of a `cond` leave.
+    fn leaves_clauses(&self, mut nodes: Nodes) -> Leaves {
+        let tree = self.tree;
+        let mut all = Leaves::Never;
+        let mut has_else = false;
+        while let Some(clause) = nodes.next(tree) {
+            has_else = tree.head(clause) == Some("else");
+            let mut inner = tree.children(clause);
+            inner.next(tree);
+            all = all.or(self.leaves_last(inner));
+        }
+        if has_else { all } else { Leaves::Nothing }
+    }
+
+    /// Returns what the arms of an `if` leave.
+    fn leaves_arms(&self, mut nodes: Nodes) -> Leaves {
+        let tree = self.tree;
+        let mut all = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            all.push(node);
+        }
+        let inner = |node: &NodeId| {
+            let mut inner = tree.children(*node);
+            inner.next(tree);
+            self.leaves_last(inner)
+        };
+        match all.as_slice() {
+            [.., then, other]
+                if tree.head(*then) == Some("then") && tree.head(*other) == Some("else") =>
+            {
+                inner(then).or(inner(other))
+            }
+            [.., last] if matches!(tree.head(*last), Some("then" | "else")) => Leaves::Nothing,
+            [_, then, other] => self.leaves(*then).or(self.leaves(*other)),
+            _ => Leaves::Nothing,
+        }
+    }
+}
+
+impl Leaves {
+    /// Returns what two arms leave together.
+    fn or(self, other: Leaves) -> Leaves {
+        match (self, other) {
+            (Leaves::Nothing, _) | (_, Leaves::Nothing) => Leaves::Nothing,
+            (Leaves::Value, _) | (_, Leaves::Value) => Leaves::Value,
+            (Leaves::Never, Leaves::Never) => Leaves::Never,
+        }
+    }
+}
