@@ -138,11 +138,17 @@ pub fn value_schema(ty: Ty) -> Json {
         Ty::Str | Ty::Bytes => json!({"type": "string"}),
         Ty::OptStr | Ty::OptBytes => json!({"type": ["string", "null"]}),
         Ty::Int => json!({"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX}),
+        Ty::OptInt => {
+            json!({"type": ["integer", "null"], "minimum": -i32::MAX, "maximum": i32::MAX})
+        }
         Ty::Long => json!({"type": "integer"}),
         Ty::Float => json!({"type": "number"}),
         Ty::Bool => json!({"type": "boolean"}),
         Ty::Arr => json!({"type": "array", "items": {"type": "string"}}),
         Ty::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Ty::OptMap => {
+            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
+        }
         Ty::Addr => json!({"type": "integer", "minimum": 0}),
         Ty::Any => json!({}),
     }

@@ -85,6 +85,9 @@ forms! {
         |memory, raw| abi::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
     /// A 32-bit integer.
     Int: Int, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A 32-bit integer or none, which is the smallest integer.
+    OptInt: OptInt, i32 => Option<i32>, Option<i32>,
+        |_memory, raw| Ok((raw != i32::MIN).then_some(raw)), |value| value, |lent| *lent;
     /// A 64-bit integer.
     Long: Long, i64 => i64, i64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A 64-bit float.
@@ -95,6 +98,9 @@ forms! {
     Arr: Arr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A handle of a map.
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A handle of a map or none, which is 0.
+    OptMap: OptMap, i32 => Option<i32>, Option<i32>,
+        |_memory, raw| Ok((raw != 0).then_some(raw)), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A number of unknown meaning. Only a synchronous function also receives the bytes that it
@@ -389,6 +395,8 @@ pub mod word {
     pub type opt_bytes = Plain<super::OptBytes>;
     /// A 32-bit integer.
     pub type int = Plain<super::Int>;
+    /// A 32-bit integer or -2147483648.
+    pub type opt_int = Plain<super::OptInt>;
     /// A 64-bit integer.
     pub type long = Plain<super::Long>;
     /// A 64-bit float.
@@ -399,6 +407,8 @@ pub mod word {
     pub type arr = Plain<super::Arr>;
     /// A handle of a map.
     pub type map = Plain<super::Map>;
+    /// A handle of a map or 0.
+    pub type opt_map = Plain<super::OptMap>;
     /// A raw address.
     pub type addr = Plain<super::Addr>;
     /// A number of unknown meaning, with the bytes that it points to.

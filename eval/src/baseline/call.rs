@@ -9,8 +9,6 @@ use wattle_agent::rt::{Exit, Grants, Outcome, RunError, Runtime, Signature, Ty, 
 
 /// An argument of a call.
 pub(super) enum Argument {
-    /// An optional text that is missing.
-    Missing,
     Text(String),
     Int(i32),
     Long(i64),
@@ -39,7 +37,6 @@ impl OneCall {
                 format!("(argv {n} $a{at})\n")
             };
             let operand = match argument {
-                Argument::Missing => "(i32.const 0)".to_owned(),
                 Argument::Int(n) => format!("(i32.const {n})"),
                 Argument::Long(n) => format!("(i64.const {n})"),
                 Argument::Float(x) => format!("(f64.const {x:?})"),

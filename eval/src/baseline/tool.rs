@@ -62,8 +62,8 @@ impl Toolbox {
 
 fn describe(function: &Function) -> FunctionTool {
     FunctionTool {
-        // Endpoints reject dots in a name.
-        name: function.name.replace('.', "_"),
+        // Endpoints reject dots and slashes in a name.
+        name: function.name.replace(['.', '/'], "_"),
         description: function.about.to_owned(),
         parameters: schema(&function.signature),
     }
@@ -71,11 +71,11 @@ fn describe(function: &Function) -> FunctionTool {
 
 fn words(ty: Ty) -> &'static str {
     match ty {
-        Ty::Int | Ty::Long | Ty::Addr => "an integer in range",
+        Ty::Int | Ty::OptInt | Ty::Long | Ty::Addr => "an integer in range",
         Ty::Float => "a number",
         Ty::Bool => "a boolean",
         Ty::Arr => "an array",
-        Ty::Map => "an object",
+        Ty::Map | Ty::OptMap => "an object",
         Ty::Any => "a value",
         _ => "a string",
     }
@@ -85,10 +85,10 @@ fn words(ty: Ty) -> &'static str {
 /// not strings in place of strings. Both are accepted.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
-    let Some(value) = given else { return ty.is_optional().then_some(Argument::Missing) };
+    let Some(value) = given else { return ty.missing().map(Argument::Int) };
     let integer = || value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
     Some(match ty {
-        Ty::Int | Ty::Addr => Argument::Int(i32::try_from(integer()?).ok()?),
+        Ty::Int | Ty::OptInt | Ty::Addr => Argument::Int(i32::try_from(integer()?).ok()?),
         Ty::Long => Argument::Long(integer()?),
         Ty::Float => {
             let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
@@ -96,7 +96,7 @@ fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
         }
         Ty::Bool => Argument::Int(i32::from(value.as_bool()?)),
         Ty::Arr => Argument::Array(value.as_array()?.clone().into()),
-        Ty::Map => Argument::Map(value.as_object()?.clone().into()),
+        Ty::Map | Ty::OptMap => Argument::Map(value.as_object()?.clone().into()),
         // A parameter of type any takes arrays and maps as handles, and any other value as its
         // text.
         Ty::Any if value.is_array() => Argument::Array(value.clone()),

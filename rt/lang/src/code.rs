@@ -66,6 +66,7 @@ codes! {
     EBUDGET = 17, "a budget is used up";
     EEXIST = 18, "the entry exists already";
     ECANCEL = 19, "cancelled";
+    EKIND = 20, "an entry or a value of another kind";
 }
 
 impl Code {

@@ -62,6 +62,8 @@ pub enum Ty {
     OptBytes,
     /// A 32-bit integer.
     Int,
+    /// Like [`Ty::Int`], or the smallest integer for no number.
+    OptInt,
     /// A 64-bit integer.
     Long,
     /// A 64-bit float.
@@ -72,6 +74,8 @@ pub enum Ty {
     Arr,
     /// Handle of a map on the host.
     Map,
+    /// Like [`Ty::Map`], or 0 for no map.
+    OptMap,
     /// An address in the program's memory.
     Addr,
     /// Any 32-bit value: a number, a pointer or a handle.
@@ -98,20 +102,32 @@ impl Ty {
             Ty::Bytes => "bytes",
             Ty::OptBytes => "bytes or 0",
             Ty::Int => "i32",
+            Ty::OptInt => "i32 or -2147483648",
             Ty::Long => "i64",
             Ty::Float => "f64",
             Ty::Bool => "0 or 1",
             Ty::Arr => "array",
             Ty::Map => "map",
+            Ty::OptMap => "map or 0",
             Ty::Addr => "address",
             Ty::Any => "any",
         }
     }
 
-    /// Returns true if 0 stands for a missing value.
+    /// Returns the number that stands for a missing value, if the value is optional.
+    #[must_use]
+    pub const fn missing(self) -> Option<i32> {
+        match self {
+            Ty::OptStr | Ty::OptBytes | Ty::OptMap => Some(0),
+            Ty::OptInt => Some(i32::MIN),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the value may be missing.
     #[must_use]
     pub const fn is_optional(self) -> bool {
-        matches!(self, Ty::OptStr | Ty::OptBytes)
+        self.missing().is_some()
     }
 }
 
@@ -196,7 +212,8 @@ pub struct Param {
 pub struct Signature {
     /// The function's capability: `str` in `str.len`.
     pub module: &'static str,
-    /// The function's own name: `len` in `str.len`.
+    /// The function's own name: `len` in `str.len`. An overload has a suffix: `sort/2` is called
+    /// by a form `(arr.sort …)` with two operands, while `sort` keeps its parameters.
     pub name: &'static str,
     /// The parameters in order.
     pub params: &'static [Param],
@@ -210,6 +227,19 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Returns the name by which a form calls the function: `sort` for the overload `sort/2`.
+    #[must_use]
+    pub fn form(&self) -> &'static str {
+        self.name.split_once('/').map_or(self.name, |(name, _)| name)
+    }
+
+    /// Returns true if a call may have that many operands.
+    #[must_use]
+    pub fn takes(&self, operands: usize) -> bool {
+        let missing = self.params.get(operands..);
+        missing.is_some_and(|missing| missing.iter().all(|param| param.ty.is_optional()))
+    }
+
     /// Returns true if the function pushes an `err` as its last result.
     #[must_use]
     pub const fn fallible(&self) -> bool {
@@ -274,10 +304,10 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn usage(&self) -> String {
-        let mut text =
-            format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
+        let mark = if self.fallible() { "?" } else { "" };
+        let mut text = format!("({}.{}{mark}", self.module, self.form());
         for param in self.params {
-            let (open, close) = if param.ty == Ty::OptStr { ("[", "]") } else { ("", "") };
+            let (open, close) = if param.ty.is_optional() { ("[", "]") } else { ("", "") };
             let ty = match param.ty.val() {
                 ValType::I32 => String::new(),
                 other => format!(":{other}"),
@@ -343,6 +373,34 @@ impl Signatures {
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&Signature> {
         self.list.get(*self.by_name.get(full_name)?)
+    }
+
+    /// Returns the function that a form with that many operands calls: the named one or, if it
+    /// takes another number, an overload of it.
+    ///
+    /// ```
+    /// # use wattle_lang::{Names, Param, Signature, Signatures, Ty};
+    /// # const ARR: Param = Param { name: "h", ty: Ty::Arr, names: Names::Nothing };
+    /// # const BY: Param = Param { name: "by", ty: Ty::OptStr, names: Names::Nothing };
+    /// # let row = |name, params| Signature {
+    /// #     module: "arr", name, params, results: &[], errors: &[], touches: &[],
+    /// # };
+    /// let host = Signatures::new([row("sort", &[ARR]), row("sort/2", &[ARR, BY])]);
+    /// assert_eq!(host.called("arr.sort", 1).unwrap().name, "sort");
+    /// assert_eq!(host.called("arr.sort", 2).unwrap().name, "sort/2");
+    /// assert_eq!(host.called("arr.sort", 3).unwrap().name, "sort");
+    /// ```
+    #[must_use]
+    pub fn called(&self, full_name: &str, operands: usize) -> Option<&Signature> {
+        let named = self.get(full_name)?;
+        let is_overload = |other: &&Signature| {
+            other.module == named.module
+                && other.name != named.name
+                && other.form() == named.name
+                && other.takes(operands)
+        };
+        let overload = || self.list.iter().find(is_overload);
+        if named.takes(operands) { Some(named) } else { overload().or(Some(named)) }
     }
 
     /// Returns all functions in the order of their declarations.

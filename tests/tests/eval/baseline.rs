@@ -103,11 +103,11 @@ async fn the_model_reads_the_error_of_an_invalid_call() {
 fn arguments(function: &Function) -> String {
     use wattle_agent::rt::Ty;
     let value = |ty: Ty| match ty {
-        Ty::Int | Ty::Long | Ty::Addr => serde_json::json!(1),
+        Ty::Int | Ty::OptInt | Ty::Long | Ty::Addr => serde_json::json!(1),
         Ty::Float => serde_json::json!(1.5),
         Ty::Bool => serde_json::json!(true),
         Ty::Arr => serde_json::json!(["a"]),
-        Ty::Map => serde_json::json!({"a": "1"}),
+        Ty::Map | Ty::OptMap => serde_json::json!({"a": "1"}),
         _ => serde_json::json!("a"),
     };
     let params = function.signature.params.iter();
@@ -128,7 +128,7 @@ async fn every_function_is_a_tool_whose_call_compiles() {
         })
         .collect();
     let named: Vec<(String, String)> =
-        functions.iter().map(|f| (f.name.replace('.', "_"), arguments(f))).collect();
+        functions.iter().map(|f| (f.name.replace(['.', '/'], "_"), arguments(f))).collect();
     let tools: Vec<(&str, &str)> =
         named.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect();
     let (attempt, results) = called(&tools).await;

@@ -1,5 +1,7 @@
 //! Calls of functions by name: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
 
+use std::fmt::Write as _;
+
 use crate::emit::flow::{EmittedCode, Flow};
 use crate::emit::stack_effect::StackEffect;
 use crate::emit::{EmitResult, Emitter};
@@ -78,10 +80,11 @@ fn host(
         return Err(Fault::new(tree.span(list), form::cannot_fail(signature).maybe_safe(change)));
     }
     let operands = super::all_operands(tree, list);
+    let name = format!("{}.{}", signature.module, signature.name);
+    let signature = emit.host.called(&name, operands.len()).copied().unwrap_or(*signature);
+    let signature = &signature;
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
-    if operands.len() > signature.params.len()
-        || !missing.iter().all(|param| param.ty.is_optional())
-    {
+    if !signature.takes(operands.len()) {
         let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
             true => crate::messages::unclosed_form(tree.head(list).unwrap_or(""), None),
             false => form::call_operands(signature, operands.len())
@@ -99,8 +102,8 @@ fn host(
         emit.separate(*operand);
         emit.value(list, *operand, Some(Val::from(param.ty.val())))?;
     }
-    for _ in missing {
-        emit.out.push_str(" (i32.const 0)");
+    for none in missing.iter().filter_map(|param| param.ty.missing()) {
+        _ = write!(emit.out, " (i32.const {none})");
     }
     emit.depth -= 1;
     emit.out.push(')');

@@ -9,7 +9,7 @@ use crate::messages::{self, Fault};
 use crate::nearest;
 use crate::rewrite::{items, parent};
 use crate::tree::{NodeId, NodeKind, Tree};
-use crate::{Signature, Signatures};
+use crate::{Param, Signature, Signatures};
 
 pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
 pub(crate) use self::lists::rewrite_list;
@@ -115,7 +115,8 @@ pub(super) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 }
 
 /// Fixes an instruction with missing operands, if it has one possible meaning: a `drop` without a
-/// value is removed, a `return` returns 0, and missing optional arguments are 0.
+/// value is removed, a `return` returns 0, and missing optional arguments get the number that
+/// stands for a missing value.
 pub(super) fn supply_operands(
     tree: &Tree<'_>,
     at: NodeId,
@@ -132,11 +133,12 @@ pub(super) fn supply_operands(
         "call" if is_list => {
             let called = called?;
             let missing = called.params.get(items.len().checked_sub(2)?..)?;
-            let optional =
-                !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
+            let none = |param: &Param| Some(format!(" (i32.const {})", param.ty.missing()?));
+            let optional: Option<String> = missing.iter().map(none).collect();
             let end = tree.span(at).end.checked_sub(1)?;
             optional
-                .then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
+                .filter(|text| !text.is_empty())
+                .map(|text| Change::Edits(vec![(end..end, text)]))
         }
         _ => None,
     }

@@ -196,7 +196,7 @@ impl<'a, 's> LocalKinds<'a, 's> {
         }
         let plain = head.strip_prefix('$').unwrap_or(head);
         let (name, question) = plain.strip_suffix('?').map_or((plain, false), |name| (name, true));
-        self.host.get(name).map(|known| (*known, question, rest))
+        self.host.called(name, rest.len()).map(|known| (*known, question, rest))
     }
 
     /// Returns the kind of a call's value.

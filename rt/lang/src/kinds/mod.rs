@@ -29,9 +29,9 @@ impl ValueKind {
     pub(crate) fn of(ty: Ty) -> Option<ValueKind> {
         match ty {
             Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes => Some(ValueKind::Text),
-            Ty::Int | Ty::Bool => Some(ValueKind::Number),
+            Ty::Int | Ty::OptInt | Ty::Bool => Some(ValueKind::Number),
             Ty::Arr => Some(ValueKind::Array),
-            Ty::Map => Some(ValueKind::Map),
+            Ty::Map | Ty::OptMap => Some(ValueKind::Map),
             Ty::Long | Ty::Float | Ty::Addr | Ty::Any => None,
         }
     }
