@@ -43,7 +43,7 @@ capability! {
 
     /// Returns 1 if an item equals item, else 0
     #[example = r#"(when (arr.has (str.split? "a b" " ") "b") (out "yes"))"# => "yes"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn has(h: arr, item: bytes) -> yes: bool = has;
 
     /// Removes the last item and returns it; EBOUND if there is none
@@ -64,12 +64,12 @@ capability! {
 
     /// Returns the smallest item, all of which must be numbers; EBOUND if there is none
     #[example = r#"(ret (str.from_float (arr.min? (str.split? "10 9 -1" " ")) 0))"# => "-1"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn min(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::min;
 
     /// Returns the largest item, all of which must be numbers; EBOUND if there is none
     #[example = r#"(ret (str.from_float (arr.max? (str.split? "10 9 -1" " ")) 0))"# => "10"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn max(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::max;
 
     /// Sorts in place by bytes, ascending
@@ -91,7 +91,7 @@ capability! {
     /// from 0) of tab-separated rows; by is "text", "num" or "value" (the default: null, false,
     /// true, numbers, then strings), descending with a `-` before it
     #[example = r#"(let $a (str.split? "{\"n\":10} {\"n\":9}" " ")) (arr.sort_rows? $a "n") (ret (str.join? $a " "))"# => r#"{"n":9} {"n":10}"#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn sort_rows(h: arr, key: str, by: opt_str) ! EBOUND ENOENT EPARSE ENOMEM = rows::sort;
 
     /// Removes duplicates in place; keeps the first of each

@@ -1,6 +1,6 @@
 //! `html`: pages as text, their links and elements. The guest for pages reads the markup.
 
-use wattle_rt::{Code, Failure, Run, capability, quote};
+use wattle_rt::{Code, Failure, MemoryCharge, Run, capability, quote};
 
 use crate::QUOTED;
 use crate::arr::{Arrays, Handle};
@@ -38,10 +38,10 @@ capability! {
 /// Maximum length of a selector, in bytes.
 const MAX_SELECTOR: usize = 4_096;
 
-/// Checks that the guest reads the whole page.
-fn check_size(html: &[u8]) -> Result<(), Failure> {
+/// Charges for a page, and checks that the guest reads it whole.
+fn hold(run: &Run, html: &[u8]) -> Result<MemoryCharge, Failure> {
     if html.len() <= guest::PAGE_BYTES {
-        return Ok(());
+        return run.account().hold(html.len());
     }
     let message = format!(
         "the page has {} bytes, more than 5 MiB; pass a part of it (`str.slice`)",
@@ -51,12 +51,12 @@ fn check_size(html: &[u8]) -> Result<(), Failure> {
 }
 
 async fn text(run: &mut Run, html: Vec<u8>) -> Result<String, Failure> {
-    check_size(&html)?;
+    let _held = hold(run, &html)?;
     guest::page_text(run.account(), &html, run.deadline()).await
 }
 
 async fn links(run: &mut Run, html: Vec<u8>, base: String) -> Result<Handle, Failure> {
-    check_size(&html)?;
+    let _held = hold(run, &html)?;
     if let Err(error) = ::url::Url::parse(base.trim()) {
         let message = format!(
             "the base {} is not an absolute URL: {error}; pass the URL of the page",
@@ -74,7 +74,7 @@ async fn select(
     css: String,
     attribute: Option<String>,
 ) -> Result<Handle, Failure> {
-    check_size(&html)?;
+    let _held = hold(run, &html)?;
     if css.len() > MAX_SELECTOR {
         let message =
             format!("the selector has {} bytes, more than {MAX_SELECTOR}", css.len());

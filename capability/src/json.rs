@@ -57,18 +57,18 @@ capability! {
 
     /// Returns 1 if the document has a value at path, else 0, also if it is not JSON
     #[example = r#"(ret (str.from_int (json.has "{\"a\":null}" "a")))"# => "1"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn has(doc: str, path: str) -> yes: bool = has;
 
     /// Returns the document with value (JSON, else a string) appended to the array at path, which
     /// is created if missing
     #[example = r#"(ret (json.push? "{\"a\":[1]}" "a" "two"))"# => r#"{"a":[1,"two"]}"#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn push(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM EKIND = push;
 
     /// Returns a string as JSON, with quotes
     #[example = r#"(ret (json.quote? "a \"b\""))"# => r#""a \"b\"""#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn quote(s: str) -> ptr: str ! ENOMEM = crate::str::escape::json_encode;
 
     /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
@@ -80,8 +80,7 @@ capability! {
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
 
     /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
-    /// -c`; a map's key k is $k in the filter, JSON values as JSON; ETRFM if the filter raises an
-    /// error
+    /// -c`; the map's keys are variables ($key); ETRFM if the filter raises an error
     #[example = r#"(let $v (map.new)) (map.set? $v "min" "2") (ret (json.query? "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
     #[effect(none)]
     #[touches(nothing)]
@@ -102,8 +101,7 @@ capability! {
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
 
     /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
-    /// types "num" makes fields that are JSON numbers numbers; EPARSE if a quote is unclosed or a
-    /// row has too many fields
+    /// with types "num", fields like 2.50 become numbers
     #[example = r#"(ret (json.from_csv? "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
     fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 

@@ -49,17 +49,17 @@ capability! {
 
     /// Adds n to a key's 64-bit integer (0 if missing) and returns the sum
     #[example = r#"(let $m (map.new)) (map.incr/i64 $m "k" 3000000000) (ret (map.get? $m "k"))"# => "3000000000"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn incr/i64(h: map, key: str, n: long) -> sum: long = incr_long;
 
     /// Adds n to a key's number (0 if missing) and returns the sum; decimals are added exactly
     #[example = r#"(let $m (map.new)) (map.incr/f64 $m "k" 0.1) (map.incr/f64 $m "k" 0.2) (ret (map.get? $m "k"))"# => "0.3"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn incr/f64(h: map, key: str, n: float) -> sum: float = incr_float;
 
     /// Adds a key with the value 1; returns 1 if it was new, else 0 and changes nothing
     #[example = r#"(let $m (map.new)) (map.add $m "k") (ret (str.from_int (map.add $m "k")))"# => "0"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn add(h: map, key: str) -> new: bool = add;
 
     /// Appends an item to a key's list, which is empty if missing; the key's value becomes a JSON

@@ -25,8 +25,8 @@ capability! {
     #[prompt(signature)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Returns the bytes from offset start to end (excluded, at most the length); without end,
-    /// those from start on, none if start is past the end
+    /// Returns the bytes from offset start to end (excluded, at most the length, which is also the
+    /// default)
     #[example = r#"(ret (str.slice? "abcdef" 1 3))"# => "bc"]
     fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
 
@@ -43,7 +43,7 @@ capability! {
 
     /// Returns the character with that code point
     #[example = r#"(ret (str.from_code? 233))"# => "é"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn from_code(n: int) -> ptr: str ! EBOUND = characters::from_code;
 
     /// Splits into an array of strings of one character (code point) each
@@ -87,7 +87,7 @@ capability! {
 
     /// Returns 1 if a differs from b, else 0
     #[example = r#"(when (str.ne "a" "b") (out "yes"))"# => "yes"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn ne(a: bytes, b: bytes) -> yes: bool = ne;
 
     /// Compares by bytes: returns -1 if a is less, 0 if equal, 1 if greater
@@ -132,7 +132,7 @@ capability! {
 
     /// Replaces the first n occurrences of needle
     #[example = r#"(ret (str.replace_count? "a-b-c" "-" "+" 1))"# => "a+b-c"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn replace_count(s: str, needle: str, with: str, n: int) -> ptr: str ! EBOUND ENOMEM = replace_count;
 
     /// Repeats the string n times
@@ -147,7 +147,7 @@ capability! {
 
     /// Puts fill (default a space) after a string until it has n characters
     #[example = r#"(ret (str.cat? (str.pad_right? "ab" 4) "|"))"# => "ab  |"]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn pad_right(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_right;
 
     /// Formats an integer

@@ -18,7 +18,7 @@ capability! {
     /// Returns a map with the keys scheme, host, port, path and query; a part that the URL does not
     /// have is ""
     #[example = r#"(ret (map.to_json? (url.parts? "https://example.com/a/b?c=1")))"# => r#"{"scheme":"https","host":"example.com","port":"","path":"/a/b","query":"c=1"}"#]
-    #[prompt(name)]
+    #[prompt(omitted)]
     fn parts(url: str) -> parts: map ! EPARSE ENOMEM = parts;
 }
 

@@ -47,7 +47,7 @@ pub struct Function {
 /// The part of a row that is in a model's prompt. The manual has the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// Nothing, for a function whose uses an overload covers.
+    /// Nothing, for a function that another one can replace. Only the manual has it.
     Omitted,
     /// The name only, for a function that is rarely used.
     Name,
