@@ -27,6 +27,7 @@ pub(crate) fn parts(
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) = capability
             .functions
             .iter()
+            .filter(|function| function.prompt_detail != PromptDetail::Omitted)
             .partition(|function| function.prompt_detail == PromptDetail::Name);
         let line = |function: &&Function| {
             let about = if function.prompt_detail == PromptDetail::Sentence {

@@ -1,5 +1,8 @@
 //! `arr`: arrays of strings that the host stores for the run. Programs refer to them by handles.
 
+mod numbers;
+mod rows;
+
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -11,7 +14,7 @@ use crate::json::document::{Document, quoted};
 
 capability! {
     /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0.
-    pub const ARR: "arr" 2;
+    pub const ARR: "arr" 3;
 
     /// Creates an empty array
     #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
@@ -38,20 +41,58 @@ capability! {
     #[prompt(signature)]
     fn len(h: arr) -> n: int = len;
 
-    /// Returns a new array of the items from index start to end (excluded, at most the length)
+    /// Returns 1 if an item equals item, else 0
+    #[example = r#"(when (arr.has (str.split? "a b" " ") "b") (out "yes"))"# => "yes"]
+    #[prompt(omitted)]
+    fn has(h: arr, item: bytes) -> yes: bool = has;
+
+    /// Removes the last item and returns it; EBOUND if there is none
+    #[example = r#"(let $a (str.split? "a b" " ")) (let $last (arr.pop? $a)) (ret (fmt "{} {i}" $last (arr.len $a)))"# => "b 1"]
+    #[prompt(name)]
+    fn pop(h: arr) -> ptr: str ! EBOUND = pop;
+
+    /// Returns a new array of the items from index start to end (excluded, at most the length);
+    /// without end, those from start on, none if start is past the end
     #[example = r#"(ret (str.join? (arr.slice? (str.split? "a b c d" " ") 1 3) " "))"# => "b c"]
     #[prompt(signature)]
-    fn slice(h: arr, start: int, end: int) -> arr: arr ! EBOUND ENOMEM = slice;
+    fn slice(h: arr, start: int, end: opt_int) -> arr: arr ! EBOUND ENOMEM = slice;
+
+    /// Returns the sum of the items, which must be numbers; decimals are added exactly
+    #[example = r#"(ret (str.from_float (arr.sum? (str.split? "0.1 0.2 3" " ")) 1))"# => "3.3"]
+    #[prompt(name)]
+    fn sum(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::sum;
+
+    /// Returns the smallest item, all of which must be numbers; EBOUND if there is none
+    #[example = r#"(ret (str.from_float (arr.min? (str.split? "10 9 -1" " ")) 0))"# => "-1"]
+    #[prompt(omitted)]
+    fn min(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::min;
+
+    /// Returns the largest item, all of which must be numbers; EBOUND if there is none
+    #[example = r#"(ret (str.from_float (arr.max? (str.split? "10 9 -1" " ")) 0))"# => "10"]
+    #[prompt(omitted)]
+    fn max(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::max;
 
     /// Sorts in place by bytes, ascending
     #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn sort(h: arr) ! EBOUND ENOMEM = sort;
 
-    /// Sorts in place by "text" or "num" (if every item is a number, else EPARSE), stably; "-text",
-    /// "-num" sort descending
+    /// Sorts in place by "text" (the default, by bytes) or "num" (if every item is a number, else
+    /// EPARSE), stably; "-text", "-num" sort descending
+    #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
+    fn sort/2(h: arr, by: opt_str) ! EBOUND EPARSE ENOMEM = sort_in_order;
+
+    /// Sorts in place as `arr.sort` with an order does
     #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
+    #[prompt(omitted)]
     fn sort_by(h: arr, by: str) ! EBOUND EPARSE ENOMEM = sort_by;
+
+    /// Sorts rows in place, stably, by the value at a path of JSON objects or in a column (counted
+    /// from 0) of tab-separated rows; by is "text", "num" or "value" (the default: null, false,
+    /// true, numbers, then strings), descending with a `-` before it
+    #[example = r#"(let $a (str.split? "{\"n\":10} {\"n\":9}" " ")) (arr.sort_rows? $a "n") (ret (str.join? $a " "))"# => r#"{"n":9} {"n":10}"#]
+    #[prompt(omitted)]
+    fn sort_rows(h: arr, key: str, by: opt_str) ! EBOUND ENOENT EPARSE ENOMEM = rows::sort;
 
     /// Removes duplicates in place; keeps the first of each
     #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
@@ -257,14 +298,24 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
     Ok(int(Arrays::of(run).get(Handle(h))?.len()))
 }
 
-fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure> {
+fn has(run: &mut Run, h: i32, item: &[u8]) -> Result<bool, Failure> {
+    Ok(Arrays::of(run).get(Handle(h))?.iter().any(|known| known == item))
+}
+
+fn pop(run: &mut Run, h: i32) -> Result<Vec<u8>, Failure> {
+    let last = Arrays::of(run).get(Handle(h))?.pop();
+    last.ok_or_else(|| Failure::new(Code::EBOUND, "the array has no items"))
+}
+
+fn slice(run: &mut Run, h: i32, start: i32, end: Option<i32>) -> Result<Handle, Failure> {
     let items = Arrays::of(run).get(Handle(h))?;
-    let range = usize::try_from(start)
-        .ok()
-        .zip(usize::try_from(end).ok())
-        .map(|(from, to)| from..to.min(items.len()));
+    let length = items.len();
+    let range = usize::try_from(start).ok().and_then(|from| match end {
+        Some(end) => Some(from..usize::try_from(end).ok()?.min(length)),
+        None => Some(from.min(length)..length),
+    });
     let part = range.and_then(|range| items.get(range)).map(<[_]>::to_vec).ok_or_else(|| {
-        let length = items.len();
+        let end = end.map_or("the end".to_owned(), |end| end.to_string());
         let message = format!(
             "cannot slice {start} to {end} of an array of {length} items: 0 <= start <= end, \
              start <= length"
@@ -290,6 +341,10 @@ fn sort(run: &mut Run, h: i32) -> Result<(), Failure> {
     let _scratch = account.hold(items.len() * SORT_SCRATCH)?;
     items.sort();
     Ok(())
+}
+
+fn sort_in_order(run: &mut Run, h: i32, by: Option<&str>) -> Result<(), Failure> {
+    sort_by(run, h, by.unwrap_or("text"))
 }
 
 fn sort_by(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {

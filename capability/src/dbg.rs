@@ -6,7 +6,7 @@ use wattle_rt::abi::Untyped;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
-use crate::map;
+use crate::map::{self, Entry};
 
 capability! {
     /// Lines for the trace.
@@ -51,8 +51,8 @@ fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
         ));
     }
     if let Ok(entries) = map::of(run, number) {
-        let entry = |(key, value): (&String, &Vec<u8>)| {
-            format!("{}: {}", preview(key.as_bytes(), ITEM), preview(value, ITEM))
+        let entry = |(key, value): (&String, &Entry)| {
+            format!("{}: {}", preview(key.as_bytes(), ITEM), preview(&value.text(), ITEM))
         };
         readings.push(format!("map of {}: {{{}}}", entries.len(), list(&*entries, entry)));
     }

@@ -3,7 +3,7 @@
 
 pub(crate) mod document;
 mod jq;
-mod path;
+pub(crate) mod path;
 mod table;
 
 pub use jq::jq;
@@ -18,7 +18,7 @@ capability! {
     /// JSON documents; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd key"]`) or a
     /// JSON pointer, "" the whole; strings come without quotes, anything else as JSON; numbers keep
     /// their digits.
-    pub const JSON: "json" 2;
+    pub const JSON: "json" 3;
 
     /// Returns the value at path; ENOENT if missing
     #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
@@ -40,22 +40,51 @@ capability! {
     #[prompt(signature)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
-    /// Returns the number of items, keys or characters at path; EPARSE for a number, bool or null
+    /// Returns the number of items, keys or characters at path; EKIND for a number, bool or null
     #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
     #[prompt(signature)]
-    fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM = len;
+    fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM EKIND = len;
 
     /// Returns the keys of the object at path as an array, in document order
     #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
     #[prompt(signature)]
-    fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
+    fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = keys;
+
+    /// Returns the items of the array at path, as `arr.from_json` does
+    #[example = r#"(ret (str.join? (json.items? "{\"a\":[1,\"b\",{}]}" "a") " "))"# => "1 b {}"]
+    #[prompt(name)]
+    fn items(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = items;
+
+    /// Returns 1 if the document has a value at path, else 0, also if it is not JSON
+    #[example = r#"(ret (str.from_int (json.has "{\"a\":null}" "a")))"# => "1"]
+    #[prompt(omitted)]
+    fn has(doc: str, path: str) -> yes: bool = has;
+
+    /// Returns the document with value (JSON, else a string) appended to the array at path, which
+    /// is created if missing
+    #[example = r#"(ret (json.push? "{\"a\":[1]}" "a" "two"))"# => r#"{"a":[1,"two"]}"#]
+    #[prompt(omitted)]
+    fn push(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM EKIND = push;
+
+    /// Returns a string as JSON, with quotes
+    #[example = r#"(ret (json.quote? "a \"b\""))"# => r#""a \"b\"""#]
+    #[prompt(omitted)]
+    fn quote(s: str) -> ptr: str ! ENOMEM = crate::str::escape::json_encode;
 
     /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
     /// -c`; ETRFM if the filter raises an error
     #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
+    #[prompt(omitted)]
     #[effect(none)]
     #[touches(nothing)]
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
+
+    /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
+    /// -c`; the map's keys are variables ($key); ETRFM if the filter raises an error
+    #[example = r#"(let $v (map.new)) (map.set? $v "min" "2") (ret (json.query? "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
+    #[effect(none)]
+    #[touches(nothing)]
+    async query/3(doc: str, filter: str, vars: opt_map) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query_with;
 
     /// Makes an object from a map: JSON values stay JSON, others become strings
     #[example = r#"(let $m (map.new)) (map.set? $m "n" "1.50") (map.set? $m "s" "x") (ret (json.make? $m))"# => r#"{"n":1.50,"s":"x"}"#]
@@ -68,7 +97,13 @@ capability! {
     /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
     /// EPARSE if a quote is unclosed or a row has too many fields
     #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
+    #[prompt(omitted)]
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
+
+    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
+    /// with types "num", fields like 2.50 become numbers
+    #[example = r#"(ret (json.from_csv? "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
+    fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 
     /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted,
     /// null empty; sep is 0 for a comma
@@ -92,7 +127,7 @@ struct ParsedDocument {
 
 /// Maximum memory of a parsed document per byte of its text. A value takes about 60 bytes of memory
 /// and at least two bytes of text.
-const MEMORY_PER_BYTE: usize = 32;
+pub(crate) const MEMORY_PER_BYTE: usize = 32;
 
 /// Parses a document, or returns the last one if its text is the same.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
@@ -152,7 +187,7 @@ fn len(run: &mut Run, doc: &str, path: &str) -> Result<i32, Failure> {
         other => {
             let kind = other.a_kind();
             return Err(Failure::new(
-                Code::EPARSE,
+                Code::EKIND,
                 format!("the value at {path:?} is {kind}, which has no length"),
             ));
         }
@@ -166,12 +201,50 @@ fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
         other => {
             let kind = other.a_kind();
             return Err(Failure::new(
-                Code::EPARSE,
+                Code::EKIND,
                 format!("the value at {path:?} is {kind}, not an object"),
             ));
         }
     };
     Arrays::make(run, keys)
+}
+
+fn items(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
+    let items: Vec<String> = match at(run, doc, path)? {
+        Document::Array(items) => items.iter().map(Document::plain).collect(),
+        other => return Err(not_an_array(path, other)),
+    };
+    Arrays::make(run, items)
+}
+
+fn not_an_array(path: &str, found: &Document) -> Failure {
+    let hint = match found {
+        Document::Object(_) => "; `json.keys` lists its keys",
+        _ => "",
+    };
+    let kind = found.a_kind();
+    Failure::new(Code::EKIND, format!("the value at {path:?} is {kind}, not an array{hint}"))
+}
+
+fn has(run: &mut Run, doc: &str, path: &str) -> Result<bool, Failure> {
+    let path = Path::read(path)?;
+    match read(run, doc).map(|document| path.find(document).is_ok()) {
+        Err(Failure { code: Code::EPARSE, .. }) => Ok(false),
+        found => found,
+    }
+}
+
+fn push(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Failure> {
+    let parsed = Path::read(path)?;
+    let mut document = read(run, doc)?.clone();
+    // A missing array is created.
+    if let Ok(found) = parsed.find(&document)
+        && !matches!(found, Document::Array(_) | Document::Null)
+    {
+        return Err(not_an_array(path, found));
+    }
+    parsed.after_last().put(&mut document, Document::read_or_text(value))?;
+    Ok(document.to_string())
 }
 
 /// Returns an item of a map or an array as JSON.
@@ -184,7 +257,9 @@ fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
     crate::join_in_brackets(
         '{',
         '}',
-        fields.iter().map(|(key, value)| format!("{}:{}", document::quoted(key), part(value))),
+        fields
+            .iter()
+            .map(|(key, value)| format!("{}:{}", document::quoted(key), part(&value.text()))),
     )
 }
 
@@ -197,7 +272,16 @@ fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
 }
 
 fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
-    table::read(text, sep)
+    table::read(text, sep, None)
+}
+
+fn from_typed_csv(
+    _: &mut Run,
+    text: &str,
+    sep: Option<&str>,
+    types: Option<&str>,
+) -> Result<String, Failure> {
+    table::read(text, sep, types)
 }
 
 fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure> {

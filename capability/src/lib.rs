@@ -13,11 +13,13 @@ pub mod ai;
 pub mod arr;
 pub mod date;
 pub mod dbg;
+mod decimal;
 pub mod fs;
 pub mod git;
 pub mod guests;
 pub mod help;
 pub mod history;
+pub mod html;
 pub mod http;
 pub mod image;
 pub mod issue;
@@ -25,6 +27,7 @@ pub mod json;
 pub mod kv;
 pub mod manual;
 pub mod map;
+pub mod math;
 mod model_answer;
 pub mod par;
 pub mod policy;
@@ -34,6 +37,7 @@ pub mod search;
 pub mod shell;
 pub mod str;
 pub mod sys;
+pub mod url;
 pub mod vfs;
 pub mod wattle;
 pub mod web;
@@ -53,6 +57,9 @@ pub const ALL: &[Capability] = &[
     map::MAP,
     json::JSON,
     date::DATE,
+    math::MATH,
+    url::URL,
+    html::HTML,
     kv::KV,
     http::HTTP,
     fs::FS,
@@ -76,7 +83,8 @@ pub const ALL: &[Capability] = &[
 const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
 
 /// The capabilities without effects outside the run.
-pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
+pub const PURE: &[&str] =
+    &["sys", "str", "arr", "map", "json", "date", "math", "url", "html", "dbg"];
 
 /// The capabilities of trusted runs only: their effects reach people outside, and cannot be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];

@@ -1,17 +1,21 @@
 //! `map`: maps from string to string, in insertion order, that the host stores for the run.
 
+use std::borrow::Cow;
+use std::str::FromStr;
+
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
+use crate::decimal::Decimal;
 use crate::json::document::{Document, quoted};
 
 capability! {
     /// Maps from string to string in insertion order, stored by the host; a handle is a number
     /// above 0.
-    pub const MAP: "map" 2;
+    pub const MAP: "map" 3;
 
     /// Creates an empty map
     #[example = r#"(ret (str.from_int (map.len (map.new))))"# => "0"]
@@ -42,6 +46,33 @@ capability! {
     #[example = r#"(let $m (map.new)) (map.incr $m "k" 2) (ret (str.from_int (map.incr $m "k" 3)))"# => "5"]
     #[prompt(signature)]
     fn incr(h: map, key: str, n: int) -> sum: int = incr;
+
+    /// Adds n to a key's 64-bit integer (0 if missing) and returns the sum
+    #[example = r#"(let $m (map.new)) (map.incr/i64 $m "k" 3000000000) (ret (map.get? $m "k"))"# => "3000000000"]
+    #[prompt(omitted)]
+    fn incr/i64(h: map, key: str, n: long) -> sum: long = incr_long;
+
+    /// Adds n to a key's number (0 if missing) and returns the sum; decimals are added exactly
+    #[example = r#"(let $m (map.new)) (map.incr/f64 $m "k" 0.1) (map.incr/f64 $m "k" 0.2) (ret (map.get? $m "k"))"# => "0.3"]
+    #[prompt(omitted)]
+    fn incr/f64(h: map, key: str, n: float) -> sum: float = incr_float;
+
+    /// Adds a key with the value 1; returns 1 if it was new, else 0 and changes nothing
+    #[example = r#"(let $m (map.new)) (map.add $m "k") (ret (str.from_int (map.add $m "k")))"# => "0"]
+    #[prompt(omitted)]
+    fn add(h: map, key: str) -> new: bool = add;
+
+    /// Appends an item to a key's list, which is empty if missing; the key's value becomes a JSON
+    /// array, in which items that are numbers, objects and the like are not quoted
+    #[example = r#"(let $m (map.new)) (map.push? $m "k" "a") (map.push? $m "k" "2") (ret (map.get? $m "k"))"# => r#"["a",2]"#]
+    #[prompt(name)]
+    fn push(h: map, key: str, item: bytes) ! EBOUND ENOMEM = push;
+
+    /// Returns a key's list as an array: the items that `map.push` appended, or those of a JSON
+    /// array; any other value is a list of one item; empty if missing
+    #[example = r#"(let $m (map.new)) (map.push? $m "k" "a") (map.push? $m "k" "2") (ret (str.join? (map.list $m "k") " "))"# => "a 2"]
+    #[prompt(name)]
+    fn list(h: map, key: str) -> arr: arr = list;
 
     /// Returns the keys as an array, in the map's order
     #[example = r#"(ret (str.join? (map.keys (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
@@ -75,15 +106,15 @@ capability! {
 }
 
 /// A map's handle.
-struct Handle(i32);
+pub(crate) struct Handle(i32);
 
 impl Record for Handle {
     /// Records keys and values in turn, because in a replay the handle may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
-        let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
-        RecordedValue::Items(
-            entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect(),
-        )
+        let entries = of(run, self.0).into_iter().flat_map(|entries| &*entries);
+        let texts =
+            entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.text().into_owned()]);
+        RecordedValue::Items(texts.collect())
     }
 }
 
@@ -95,25 +126,69 @@ impl Value for Handle {
     fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
         let RecordedValue::Items(items) = recorded else { return Err(host::wrong_recorded_type()) };
         let mut items = items.into_iter();
-        let mut texts = Texts::new();
+        let mut entries = Entries::new();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            texts.insert(String::from_utf8(key).map_err(|_| host::wrong_recorded_type())?, value);
+            let key = String::from_utf8(key).map_err(|_| host::wrong_recorded_type())?;
+            entries.insert(key, Entry::Text(value));
         }
-        make(caller.data_mut(), texts).map(|handle| handle.0)
+        make(caller.data_mut(), entries).map(|handle| handle.0)
     }
 }
 
-type Texts = IndexMap<String, Vec<u8>>;
+/// A value of a map.
+pub(crate) enum Entry {
+    Text(Vec<u8>),
+    /// A list that `map.push` extends.
+    List(Vec<Vec<u8>>),
+}
+
+impl Entry {
+    /// Returns the value as a string: a list is a JSON array.
+    pub(crate) fn text(&self) -> Cow<'_, [u8]> {
+        match self {
+            Entry::Text(text) => Cow::Borrowed(text),
+            Entry::List(items) => {
+                let items: Vec<String> = items.iter().map(|item| list_item(item)).collect();
+                Cow::Owned(format!("[{}]", items.join(",")).into_bytes())
+            }
+        }
+    }
+
+    /// Returns the value as a list: the items of a JSON array, and otherwise the value alone.
+    fn items(&self) -> Cow<'_, [Vec<u8>]> {
+        match self {
+            Entry::List(items) => Cow::Borrowed(items),
+            Entry::Text(text) => Cow::Owned(match Document::read(&String::from_utf8_lossy(text)) {
+                Ok(Document::Array(items)) => {
+                    items.iter().map(|item| item.plain().into_bytes()).collect()
+                }
+                _ => vec![text.clone()],
+            }),
+        }
+    }
+}
+
+/// Returns an item of a list as JSON: numbers, objects and the like as they are, and any other text
+/// as a string, so that [`Entry::items`] returns the same text.
+fn list_item(item: &[u8]) -> String {
+    let text = String::from_utf8_lossy(item);
+    match Document::read(&text) {
+        Ok(Document::Text(_)) | Err(_) => quoted(&text),
+        Ok(document) => document.to_string(),
+    }
+}
+
+pub(crate) type Entries = IndexMap<String, Entry>;
 
 /// The maps of a run.
 #[derive(Default)]
-struct Maps(Vec<Texts>);
+struct Maps(Vec<Entries>);
 
 /// Returns the map that a handle refers to.
 ///
 /// # Errors
 /// `EBOUND` if no map has the handle.
-pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
+pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Entries, Failure> {
     let at = usize::try_from(h).ok().and_then(|h| h.checked_sub(1));
     at.and_then(|at| run.state::<Maps>().0.get_mut(at)).ok_or_else(|| {
         Failure::new(
@@ -126,14 +201,26 @@ pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
 /// Memory overhead of a map and of each entry, in bytes.
 const ENTRY: usize = 64;
 
-fn make(run: &mut Run, texts: Texts) -> Result<Handle, Failure> {
+fn make(run: &mut Run, entries: Entries) -> Result<Handle, Failure> {
     run.charge(ENTRY)?;
-    for (key, value) in &texts {
-        run.charge(key.len() + value.len() + ENTRY)?;
+    for (key, value) in &entries {
+        run.charge(key.len() + value.text().len() + ENTRY)?;
     }
     let maps = &mut run.state::<Maps>().0;
-    maps.push(texts);
+    maps.push(entries);
     Ok(Handle(i32::try_from(maps.len()).unwrap_or(i32::MAX)))
+}
+
+/// Creates a map of strings.
+///
+/// # Errors
+/// `ENOMEM` if the run's memory limit is reached.
+pub(crate) fn of_texts(
+    run: &mut Run,
+    texts: impl IntoIterator<Item = (String, String)>,
+) -> Result<Handle, Failure> {
+    let entry = |(key, text): (String, String)| (key, Entry::Text(text.into_bytes()));
+    make(run, texts.into_iter().map(entry).collect())
 }
 
 fn no_key(key: &str) -> Failure {
@@ -141,18 +228,18 @@ fn no_key(key: &str) -> Failure {
 }
 
 fn new(run: &mut Run) -> Result<Handle, Failure> {
-    make(run, Texts::new())
+    make(run, Entries::new())
 }
 
 fn set(run: &mut Run, h: i32, key: &str, value: &[u8]) -> Result<(), Failure> {
     of(run, h)?;
     run.charge(key.len() + value.len() + ENTRY)?;
-    of(run, h)?.insert(key.to_owned(), value.to_vec());
+    of(run, h)?.insert(key.to_owned(), Entry::Text(value.to_vec()));
     Ok(())
 }
 
 fn get(run: &mut Run, h: i32, key: &str) -> Result<Vec<u8>, Failure> {
-    of(run, h)?.get(key).cloned().ok_or_else(|| no_key(key))
+    of(run, h)?.get(key).map(|value| value.text().into_owned()).ok_or_else(|| no_key(key))
 }
 
 fn has(run: &mut Run, h: i32, key: &str) -> Result<bool, Failure> {
@@ -164,20 +251,84 @@ fn del(run: &mut Run, h: i32, key: &str) -> Result<(), Failure> {
 }
 
 fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
-    let old = match of(run, h)?.get(key) {
-        None => 0,
-        Some(text) => std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| text.trim().parse::<i32>().ok())
-            .ok_or_else(|| {
-                Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer"))
-            })?,
-    };
+    let old: i32 = parsed(run, h, key)?.unwrap_or(0);
     let sum = old.checked_add(n).ok_or_else(|| {
-        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range"))
+        let more = "pass an i64 for larger sums";
+        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range; {more}"))
     })?;
     set(run, h, key, sum.to_string().as_bytes())?;
     Ok(sum)
+}
+
+fn incr_long(run: &mut Run, h: i32, key: &str, n: i64) -> Result<i64, Failure> {
+    let old: i64 = parsed(run, h, key)?.unwrap_or(0);
+    let sum = old.checked_add(n).ok_or_else(|| {
+        Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an i64"))
+    })?;
+    set(run, h, key, sum.to_string().as_bytes())?;
+    Ok(sum)
+}
+
+/// Returns a key's value as an integer, or `None` if it is missing.
+fn parsed<T: FromStr>(run: &mut Run, h: i32, key: &str) -> Result<Option<T>, Failure> {
+    let Some(value) = of(run, h)?.get(key) else { return Ok(None) };
+    let number = std::str::from_utf8(&value.text()).ok().and_then(|text| text.trim().parse().ok());
+    number.map(Some).ok_or_else(|| {
+        Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer"))
+    })
+}
+
+fn incr_float(run: &mut Run, h: i32, key: &str, n: f64) -> Result<f64, Failure> {
+    let old = of(run, h)?.get(key).map_or(Cow::Borrowed(&b"0"[..]), Entry::text);
+    let number = crate::arr::number(&old).ok_or_else(|| {
+        Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not a number"))
+    })?;
+    let exact =
+        Decimal::read(&old).and_then(|old| old.plus(Decimal::read(n.to_string().as_bytes())?));
+    let (sum, text) = match exact {
+        Some(sum) => (sum.to_float(), sum.to_string()),
+        None => (number + n, (number + n).to_string()),
+    };
+    if !sum.is_finite() {
+        let message = format!("{number} + {n} is out of the range of a float");
+        return Err(Failure::new(Code::EBOUND, message));
+    }
+    set(run, h, key, text.as_bytes())?;
+    Ok(sum)
+}
+
+fn add(run: &mut Run, h: i32, key: &str) -> Result<bool, Failure> {
+    let is_new = !of(run, h)?.contains_key(key);
+    if is_new {
+        set(run, h, key, b"1")?;
+    }
+    Ok(is_new)
+}
+
+fn push(run: &mut Run, h: i32, key: &str, item: &[u8]) -> Result<(), Failure> {
+    let (new_key, parsed) = match of(run, h)?.get(key) {
+        None => (key.len() + ENTRY, Some(Vec::new())),
+        Some(Entry::List(_)) => (0, None),
+        Some(text) => (0, Some(text.items().into_owned())),
+    };
+    // The list as JSON is charged, which may take several times the memory of the items.
+    for item in parsed.iter().flatten() {
+        run.charge(list_item(item).len())?;
+    }
+    run.charge(list_item(item).len() + new_key)?;
+    let entries = of(run, h)?;
+    if let Some(items) = parsed {
+        entries.insert(key.to_owned(), Entry::List(items));
+    }
+    if let Some(Entry::List(items)) = entries.get_mut(key) {
+        items.push(item.to_vec());
+    }
+    Ok(())
+}
+
+fn list(run: &mut Run, h: i32, key: &str) -> Result<ArrHandle, Failure> {
+    let items = of(run, h)?.get(key).map(|value| value.items().into_owned()).unwrap_or_default();
+    Arrays::make(run, items)
 }
 
 fn keys(run: &mut Run, h: i32) -> Result<ArrHandle, Failure> {
@@ -186,7 +337,7 @@ fn keys(run: &mut Run, h: i32) -> Result<ArrHandle, Failure> {
 }
 
 fn values(run: &mut Run, h: i32) -> Result<ArrHandle, Failure> {
-    let values: Vec<Vec<u8>> = of(run, h)?.values().cloned().collect();
+    let values: Vec<_> = of(run, h)?.values().map(|value| value.text().into_owned()).collect();
     Arrays::make(run, values)
 }
 
@@ -198,20 +349,23 @@ fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
     let account = run.account().clone();
     let map = of(run, h)?;
     let order = Order::read(by, &["key", "value", "num"])?;
+    let texts = map.iter().map(|(key, value)| (key.as_str(), value.text()));
+    let mut entries: Vec<(usize, (&str, Cow<'_, [u8]>))> = texts.enumerate().collect();
     // The sorted entries and the sorted copy of the map.
-    let size = map.iter().map(|(key, value)| key.len() + value.len() + 2 * ENTRY).sum();
+    let size = entries.iter().map(|(_, (_, value))| value.len() + 2 * ENTRY).sum();
     let _scratch = account.hold(size)?;
-    let mut entries: Vec<(&String, &Vec<u8>)> = map.iter().collect();
     match order.by {
-        "key" => order.sort(&mut entries, |a, b| a.0.cmp(b.0)),
-        "value" => order.sort(&mut entries, |a, b| a.1.cmp(b.1)),
+        "key" => order.sort(&mut entries, |a, b| a.1.0.cmp(b.1.0)),
+        "value" => order.sort(&mut entries, |a, b| a.1.1.cmp(&b.1.1)),
         _ => {
-            let mut keyed = numbered(entries, |(_, value)| value)?;
+            let mut keyed = numbered(entries, |(_, (_, value))| value)?;
             order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
             entries = keyed.into_iter().map(|(_, entry)| entry).collect();
         }
     }
-    *map = entries.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let places: Vec<usize> = entries.into_iter().map(|(at, _)| at).collect();
+    let mut old: Vec<Option<(String, Entry)>> = std::mem::take(map).into_iter().map(Some).collect();
+    *map = places.into_iter().filter_map(|at| old.get_mut(at)?.take()).collect();
     Ok(())
 }
 
@@ -220,15 +374,14 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     crate::join_in_brackets(
         '{',
         '}',
-        of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))),
+        of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(&value.text()))),
     )
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
     match Document::read(doc)? {
         Document::Object(fields) => {
-            let texts = fields.into_iter().map(|(key, value)| (key, value.plain().into_bytes()));
-            make(run, texts.collect())
+            of_texts(run, fields.into_iter().map(|(key, value)| (key, value.plain())))
         }
         other => Err(Failure::new(
             Code::EPARSE,

@@ -29,7 +29,7 @@ capability! {
     /// outputs in order (several results one per line); fails with the first failure
     #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
-    async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
+    async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
 
     /// Runs a catalog program with these arguments and returns its output (several results one per
     /// line); fails as it does

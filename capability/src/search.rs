@@ -32,6 +32,7 @@ use rank::PassageId;
 use store::StoredPassage;
 use walk::{Bounds, SearchedFiles};
 
+pub(crate) use walk::{HOST_FILES, Stop};
 pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 
 capability! {

@@ -1,11 +1,11 @@
 //! `str`: strings. Lengths and offsets are in bytes; a cut inside a character moves outward to the
 //! character's edge.
 
-mod escape;
+mod characters;
+pub(crate) mod escape;
 mod pattern;
 
 use memchr::memmem;
-use unicode_segmentation::UnicodeSegmentation as _;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
@@ -13,7 +13,7 @@ use crate::{MAX_TEXT, QUOTED, too_large};
 
 capability! {
     /// Strings; lengths and offsets are bytes, cuts inside a character move outward.
-    pub const STR: "str" 2;
+    pub const STR: "str" 3;
 
     /// Returns the length in bytes
     #[example = r#"(ret (str.from_int (str.len "abc")))"# => "3"]
@@ -25,9 +25,36 @@ capability! {
     #[prompt(signature)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Returns the bytes from offset start to end (excluded, at most the length)
+    /// Returns the bytes from offset start to end (excluded, at most the length, which is also the
+    /// default)
     #[example = r#"(ret (str.slice? "abcdef" 1 3))"# => "bc"]
-    fn slice(s: bytes, start: int, end: int) -> ptr: str ! EBOUND EPARSE = slice;
+    fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
+
+    /// Returns the byte at offset i, 0 to 255, or -1 past the end
+    #[example = r#"(ret (str.from_int (str.byte "abc" 1)))"# => "98"]
+    #[prompt(name)]
+    fn byte(s: bytes, i: int) -> n: int = characters::byte;
+
+    /// Returns the code point of the character at index i, counted in characters, or -1 past the
+    /// end
+    #[example = r#"(ret (str.from_int (str.code "né" 1)))"# => "233"]
+    #[prompt(name)]
+    fn code(s: bytes, i: int) -> n: int = characters::code;
+
+    /// Returns the character with that code point
+    #[example = r#"(ret (str.from_code? 233))"# => "é"]
+    #[prompt(omitted)]
+    fn from_code(n: int) -> ptr: str ! EBOUND = characters::from_code;
+
+    /// Splits into an array of strings of one character (code point) each
+    #[example = r#"(ret (str.join? (str.chars "née") "-"))"# => "n-é-e"]
+    #[prompt(name)]
+    fn chars(s: str) -> arr: arr = characters::chars;
+
+    /// Splits into words: the parts between whitespace
+    #[example = r#"(ret (str.join? (str.words " to  be\n or ") "-"))"# => "to-be-or"]
+    #[prompt(name)]
+    fn words(s: str) -> arr: arr = characters::words;
 
     /// Returns the offset of the first needle at or after from, or -1
     #[example = r#"(ret (str.from_int (str.find "hello" "l" 0)))"# => "2"]
@@ -58,6 +85,11 @@ capability! {
     #[prompt(signature)]
     fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
+    /// Returns 1 if a differs from b, else 0
+    #[example = r#"(when (str.ne "a" "b") (out "yes"))"# => "yes"]
+    #[prompt(omitted)]
+    fn ne(a: bytes, b: bytes) -> yes: bool = ne;
+
     /// Compares by bytes: returns -1 if a is less, 0 if equal, 1 if greater
     #[example = r#"(ret (str.from_int (str.cmp "a" "b")))"# => "-1"]
     #[prompt(name)]
@@ -73,7 +105,7 @@ capability! {
     #[prompt(signature)]
     fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
-    /// Splits into lines, without line ends
+    /// Splits into lines, without line ends; a line end at the end of the text starts no line
     #[example = r#"(ret (str.join? (str.lines? "a\nb\n") "|"))"# => "a|b"]
     #[prompt(signature)]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
@@ -98,10 +130,25 @@ capability! {
     #[prompt(signature)]
     fn replace(s: str, needle: str, with: str) -> ptr: str ! EBOUND ENOMEM = replace;
 
+    /// Replaces the first n occurrences of needle
+    #[example = r#"(ret (str.replace_count? "a-b-c" "-" "+" 1))"# => "a+b-c"]
+    #[prompt(omitted)]
+    fn replace_count(s: str, needle: str, with: str, n: int) -> ptr: str ! EBOUND ENOMEM = replace_count;
+
     /// Repeats the string n times
     #[example = r#"(ret (str.repeat? "ab" 3))"# => "ababab"]
     #[prompt(signature)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
+
+    /// Puts fill (default a space) before a string until it has n characters
+    #[example = r#"(ret (str.pad_left? "42" 5 "0"))"# => "00042"]
+    #[prompt(name)]
+    fn pad_left(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_left;
+
+    /// Puts fill (default a space) after a string until it has n characters
+    #[example = r#"(ret (str.cat? (str.pad_right? "ab" 4) "|"))"# => "ab  |"]
+    #[prompt(omitted)]
+    fn pad_right(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_right;
 
     /// Formats an integer
     #[example = r#"(ret (str.from_int 42))"# => "42"]
@@ -131,13 +178,13 @@ capability! {
     /// Splits into pieces of n characters; the last may be shorter
     #[example = r#"(ret (str.join? (str.chunk? "abcde" 2) "|"))"# => "ab|cd|e"]
     #[prompt(signature)]
-    fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = chunk;
+    fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk;
 
     /// Splits into pieces of n characters, each starting with the last overlap characters of the
     /// previous one
     #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
     #[prompt(name)]
-    fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = chunk_overlap;
+    fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk_overlap;
 
     /// Returns the first regex match as an array: the whole match, then each group ("" if
     /// unmatched); empty if nothing matches
@@ -146,11 +193,26 @@ capability! {
     #[touches(nothing)]
     async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
 
-    /// Returns all regex matches as an array of whole matches; for groups, use `str.match` on each
+    /// Returns group n of the first regex match (0: the whole match); "" if nothing matches
+    #[example = r#"(ret (str.group? "on 2026-03-01" "([0-9]+)-([0-9]+)" 2))"# => "03"]
+    #[prompt(name)]
+    #[effect(none)]
+    #[touches(nothing)]
+    async group(s: str, pattern: str, n: int) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::first_group;
+
+    /// Returns all regex matches as an array of whole matches
     #[example = r#"(ret (str.join? (str.find_all? "a1 b22" "[0-9]+") " "))"# => "1 22"]
+    #[prompt(omitted)]
     #[effect(none)]
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
+
+    /// Returns all regex matches as an array of whole matches, or of that group of each ("" if
+    /// unmatched)
+    #[example = r#"(ret (str.join? (str.find_all? "a=1 b=22" "(\\w)=" 1) " "))"# => "a b"]
+    #[effect(none)]
+    #[touches(nothing)]
+    async find_all/3(s: str, pattern: str, group: opt_int) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all_of_group;
 
     /// Replaces every regex match; in with, $1 or ${name} is a group, $0 the whole match, $$ a
     /// dollar
@@ -246,16 +308,18 @@ fn boundary_after(s: &[u8], at: usize) -> usize {
     (at..at.saturating_add(4)).find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
 
-fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure> {
+fn slice(_: &mut Run, s: &[u8], start: i32, end: Option<i32>) -> Result<String, Failure> {
     let bad = |why: &str| {
-        let length = s.len();
+        let (length, end) = (s.len(), end.map_or("the end".to_owned(), |end| end.to_string()));
         Failure::new(
             Code::EBOUND,
             format!("cannot slice {start} to {end} of a string of {length} bytes: {why}"),
         )
     };
     let from = usize::try_from(start).map_err(|_| bad("the start is negative"))?;
-    let to = usize::try_from(end).map_err(|_| bad("the end is negative"))?.min(s.len());
+    let from = if end.is_none() { from.min(s.len()) } else { from };
+    let to = end.map_or(Ok(s.len()), usize::try_from).map_err(|_| bad("the end is negative"))?;
+    let to = to.min(s.len());
     if from > s.len() {
         return Err(bad("the start is after the string's end"));
     }
@@ -266,7 +330,7 @@ fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure>
     let to = if from == to { boundary_before(s, from) } else { boundary_after(s, to) };
     let piece = s.get(boundary_before(s, from)..to).unwrap_or_default();
     String::from_utf8(piece.to_vec()).map_err(|e| {
-        Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is not UTF-8: {e}"))
+        Failure::new(Code::EPARSE, format!("the slice from {from} to {to} is not UTF-8: {e}"))
     })
 }
 
@@ -293,6 +357,10 @@ fn ends(_: &mut Run, s: &[u8], suffix: &[u8]) -> Result<bool, Failure> {
 
 fn eq(_: &mut Run, a: &[u8], b: &[u8]) -> Result<bool, Failure> {
     Ok(a == b)
+}
+
+fn ne(_: &mut Run, a: &[u8], b: &[u8]) -> Result<bool, Failure> {
+    Ok(a != b)
 }
 
 fn cmp(_: &mut Run, a: &[u8], b: &[u8]) -> Result<i32, Failure> {
@@ -335,14 +403,30 @@ fn upper(_: &mut Run, s: &str) -> Result<String, Failure> {
 }
 
 fn replace(_: &mut Run, s: &str, needle: &str, with: &str) -> Result<String, Failure> {
+    replace_first(s, needle, with, usize::MAX)
+}
+
+fn replace_count(
+    _: &mut Run,
+    s: &str,
+    needle: &str,
+    with: &str,
+    n: i32,
+) -> Result<String, Failure> {
+    let n = usize::try_from(n)
+        .map_err(|_| Failure::new(Code::EBOUND, format!("cannot replace {n} occurrences")))?;
+    replace_first(s, needle, with, n)
+}
+
+fn replace_first(s: &str, needle: &str, with: &str, n: usize) -> Result<String, Failure> {
     if needle.is_empty() {
         return Err(Failure::new(Code::EBOUND, "the string to replace is empty"));
     }
-    let grown = s.matches(needle).count().saturating_mul(with.len()).saturating_add(s.len());
-    if grown > MAX_TEXT {
+    let count = s.matches(needle).take(n).count();
+    if count.saturating_mul(with.len()).saturating_add(s.len()) > MAX_TEXT {
         return Err(too_large());
     }
-    Ok(s.replace(needle, with))
+    Ok(s.replacen(needle, with, count))
 }
 
 fn repeat(_: &mut Run, s: &str, n: i32) -> Result<String, Failure> {
@@ -387,49 +471,6 @@ fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
             format!("{} is not a decimal number that fits a float", quote(s, QUOTED)),
         )
     })
-}
-
-/// Checks that a number of characters is at least `min`.
-fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
-    let counted = usize::try_from(n).ok().filter(|n| *n >= min);
-    counted.ok_or_else(|| {
-        Failure::new(Code::EBOUND, format!("{what} needs at least {min} characters, not {n}"))
-    })
-}
-
-fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
-    pieces(run, s, count(n, 1, "a piece")?, 0)
-}
-
-fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
-    let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
-    if overlap >= n {
-        let message =
-            format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
-        return Err(Failure::new(Code::EBOUND, message));
-    }
-    pieces(run, s, n, overlap)
-}
-
-/// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
-/// letter. The last piece is omitted if it would consist only of the overlap.
-fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
-    let mut rest = s;
-    Arrays::make(
-        run,
-        std::iter::from_fn(|| {
-            if rest.is_empty() {
-                return None;
-            }
-            let offset =
-                |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
-            let end = offset(n);
-            let piece = rest.get(..end)?;
-            let next = if end == rest.len() { end } else { offset(n - overlap) };
-            rest = rest.get(next..)?;
-            Some(piece)
-        }),
-    )
 }
 
 #[cfg(test)]

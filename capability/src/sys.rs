@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wattle_rt::tape::RecordedValue;
 use crate::arr::{Arrays, Handle};
+use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Allocation, Code, Config, Failure, Run, capability};
 
 capability! {
@@ -46,7 +46,7 @@ capability! {
 
     /// Ends the program with a message, in which {a} and {b} stand for two numbers. The checks of
     /// arithmetic and of number arrays call it
-    #[example = r#"(when (> (sys.argc) 9) (sys.trap "{a} arguments, not {b}" (i64.const 10) 2))"#]
+    #[example = r#"(sys.trap "{a} of {b}" (i64.const 1) (i64.const 2))"#]
     fn trap(message: str, a: long, b: long) = trap;
 
     /// Allocates that many bytes of memory, aligned to 8

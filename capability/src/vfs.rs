@@ -6,19 +6,19 @@ use crate::fs::on_files;
 
 capability! {
     /// The run's files, read and written as a whole.
-    pub const VFS: "vfs" 1;
+    pub const VFS: "vfs" 2;
 
     /// Returns a file's content
     #[example = r#"(vfs.write? "a.txt" "hello") (ret (vfs.read? "a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(reads)]
-    async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EEXIST = read;
+    async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EKIND = read;
 
     /// Writes a file, replacing it; creates parent folders
     #[example = r#"(vfs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(writes)]
-    async write(path: write_path, data: bytes) ! ENOENT EACCESS ENOMEM EEXIST = write;
+    async write(path: write_path, data: bytes) ! ENOENT EACCESS ENOMEM EEXIST EKIND = write;
 }
 
 async fn read(run: &mut Run, path: String) -> Result<Vec<u8>, Failure> {

@@ -23,7 +23,7 @@ capability! {
     #[prompt(name)]
     #[effect(once)]
     async run(command: command) -> ptr: bytes
-        ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL = perform;
+        ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL EKIND = perform;
 }
 
 /// The port to the catalog, for listing and searching programs.

@@ -4,7 +4,7 @@
 //! configured by the operator and has its own backend, which programs cannot use.
 
 mod engine;
-mod guest;
+pub(crate) mod guest;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,9 +45,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const CONVERSION: usize = guest::MEMORY;
-
-/// Maximum size of a body that the guest converts, in bytes; the rest of a larger one is ignored.
-const PAGE_BYTES: usize = 5 << 20;
 
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 400;
@@ -123,7 +120,7 @@ fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<Str
     let piece: String = text.chars().skip(offset).take(PIECE).collect();
     let end = offset + piece.chars().count();
     let more = if end < all { format!("; continue at offset {end}") } else { String::new() };
-    let cut = if bytes > PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
+    let cut = if bytes > guest::PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
     let plain =
         if *plain { "; tags removed, because the page is too large to be parsed" } else { "" };
     Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))

@@ -35,7 +35,7 @@ greeting = "whole"
     #[prompt(name)]
     #[effect(none)]
     async run(book: plan) -> ptr: str
-        ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
+        ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = perform;
 }
 
 /// The results of the components, in their order. `None` for a component that has not succeeded.

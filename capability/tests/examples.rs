@@ -6,6 +6,7 @@
 mod world;
 
 use wattle_capability::{ALL, manual};
+use wattle_rt::Exit;
 
 #[tokio::test]
 async fn every_example_prints_the_output_of_its_row() {
@@ -18,7 +19,9 @@ async fn every_example_prints_the_output_of_its_row() {
                 if !outcome.calls.iter().any(|call| call.function == function.name) {
                     wrong.push(format!("{}: the example does not call it", function.name));
                 }
-                if !outcome.success() || outcome.texts() != function.output {
+                if function.name == wattle_rt::TRAP {
+                    assert!(matches!(outcome.exit, Exit::Trapped(_)), "{:?}", outcome.exit);
+                } else if !outcome.success() || outcome.texts() != function.output {
                     let (texts, exit, failure) = (outcome.texts(), outcome.exit, outcome.failure);
                     wrong.push(format!("{}: gave {texts:?}, {exit:?} {failure:?}", function.name));
                 }

@@ -1,6 +1,8 @@
 //! The declared effects of all host functions. A new function must be added here, because
 //! resuming and replaying runs depend on its effect.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
+
 use wattle_capability::ALL;
 use wattle_rt::CallEffect;
 
@@ -8,10 +10,17 @@ use wattle_rt::CallEffect;
 /// themselves, or only through the programs that they start.
 const COMPUTED: &[&str] = &[
     "json.query",
+    "json.query/3",
+    "html.text",
+    "html.links",
+    "html.select",
     "str.match",
+    "str.group",
     "str.find_all",
+    "str.find_all/3",
     "str.replace_re",
     "par.map",
+    "par.call",
     "par.run",
     "workbook.run",
 ];
@@ -21,7 +30,7 @@ const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
         "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read \
-         fs.list fs.stat vfs.read search.query web.fetch web.search",
+         fs.list fs.glob fs.stat vfs.read search.query web.fetch web.search",
     ),
     (
         CallEffect::Repeatable,
@@ -69,4 +78,31 @@ fn every_function_that_reaches_out_declares_its_effect() {
     {
         assert!(functions.iter().any(|function| function.name == name), "no function {name}");
     }
+}
+
+/// A form that calls an overload is read with the parameters of the function that it names, and its
+/// results are those of that function.
+#[test]
+fn an_overload_extends_a_function() {
+    let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();
+    let mut count = 0;
+    for overload in functions.iter().filter(|function| function.name.contains('/')) {
+        let (name, suffix) = overload.name.split_once('/').unwrap();
+        let named = functions.iter().find(|function| function.name == name);
+        let named = named.unwrap_or_else(|| panic!("{} overloads nothing", overload.name));
+        let (short, long) = (named.signature, overload.signature);
+        assert_eq!(long.fallible(), short.fallible(), "{}", overload.name);
+        if suffix.parse() == Ok(long.params.len()) {
+            assert_eq!(long.results, short.results, "{}", overload.name);
+            assert_eq!(long.params.get(..short.params.len()), Some(short.params));
+            assert!(long.takes(short.params.len()) && !short.takes(long.params.len()));
+        } else {
+            let last = long.params.last().unwrap().ty;
+            assert_eq!(suffix, last.val().wat(), "{}", overload.name);
+            assert_eq!(long.params.len(), short.params.len(), "{}", overload.name);
+            assert_eq!(long.results[0].ty, last, "{}", overload.name);
+        }
+        count += 1;
+    }
+    assert_eq!(count, 6);
 }

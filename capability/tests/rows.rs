@@ -5,14 +5,15 @@
 //! int (str.len "a") = 1                   of a number
 //! arr (str.split? "a b" " ") = ["a","b"]  of an array, as JSON
 //! run (out "a") (out "b") = "a\nb"        a whole program; a quoted text is JSON
-//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program returns, and a part of the reason
+//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program returns, or with which a function
+//!                                         without codes ends it, and a part of the reason
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
 mod world;
 
-use wattle_rt::{Code, Exit, Outcome};
+use wattle_rt::{Code, Exit, Outcome, TrapKind};
 use world::World;
 
 /// Parses a line: the program and its expected result.
@@ -53,7 +54,10 @@ fn holds(outcome: &Outcome, expected: &Result<String, (Code, &str)>) -> bool {
     match expected {
         Ok(text) => outcome.success() && outcome.texts().join("\n") == *text,
         Err((code, words)) => {
-            outcome.exit == Exit::Returned(*code)
+            // A function without error codes ends the program.
+            let trapped =
+                matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Host(*code));
+            (trapped || outcome.exit == Exit::Returned(*code))
                 && outcome
                     .failure
                     .as_ref()
@@ -102,4 +106,19 @@ async fn json_functions_return_the_expected_results() {
 #[tokio::test]
 async fn date_functions_return_the_expected_results() {
     check(include_str!("rows/date.txt")).await;
+}
+
+#[tokio::test]
+async fn math_functions_return_the_expected_results() {
+    check(include_str!("rows/math.txt")).await;
+}
+
+#[tokio::test]
+async fn url_functions_return_the_expected_results() {
+    check(include_str!("rows/url.txt")).await;
+}
+
+#[tokio::test]
+async fn html_functions_return_the_expected_results() {
+    check(include_str!("rows/html.txt")).await;
 }

@@ -47,6 +47,8 @@ pub struct Function {
 /// The part of a row that is in a model's prompt. The manual has the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
+    /// Nothing, for a function that another one can replace. Only the manual has it.
+    Omitted,
     /// The name only, for a function that is rarely used.
     Name,
     /// The signature, if the names explain the function.
@@ -67,8 +69,9 @@ pub enum PromptDetail {
 ///
 /// The attributes:
 ///
-/// - `#[prompt(signature)]` or `#[prompt(name)]` selects the part of the row that is in a model's
-///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt also has the sentence.
+/// - `#[prompt(signature)]`, `#[prompt(name)]` or `#[prompt(omitted)]` selects the part of the row
+///   that is in a model's prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt
+///   also has the sentence.
 /// - `#[effect(…)]` is the effect of a call outside the program
 ///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
 ///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
@@ -80,13 +83,17 @@ pub enum PromptDetail {
 ///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
 ///   accesses nothing. Otherwise the table does not compile.
 ///
+/// A row whose name has a suffix, such as `sort/2`, is an overload of `sort`, with other parameters
+/// ([`Signature::form`](crate::Signature::form)).
+///
 /// `fn` rows are synchronous; `async` rows may wait. A row with codes after `!` can fail: it pushes
 /// `err` last. If a function without codes fails, the program traps.
 ///
 /// Types are [kinds](crate::kind):
 ///
-/// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-///   `addr`, and `any` (a number of unknown meaning, with the bytes that it points to).
+/// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `opt_int`, `long`, `float`, `bool`,
+///   `arr`, `map`, `opt_map`, `addr`, and `any` (a number of unknown meaning, with the bytes that
+///   it points to).
 /// - Texts that name a resource outside the program, on which authority and policy are based:
 ///   `url`, `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
 ///   `program` and `agent` ([`Target`](crate::Target)). Otherwise they are like `str`.
@@ -97,7 +104,7 @@ pub enum PromptDetail {
 ///   asks the gate about each name.
 ///
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
-/// `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns
+/// `Option<&[u8]>`, `i32`, `Option<i32>`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns
 /// `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
 ///
 /// ```
@@ -129,7 +136,7 @@ macro_rules! capability {
             $(#[prompt($detail:ident)])?
             $(#[effect($effect:ident)])?
             $(#[touches($($touch:ident $($at:literal)?),+)])?
-            $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
+            $kind:ident $name:ident $(/ $suffix:tt)? ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
         $(#[doc = $about])+
@@ -139,10 +146,10 @@ macro_rules! capability {
             about: concat!($($about),+).trim_ascii(),
             functions: &[$(
                 $crate::Function {
-                    name: concat!($module, ".", stringify!($name)),
+                    name: concat!($module, ".", stringify!($name) $(, "/", stringify!($suffix))?),
                     signature: $crate::Signature {
                         module: $module,
-                        name: stringify!($name),
+                        name: concat!(stringify!($name) $(, "/", stringify!($suffix))?),
                         params: &[$($crate::Param {
                             name: stringify!($param),
                             ty: <$crate::kind::word::$ty as $crate::kind::Kind>::TY,
@@ -168,7 +175,8 @@ macro_rules! capability {
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
                     link: |linker, id| $crate::__link!(
-                        $kind [$($effect)?], linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
+                        $kind [$($effect)?], linker, id, $module,
+                        concat!(stringify!($name) $(, "/", stringify!($suffix))?), ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
                         $crate::__touches!($($($touch $($at)?),+)?), $function
                     ),
                 },
@@ -217,6 +225,9 @@ macro_rules! __prompt_detail {
     };
     (name) => {
         $crate::PromptDetail::Name
+    };
+    (omitted) => {
+        $crate::PromptDetail::Omitted
     };
 }
 

@@ -49,6 +49,6 @@ pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
     AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FixResult,
     FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature, Signatures,
-    Target, Touch, Ty, ValType, assemble, check, explain, fix, format, forms, locate, quote,
+    TRAP, Target, Touch, Ty, ValType, assemble, check, explain, fix, format, forms, locate, quote,
     truncate,
 };

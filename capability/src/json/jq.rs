@@ -7,6 +7,7 @@ use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run, quote};
 use super::MAX_DOCUMENT;
 use crate::QUOTED;
 use crate::guests::LazyGuest;
+use crate::map;
 
 /// The module built from `shell/toolbox/jq`.
 static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
@@ -18,8 +19,38 @@ const MAX_FILTER: usize = 16 << 10;
 const MAX_OUTPUT: usize = 9 << 20;
 
 pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
+    query_with(run, doc, filter, None).await
+}
+
+pub(super) async fn query_with(
+    run: &mut Run,
+    doc: String,
+    filter: String,
+    vars: Option<i32>,
+) -> Result<Vec<u8>, Failure> {
     let now = crate::sys::now_ms(run) as f64 / 1_000.0;
-    apply(run.account(), &filter, doc.as_bytes(), now, run.deadline()).await
+    let vars = match vars {
+        Some(map) => variables(run, map)?,
+        None => "{}".to_owned(),
+    };
+    apply(run.account(), (&vars, &filter), doc.as_bytes(), now, run.deadline()).await
+}
+
+/// Returns the variables of a filter as a JSON object.
+fn variables(run: &mut Run, map: i32) -> Result<String, Failure> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if let Some(name) = map::of(run, map)?.keys().find(|name| !is_name(name)) {
+        let message = format!(
+            "{} cannot be a variable of the filter: a name has letters, digits and _, and does \
+             not start with a digit",
+            quote(name, QUOTED)
+        );
+        return Err(Failure::new(Code::EPARSE, message));
+    }
+    super::make(run, map)
 }
 
 /// Applies a jq filter to a JSON document of at most 16 MiB, and returns its values, one per line.
@@ -29,12 +60,12 @@ pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<
 /// # Errors
 /// If the filter or the document is invalid, the filter fails, or it needs too much time or memory.
 pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result<Vec<u8>, Failure> {
-    apply(&Account::of_process(usize::MAX), filter, doc, now, deadline).await
+    apply(&Account::of_process(usize::MAX), ("{}", filter), doc, now, deadline).await
 }
 
 async fn apply(
     account: &Account,
-    filter: &str,
+    (vars, filter): (&str, &str),
     doc: &[u8],
     now: f64,
     until: Instant,
@@ -53,8 +84,13 @@ async fn apply(
         );
         return Err(Failure::new(Code::ENOMEM, message));
     }
+    if vars.len() > MAX_DOCUMENT {
+        let message = format!("the variables have {} bytes, more than 16 MiB", vars.len());
+        return Err(Failure::new(Code::ENOMEM, message));
+    }
+    let head = format!("{vars}\0{filter}");
     let bounds = GuestBounds { memory: MAX_MEMORY, cpu: Duration::MAX, output: MAX_OUTPUT, until };
-    let answer = JQ.get().await?.call(account, (filter.as_bytes(), doc), now, bounds).await;
+    let answer = JQ.get().await?.call(account, (head.as_bytes(), doc), now, bounds).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => Failure::new(
             Code::ETIME,

@@ -39,6 +39,12 @@ impl Path {
         Ok(Path { steps, text: text.to_owned() })
     }
 
+    /// Returns the path of the position after the last item of the array at this path.
+    pub(crate) fn after_last(mut self) -> Path {
+        self.steps.push((Step::AfterLast, self.text.len()));
+        self
+    }
+
     /// Returns the value at the path.
     ///
     /// # Errors

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, quote};
 
 use super::MAX_DOCUMENT;
 use super::document::{Document, MAX_VALUES, quoted};
+use crate::QUOTED;
 
 /// Maximum number of fields in a formatted table. Every row has the columns of all rows.
 const MAX_FIELDS: usize = 4_000_000;
@@ -25,12 +26,30 @@ fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     }
 }
 
-/// Parses a table whose header line names the columns, into an array of objects of strings.
+/// Returns true if fields that are numbers become numbers; the default is false.
+fn types_numbers(types: Option<&str>) -> Result<bool, Failure> {
+    match types {
+        None | Some("") => Ok(false),
+        Some("num") => Ok(true),
+        Some(other) => Err(Failure::new(
+            Code::EPARSE,
+            format!(
+                "the types {} are unknown; \"num\" makes numbers of fields that are JSON numbers, \
+                 and 0 leaves all fields strings",
+                quote(other, QUOTED)
+            ),
+        )),
+    }
+}
+
+/// Parses a table whose header line names the columns, into an array of objects of strings and, if
+/// `types` is "num", of numbers.
 ///
 /// # Errors
-/// `EPARSE` if a quote is unclosed or a row has more fields than the header; `ENOMEM` if the
-/// document would be too large.
-pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
+/// `EPARSE` if a quote is unclosed or a row has more fields than the header, or the types are
+/// unknown; `ENOMEM` if the document would be too large.
+pub(super) fn read(text: &str, sep: Option<&str>, types: Option<&str>) -> Result<String, Failure> {
+    let numbers = types_numbers(types)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let whole = [text.as_bytes(), END].concat();
     let mut rows = ReaderBuilder::new()
@@ -49,7 +68,7 @@ pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
         match &head {
             None => head = Some(columns(&row)),
             Some(columns) => {
-                push(&mut json, columns, &row)?;
+                push(&mut json, columns, &row, numbers)?;
                 values += columns.len() + 1;
             }
         }
@@ -78,7 +97,12 @@ fn line(row: &ByteRecord) -> u64 {
 }
 
 /// Appends a row as an object; missing fields are empty.
-fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), Failure> {
+fn push(
+    json: &mut String,
+    columns: &[String],
+    row: &ByteRecord,
+    numbers: bool,
+) -> Result<(), Failure> {
     if row.len() > columns.len() {
         let message = format!(
             "line {} has {} fields, more than the {} of the header line; quote a field that \
@@ -91,11 +115,22 @@ fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), F
     }
     json.push_str(if json.len() > 1 { ",{" } else { "{" });
     for (at, column) in columns.iter().enumerate() {
-        let value = quoted(&String::from_utf8_lossy(row.get(at).unwrap_or_default()));
+        let field = String::from_utf8_lossy(row.get(at).unwrap_or_default());
+        let value =
+            number(&field).filter(|_| numbers).map_or_else(|| quoted(&field), str::to_owned);
         json.extend([if at > 0 { "," } else { "" }, column, ":", &value]);
     }
     json.push('}');
     Ok(())
+}
+
+/// Returns a field that is a JSON number, without the spaces around it. A field such as `007` is
+/// not one, so that no digit is lost.
+fn number(field: &str) -> Option<&str> {
+    let text = field.trim();
+    let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && matches!(Document::read(text), Ok(Document::Number(_)));
+    is_number.then_some(text)
 }
 
 /// Returns the names of the columns as JSON strings. A repeated name gets a number.
@@ -189,7 +224,7 @@ mod tests {
     use super::*;
 
     fn read_comma(text: &str) -> Result<String, Failure> {
-        read(text, None)
+        read(text, None, None)
     }
 
     #[test]
@@ -212,8 +247,38 @@ mod tests {
         ] {
             assert_eq!(read_comma(text).as_deref(), Ok(json), "{text:?}");
         }
-        assert_eq!(read("a;b\n1,2;\"3;4\"", Some(";")).unwrap(), r#"[{"a":"1,2","b":"3;4"}]"#);
-        assert_eq!(read("a\tb\n1\t2", Some("\t")).unwrap(), r#"[{"a":"1","b":"2"}]"#);
+        assert_eq!(
+            read("a;b\n1,2;\"3;4\"", Some(";"), None).unwrap(),
+            r#"[{"a":"1,2","b":"3;4"}]"#
+        );
+        assert_eq!(read("a\tb\n1\t2", Some("\t"), None).unwrap(), r#"[{"a":"1","b":"2"}]"#);
+    }
+
+    #[test]
+    fn fields_that_are_numbers_become_numbers() {
+        let typed = |text: &str| read(text, None, Some("num"));
+        for (field, json) in [
+            ("1", "1"),
+            ("-2.50", "-2.50"),
+            (" 3 ", "3"),
+            ("\"4\"", "4"),
+            ("1e400", "1e400"),
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            ("007", "\"007\""),
+            ("+1", "\"+1\""),
+            (".5", "\".5\""),
+            ("\"1,000\"", "\"1,000\""),
+            ("true", "\"true\""),
+            ("nan", "\"nan\""),
+            ("\"\"", "\"\""),
+            ("-", "\"-\""),
+            ("1 2", "\"1 2\""),
+        ] {
+            let rows = typed(&format!("a,b\n{field}")).unwrap();
+            assert!(rows.starts_with(&format!("[{{\"a\":{json},")), "{field}: {rows}");
+        }
+        let failure = read("a\n1", None, Some("auto")).unwrap_err();
+        assert!(failure.code == Code::EPARSE && failure.reason.contains("\"auto\""), "{failure}");
     }
 
     #[test]
@@ -229,7 +294,7 @@ mod tests {
             assert!(failure.reason.contains(words), "{text:?}: {}", failure.reason);
         }
         for sep in ["\u{e9}", "\"", "\n", ",,", "\0"] {
-            assert_eq!(read("a", Some(sep)).unwrap_err().code, Code::EPARSE, "{sep:?}");
+            assert_eq!(read("a", Some(sep), None).unwrap_err().code, Code::EPARSE, "{sep:?}");
         }
     }
 

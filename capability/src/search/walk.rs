@@ -23,7 +23,7 @@ const SKIPPED_FOLDERS: &[&str] =
     &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
 /// The host's own files at the top. Output of a run must not be found as content of a file.
-const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
+pub(crate) const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
 /// The files of a run: all of them, and those that the search may read.
 pub(super) struct SearchedFiles<'a> {
@@ -47,22 +47,22 @@ impl Default for Bounds {
 
 /// A signal that stops blocking work at its deadline, or when nobody waits for its result.
 #[derive(Clone)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     deadline: Instant,
     dropped: Arc<AtomicBool>,
 }
 
 impl Stop {
-    pub(super) fn new(deadline: Instant) -> Stop {
+    pub(crate) fn new(deadline: Instant) -> Stop {
         Stop { deadline, dropped: Arc::default() }
     }
 
     /// Returns a guard that stops the work when it is dropped.
-    pub(super) fn stop_on_drop(&self) -> impl Drop + use<> {
+    pub(crate) fn stop_on_drop(&self) -> impl Drop + use<> {
         StopOnDrop(Arc::clone(&self.dropped))
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.dropped.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 }

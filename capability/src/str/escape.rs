@@ -55,7 +55,7 @@ pub(super) fn html_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
     Ok(htmlize::unescape(s).into_owned())
 }
 
-pub(super) fn json_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
+pub(crate) fn json_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
     check_growth(s.as_bytes(), 6)?;
     Ok(quoted(s))
 }

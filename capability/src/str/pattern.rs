@@ -1,4 +1,4 @@
-//! Regular expressions: `str.match`, `str.find_all`, `str.replace_re`. Time is linear in the text
+//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. Time is linear in the text
 //! for every pattern.
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
@@ -166,6 +166,20 @@ impl Pattern {
         Ok(captures)
     }
 
+    /// Returns the text of one group of a match, "" if the group did not take part in it.
+    fn group_text<'t>(
+        &mut self,
+        s: &'t str,
+        found: Match,
+        group: usize,
+    ) -> Result<&'t str, Failure> {
+        let span = match group {
+            0 => Some(found.span()),
+            group => self.groups_of(s, found)?.get_group(group),
+        };
+        Ok(span.and_then(|span| s.get(span.range())).unwrap_or_default())
+    }
+
     fn group_count(&self) -> usize {
         self.groups.get_nfa().group_info().group_len(PatternID::ZERO)
     }
@@ -243,11 +257,37 @@ pub(super) async fn first(run: &mut Run, s: String, pattern: String) -> Result<H
     Arrays::make(run, groups)
 }
 
-pub(super) async fn all(run: &mut Run, s: String, pattern: String) -> Result<Handle, Failure> {
+pub(super) async fn first_group(
+    run: &mut Run,
+    s: String,
+    pattern: String,
+    n: i32,
+) -> Result<String, Failure> {
     let mut search = Search::begin(run, &s, &pattern)?;
+    let group = group_by_number(n, &search.pattern)?;
+    let text = match search.next(run).await? {
+        Some(found) => search.pattern.group_text(&s, found, group)?.to_owned(),
+        None => String::new(),
+    };
+    search.end(run);
+    Ok(text)
+}
+
+pub(super) async fn all(run: &mut Run, s: String, pattern: String) -> Result<Handle, Failure> {
+    all_of_group(run, s, pattern, None).await
+}
+
+pub(super) async fn all_of_group(
+    run: &mut Run,
+    s: String,
+    pattern: String,
+    group: Option<i32>,
+) -> Result<Handle, Failure> {
+    let mut search = Search::begin(run, &s, &pattern)?;
+    let group = group_by_number(group.unwrap_or(0), &search.pattern)?;
     let array = Arrays::make(run, std::iter::empty::<&str>())?;
     while let Some(found) = search.next(run).await? {
-        let text = s.get(found.range()).unwrap_or_default();
+        let text = search.pattern.group_text(&s, found, group)?;
         run.charge(text.len())?;
         Arrays::of(run).get(array)?.push(text.as_bytes().to_vec());
     }
@@ -325,6 +365,18 @@ fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failu
     }
     parts.push(Part::Text(rest));
     Ok(parts)
+}
+
+/// Checks that the pattern has a group of that number; 0 is the whole match.
+fn group_by_number(n: i32, pattern: &Pattern) -> Result<usize, Failure> {
+    let count = pattern.group_count();
+    usize::try_from(n).ok().filter(|n| *n < count).ok_or_else(|| {
+        let last = count.saturating_sub(1);
+        let message = format!(
+            "the pattern has no group {n}; its last group is {last}, and 0 is the whole match"
+        );
+        Failure::new(Code::EPARSE, message)
+    })
 }
 
 /// Returns the index of a group, given its number or name.

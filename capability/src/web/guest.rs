@@ -22,12 +22,19 @@ const PLAIN: Duration = Duration::from_secs(4);
 /// Maximum length of the output, in bytes.
 const OUTPUT: usize = 16 << 20;
 
+/// Maximum size of a body that the guest converts, in bytes; the rest of a larger one is ignored.
+pub(crate) const PAGE_BYTES: usize = 5 << 20;
+
 /// The guest's status for a converted body. The guest has the same list of statuses.
 const DONE: i32 = 0;
 /// The guest's status for a body that is not text.
 const NOT_TEXT: i32 = 1;
 /// The guest's status for a search engine response without results.
 const NO_RESULTS: i32 = 2;
+/// The guest's status for a page that is nested too deeply to be searched.
+const TOO_DEEP: i32 = 4;
+/// The guest's status for an invalid selector.
+const BAD_SELECTOR: i32 = 5;
 
 /// A body to convert.
 pub(super) struct Page<'a> {
@@ -115,6 +122,73 @@ pub(super) async fn results(
         }
         Err(GuestFault::Account(failure)) => Err(Err(failure)),
         Err(fault) => Err(Ok(format!("the search engine's answer is too large to parse: {fault}"))),
+    }
+}
+
+/// Returns the visible text of a page. If parsing it takes too much memory or time, only its tags
+/// are removed.
+pub(crate) async fn page_text(
+    account: &Account,
+    html: &[u8],
+    until: Instant,
+) -> Result<String, Failure> {
+    let request = |plain: bool| json!({"entry": "page_text", "plain": plain});
+    let answer = match ask(account, &request(false), html, STRUCTURE, until).await {
+        Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
+            ask(account, &request(true), html, PLAIN, until).await
+        }
+        answer => answer,
+    };
+    let answer = answer.map_err(|fault| too_expensive(fault, "to convert the page to text"))?;
+    Ok(String::from_utf8_lossy(&answer.output).into_owned())
+}
+
+/// Returns the links of a page.
+pub(crate) async fn links(
+    account: &Account,
+    base: &str,
+    html: &[u8],
+    until: Instant,
+) -> Result<Vec<String>, Failure> {
+    let request = json!({"entry": "links", "base": base});
+    let answer = ask(account, &request, html, STRUCTURE, until).await;
+    list(answer.map_err(|fault| too_expensive(fault, "to read the page's links"))?)
+}
+
+/// Returns the text, or an attribute, of each element of a page that a selector matches.
+pub(crate) async fn select(
+    account: &Account,
+    (css, attribute): (&str, Option<&str>),
+    html: &[u8],
+    until: Instant,
+) -> Result<Vec<String>, Failure> {
+    let request = json!({"entry": "select", "css": css, "attribute": attribute});
+    let answer = ask(account, &request, html, STRUCTURE, until).await;
+    list(answer.map_err(|fault| too_expensive(fault, "to search the page"))?)
+}
+
+/// Reads the guest's list of strings.
+fn list(GuestAnswer { status, output }: GuestAnswer) -> Result<Vec<String>, Failure> {
+    let reason = || String::from_utf8_lossy(&output).into_owned();
+    match status {
+        DONE => serde_json::from_slice(&output).map_err(|error| {
+            Failure::new(Code::EREMOTE, format!("the guest returned an invalid list: {error}"))
+        }),
+        BAD_SELECTOR => Err(Failure::new(Code::EPARSE, reason())),
+        TOO_DEEP => Err(Failure::new(Code::EBOUND, reason())),
+        _ => Err(Failure::new(Code::EREMOTE, format!("the page cannot be read: {}", reason()))),
+    }
+}
+
+fn too_expensive(fault: GuestFault, what: &str) -> Failure {
+    let hint = "pass a part of the page";
+    match fault {
+        GuestFault::Account(failure) => failure,
+        GuestFault::Time => Failure::new(Code::ETIME, format!("it takes too long {what}; {hint}")),
+        GuestFault::Memory | GuestFault::Output => {
+            Failure::new(Code::ENOMEM, format!("it takes too much memory {what}; {hint}"))
+        }
+        fault => Failure::new(Code::EREMOTE, format!("failed {what}: {fault}")),
     }
 }
 

@@ -9,6 +9,7 @@ mod ai;
 mod commands;
 mod dbg;
 mod done;
+mod glob;
 mod http;
 mod issue;
 mod kv;

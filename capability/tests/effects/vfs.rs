@@ -15,7 +15,7 @@ async fn files_are_shared_with_fs_and_paths_stay_inside() {
     let (read, write) = ("(ret (vfs.read? (arg 0)))", "(vfs.write? (arg 0) \"x\")");
     for (text, path, code, words) in [
         (read, "none", Code::ENOENT, "none"),
-        (read, "deep", Code::EEXIST, "deep"),
+        (read, "deep", Code::EKIND, "deep"),
         (read, "../etc/passwd", Code::EACCESS, "read blocked: path escapes your working dir"),
         (write, "../a", Code::EACCESS, "write blocked: path escapes your working dir"),
         (write, "/../a", Code::EACCESS, "write blocked: path escapes your working dir"),
@@ -25,7 +25,7 @@ async fn files_are_shared_with_fs_and_paths_stay_inside() {
             Code::EACCESS,
             "`_issues.jsonl` is the list of tickets, which only the host writes",
         ),
-        (write, "a.txt/b", Code::ENOENT, "a.txt"),
+        (write, "a.txt/b", Code::EKIND, "a.txt"),
     ] {
         let (found, why) = failure(&world.run(text, &[path]).await.unwrap());
         assert_eq!(found, code, "{path}: {why}");

@@ -62,8 +62,8 @@ impl Toolbox {
 
 fn describe(function: &Function) -> FunctionTool {
     FunctionTool {
-        // Endpoints reject dots in a name.
-        name: function.name.replace('.', "_"),
+        // Endpoints reject dots and slashes in a name.
+        name: function.name.replace(['.', '/'], "_"),
         description: function.about.to_owned(),
         parameters: schema(&function.signature),
     }

@@ -133,7 +133,7 @@ fn rearranged() -> impl Strategy<Value = (String, String)> {
 fn tokens(text: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with(";;") {
+        let length = if rest.starts_with(';') {
             rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
             continue;
         } else if first == '"' {

@@ -46,6 +46,21 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (status, _) = answer(engine, body);
         assert!(matches!(status, status::DONE | status::NO_RESULTS));
     }
+    let page: [&[u8]; 4] = [
+        br#"{"entry":"page_text","plain":false}"#,
+        br#"{"entry":"page_text","plain":true}"#,
+        br#"{"entry":"links","base":"https://a.example/b/c"}"#,
+        br#"{"entry":"select","css":"p, a[href] > *, :first-child","attribute":null}"#,
+    ];
+    for request in page {
+        let (status, _) = answer(request, body);
+        assert!(matches!(status, status::DONE | status::TOO_DEEP), "{status}");
+    }
+    // The body is also a selector.
+    let css = String::from_utf8_lossy(body).replace(['"', '\\'], "").replace(char::is_control, " ");
+    let request = format!(r#"{{"entry":"select","css":"{css}"}}"#);
+    let (status, _) = answer(request.as_bytes(), b"<div class=a><p id=b>c</p></div>");
+    assert!(matches!(status, status::DONE | status::BAD_SELECTOR), "{status}");
     if choice % 16 == 15 && !body.is_empty() {
         let large = body.repeat(LARGE / body.len() + 1);
         let started = Instant::now();

@@ -128,7 +128,7 @@ async fn every_function_is_a_tool_whose_call_compiles() {
         })
         .collect();
     let named: Vec<(String, String)> =
-        functions.iter().map(|f| (f.name.replace('.', "_"), arguments(f))).collect();
+        functions.iter().map(|f| (f.name.replace(['.', '/'], "_"), arguments(f))).collect();
     let tools: Vec<(&str, &str)> =
         named.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect();
     let (attempt, results) = called(&tools).await;

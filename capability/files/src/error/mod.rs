@@ -72,10 +72,9 @@ impl FilesError {
             ErrorKind::Escape | ErrorKind::Special | ErrorKind::Denied | ErrorKind::LinkLoop => {
                 Code::EACCESS
             }
-            ErrorKind::NotFound | ErrorKind::NotFolder => Code::ENOENT,
-            ErrorKind::IsFolder | ErrorKind::Exists | ErrorKind::NotEmpty | ErrorKind::Conflict => {
-                Code::EEXIST
-            }
+            ErrorKind::NotFound => Code::ENOENT,
+            ErrorKind::NotFolder | ErrorKind::IsFolder => Code::EKIND,
+            ErrorKind::Exists | ErrorKind::NotEmpty | ErrorKind::Conflict => Code::EEXIST,
             ErrorKind::TooLarge | ErrorKind::PathTooLong => Code::EBOUND,
             ErrorKind::Full => Code::ENOMEM,
             ErrorKind::BadPath => Code::EPARSE,

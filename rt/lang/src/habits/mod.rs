@@ -5,13 +5,13 @@ mod lists;
 mod names;
 pub(crate) mod rewrite;
 
-use crate::Signature;
 use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
 use crate::diagnose::wording::{self, Fault};
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::{Param, Signature};
 
 pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
 pub(crate) use self::lists::rewrite_list;
@@ -134,11 +134,12 @@ pub(crate) fn supply_operands(
         "call" if is_list => {
             let called = called?;
             let missing = called.params.get(items.len().checked_sub(2)?..)?;
-            let optional =
-                !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
+            let none = |param: &Param| Some(format!(" (i32.const {})", param.ty.missing()?));
+            let optional: Option<String> = missing.iter().map(none).collect();
             let end = tree.span(at).end.checked_sub(1)?;
             optional
-                .then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
+                .filter(|text| !text.is_empty())
+                .map(|text| Change::Edits(vec![(end..end, text)]))
         }
         _ => None,
     }

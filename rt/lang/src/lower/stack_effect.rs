@@ -183,7 +183,6 @@ impl Lowering<'_, '_> {
         }
         let ty = match op.pushes.first() {
             Some(_) if ops::compares(name) => Type::Bool,
-            Some(_) if name == "i32.const" => Type::Int,
             first => first.copied().map_or(Type::Any, Type::of_wat),
         };
         StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)

@@ -185,7 +185,10 @@ impl<'s> Lowering<'_, 's> {
         if !is_number(val, text) {
             return self.fault(node, form::number_type(text, val, own.val()));
         }
-        let ty = if val == Val::I32 { Type::Int } else { Type::of_wat(val) };
+        let ty = match val {
+            Val::I32 => Type::Int,
+            val => Type::of_wat(val),
+        };
         Ok(Some(Lowered::one(Wat::list(node, format!("{}.const {text}", val.name()), []), ty)))
     }
 

@@ -1,9 +1,10 @@
 //! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
 //! stop a filter that never ends or grows without bound.
 //!
-//! The host calls `reserve(n)`, writes `n` bytes there (the filter's text, then the document's),
-//! calls `answer` with the filter's length and the time, and reads `output_len` bytes at `output`.
-//! The guest has no imports: no clock, no environment, no files.
+//! The host calls `reserve(n)`, writes `n` bytes there (a head, then the document's text), calls
+//! `answer` with the head's length and the time, and reads `output_len` bytes at `output`. The head
+//! is a JSON object of variables, a zero byte, and the filter's text. The guest has no imports: no
+//! clock, no environment, no files.
 
 #![expect(unsafe_code, reason = "the host calls these functions by name")]
 
@@ -59,16 +60,19 @@ pub extern "C" fn output_len() -> usize {
     BUFFERS.with_borrow(|buffers| buffers.output.len())
 }
 
-/// Applies the filter in the first `filter` bytes of the input to the document in the rest. `now`
-/// is the result of the filter's `now`, in seconds since 1970. The output has one line for each
+/// Applies the filter in the first `head` bytes of the input to the document in the rest. `now` is
+/// the result of the filter's `now`, in seconds since 1970. The output has one line for each
 /// value (a string as it is, anything else as JSON), or the reason of the failure.
 #[unsafe(no_mangle)]
-pub extern "C" fn answer(filter: usize, now: f64) -> i32 {
+pub extern "C" fn answer(head: usize, now: f64) -> i32 {
     NOW.with_borrow_mut(|known| *known = now);
     let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));
-    let (filter, document) = input.split_at_checked(filter).unwrap_or_default();
+    let (head, document) = input.split_at_checked(head).unwrap_or_default();
+    let mut parts = head.splitn(2, |byte| *byte == 0);
+    let (variables, filter) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut output = Vec::new();
-    let status = match apply(&String::from_utf8_lossy(filter), document, &mut output) {
+    let filter = String::from_utf8_lossy(filter);
+    let status = match apply(variables, &filter, document, &mut output) {
         Ok(()) => DONE,
         Err((status, reason)) => {
             output = reason.into_bytes();
@@ -79,18 +83,26 @@ pub extern "C" fn answer(filter: usize, now: f64) -> i32 {
     status
 }
 
-fn apply(filter: &str, document: &[u8], output: &mut Vec<u8>) -> Result<(), (i32, String)> {
+fn apply(
+    variables: &[u8],
+    filter: &str,
+    document: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(), (i32, String)> {
+    let (names, values) = read_variables(variables)?;
     let arena = Arena::default();
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let loaded = Loader::new(defs).load(&arena, File { path: (), code: filter });
     let modules = loaded.map_err(|errors| (BAD_FILTER, unread(errors)))?;
     load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
         .map_err(|errors| (BAD_FILTER, unread(errors)))?;
-    let compiled = Compiler::default().with_funs(functions()).compile(modules);
+    let names = names.iter().map(String::as_str);
+    let compiled =
+        Compiler::default().with_funs(functions()).with_global_vars(names).compile(modules);
     let filter = compiled.map_err(|errors| (BAD_FILTER, unknown(errors)))?;
     let document =
         read::parse_single(document).map_err(|error| (BAD_DOCUMENT, error.to_string()))?;
-    let ctx = Ctx::<Data>::new(&filter.lut, Vars::new([]));
+    let ctx = Ctx::<Data>::new(&filter.lut, Vars::new(values));
     for (n, value) in filter.id.run((ctx, document)).map(unwrap_valr).enumerate() {
         let value = value.map_err(|error| (FAILED, error.to_string()))?;
         if n > 0 {

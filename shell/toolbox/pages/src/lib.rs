@@ -7,6 +7,7 @@
 //! `guest` is its WebAssembly interface.
 
 mod charset;
+mod elements;
 mod guest;
 mod page;
 mod results;
@@ -24,6 +25,10 @@ pub mod status {
     pub const NO_RESULTS: i32 = 2;
     /// The head is not a [`Request`](super::Request); the output says why.
     pub const BAD_REQUEST: i32 = 3;
+    /// The page is nested too deeply to be searched; the output says so.
+    pub const TOO_DEEP: i32 = 4;
+    /// The selector is invalid; the output says why.
+    pub const BAD_SELECTOR: i32 = 5;
 }
 
 /// An entry function with its parameters.
@@ -39,6 +44,23 @@ pub enum Request {
         /// If true, tags are taken out of a page without building its tree: linear in time and
         /// memory.
         plain: bool,
+    },
+    /// Returns the visible text of a page.
+    PageText {
+        /// If true, tags are taken out without building the page's tree.
+        plain: bool,
+    },
+    /// Returns the links of a page: a JSON array of absolute URLs without fragments, each once.
+    Links {
+        /// The URL that relative links start from.
+        base: String,
+    },
+    /// Returns the text of each element that a selector matches: a JSON array of strings.
+    Select {
+        /// The selector.
+        css: String,
+        /// If there is one, that attribute is returned instead of the text; "" where it is missing.
+        attribute: Option<String>,
     },
     /// Reads the results from a page that a search engine makes for people: a JSON array of at most
     /// `most` hits.
@@ -72,12 +94,26 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
         },
         Err(why) => (status::NO_RESULTS, why.into_bytes()),
     };
+    let list = |found: Result<Vec<String>, (i32, String)>| match found {
+        Ok(found) => match serde_json::to_vec(&found) {
+            Ok(json) => (status::DONE, json),
+            Err(error) => (status::BAD_REQUEST, error.to_string().into_bytes()),
+        },
+        Err((status, why)) => (status, why.into_bytes()),
+    };
     match request {
         Request::Text { url, content_type, plain } => {
             match page::text_of(&url, &content_type, body, plain) {
                 Ok(text) => (status::DONE, text.into_bytes()),
                 Err(what) => (status::NOT_TEXT, what.into_bytes()),
             }
+        }
+        Request::PageText { plain } => {
+            (status::DONE, elements::text_of(body, plain).into_bytes())
+        }
+        Request::Links { base } => list(elements::links(body, &base)),
+        Request::Select { css, attribute } => {
+            list(elements::select(body, &css, attribute.as_deref()))
         }
         Request::ResultsPage { url, most } => results(results::page(body, &url), most),
         Request::ResultsJson { at, snippet, most } => {

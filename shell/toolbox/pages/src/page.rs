@@ -198,7 +198,7 @@ pub(crate) fn measure(document: &Document) -> Option<usize> {
 }
 
 /// Returns the base URL of the page's relative links.
-fn base_of(document: &Document, url: &str) -> Option<Url> {
+pub(crate) fn base_of(document: &Document, url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
     let said = document.select_single("base[href]").attr("href");
     Some(said.and_then(|href| url.join(href.trim()).ok()).unwrap_or(url))

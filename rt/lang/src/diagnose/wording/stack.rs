@@ -1,10 +1,10 @@
 //! Messages about operands and results that do not match the values on the stack.
 
 use super::{Message, counted, message, with_article};
-use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::types::ops::Val;
 use crate::types::ops::list_types;
+use crate::{Param, Signature};
 
 pub(crate) fn operand_count(
     usage: &str,
@@ -17,9 +17,11 @@ pub(crate) fn operand_count(
         format!("`{usage}` takes {}, found {found}", counted(wanted, "operand")),
     );
     let missing = called.map_or(&[][..], |called| called.params.get(found..).unwrap_or(&[]));
-    let optional = !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
-    let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
-    message.maybe_hint(optional.then(|| format!("{} may be `(i32.const 0)`", names.join(" and "))))
+    let none = |param: &Param| {
+        param.ty.missing().map(|none| format!("{} may be `(i32.const {none})`", param.name))
+    };
+    let optional: Option<Vec<String>> = missing.iter().map(none).collect();
+    message.maybe_hint(optional.filter(|all| !all.is_empty()).map(|all| all.join(", ")))
 }
 
 pub(crate) fn results_as_operand(

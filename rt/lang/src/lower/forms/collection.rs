@@ -3,7 +3,7 @@
 
 use super::{all_operands, numbers, operands};
 use crate::diagnose::wording::{Fault, types as type_wording};
-use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
@@ -69,9 +69,13 @@ fn not_taken<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     node: NodeId,
-    found: Type,
+    out: Lowered<'s>,
 ) -> LowerResult<Lowered<'s>> {
-    let tree = lowering.tree;
+    let (tree, found) = (lowering.tree, out.ty);
+    // The walk over the module reports the reason.
+    if out.flow == Flow::Unknown {
+        return Ok(out);
+    }
     let head = tree.head(list).unwrap_or("");
     let message = type_wording::generic(head, super::usage(head), tree.text(node), found);
     let fault = Fault::new(tree.span(node), message);
@@ -106,7 +110,7 @@ pub(super) fn len<'s>(
         Type::Arr => lowering.host_call(list, "arr.len", [out.wat])?,
         Type::Map => lowering.host_call(list, "map.len", [out.wat])?,
         Type::Numbers(_) => Wat::list(list, "i32.load", [out.wat]),
-        found => return not_taken(lowering, list, node, found),
+        _ => return not_taken(lowering, list, node, out),
     };
     Ok(Lowered::one(wat, Type::Int))
 }
@@ -125,7 +129,7 @@ pub(super) fn at<'s>(
         Type::Numbers(elem) => {
             return numbers::at(lowering, list, elem, (node, out.wat), index);
         }
-        found => return not_taken(lowering, list, node, found),
+        _ => return not_taken(lowering, list, node, out),
     };
     let index = lowering.value(list, index, Want::Type(want))?.wat;
     let wat = fallible(lowering, list, name, vec![out.wat, index])?;
@@ -146,7 +150,7 @@ pub(super) fn put<'s>(
         Type::Numbers(elem) => {
             return numbers::put(lowering, list, elem, (node, out.wat), [index, value]);
         }
-        found => return Ok(not_taken(lowering, list, node, found)?.without_value(list)),
+        _ => return Ok(not_taken(lowering, list, node, out)?.without_value(list)),
     };
     let index = lowering.value(list, index, Want::Type(want))?.wat;
     let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
@@ -162,7 +166,7 @@ pub(super) fn push<'s>(
     let [node, value] = operands::<2>(lowering.tree, list)?;
     let out = collection(lowering, list, node)?;
     if out.ty != Type::Arr {
-        return Ok(not_taken(lowering, list, node, out.ty)?.without_value(list));
+        return Ok(not_taken(lowering, list, node, out)?.without_value(list));
     }
     let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
     Ok(Lowered::none(fallible(lowering, list, "arr.push", vec![out.wat, value])?))
@@ -177,7 +181,7 @@ pub(super) fn pop<'s>(
     let [node] = operands::<1>(lowering.tree, list)?;
     let out = collection(lowering, list, node)?;
     if out.ty != Type::Arr {
-        return not_taken(lowering, list, node, out.ty);
+        return not_taken(lowering, list, node, out);
     }
     let wat = fallible(lowering, list, "arr.pop", vec![out.wat])?;
     Ok(Lowered::one(wat, Type::Str).dropped_if_unused())
@@ -195,7 +199,7 @@ pub(super) fn has<'s>(
         Type::Str => "str.contains",
         Type::Arr => "arr.has",
         Type::Map => "map.has",
-        found => return not_taken(lowering, list, node, found),
+        _ => return not_taken(lowering, list, node, out),
     };
     let value = lowering.value(list, value, Want::Type(Type::Str))?.wat;
     Ok(Lowered::one(lowering.host_call(list, name, [out.wat, value])?, Type::Bool))

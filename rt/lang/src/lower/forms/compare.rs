@@ -3,7 +3,7 @@
 use super::arithmetic::{unify, unless_literal};
 use super::{all_operands, operand_count, operands};
 use crate::diagnose::wording::{Fault, types as type_wording};
-use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
@@ -25,6 +25,11 @@ pub(super) fn compare<'s>(
         let address = lowering.raw && ty == Type::Str;
         !address && !ty.is_number() && !ty.is_vague() && ty.val() == Val::I32
     };
+    // The walk over the module reports the reason.
+    if lowered.iter().flatten().any(|out| out.flow == Flow::Unknown) {
+        let pieces: Vec<Wat<'s>> = lowered.into_iter().flatten().map(|out| out.wat).collect();
+        return Ok(Lowered::unknown(Wat::sequence(list, pieces)));
+    }
     if lowered.iter().flatten().any(is_object) {
         return objects(lowering, list, head, nodes, lowered);
     }

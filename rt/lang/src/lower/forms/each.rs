@@ -4,7 +4,7 @@ use super::binding::{binding_list, target_name};
 use super::control::{reject_loop_word, statements};
 use super::{all_operands, operand_count};
 use crate::diagnose::wording::{Fault, types as type_wording};
-use crate::lower::flow::{Context, Lowered, Want};
+use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
 use crate::lower::{LowerResult, Lowering};
@@ -45,6 +45,10 @@ pub(super) fn each<'s>(
     };
     let collection = lowering.value(list, array, Want::Any)?;
     match collection.ty {
+        // The walk over the module reports the reason.
+        Type::Any if collection.flow == Flow::Unknown => {
+            array_loop(lowering, list, collection.wat, &names, &mut body)
+        }
         Type::Arr | Type::I32 => array_loop(lowering, list, collection.wat, &names, &mut body),
         Type::Map => map_loop(lowering, list, collection.wat, &names, &mut body),
         Type::Numbers(elem) => number_loop(lowering, list, collection.wat, elem, &names, &mut body),

@@ -308,6 +308,11 @@ pub(super) fn retry<'s>(
     Ok(Lowered { wat, flow, ty, droppable: flow == Flow::Net(1) })
 }
 
+/// Returns true for a list whose head ends with a mark.
+fn is_marked(tree: &Tree<'_>, list: NodeId) -> bool {
+    tree.head(list).is_some_and(|head| head.ends_with(['?', '!']))
+}
+
 /// `(check X)`: returns X from the function if it is not 0.
 pub(super) fn check<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -332,6 +337,8 @@ pub(super) fn check<'s>(
                 Flow::Net(count @ 2..) => (out.wat, Some((Flow::Net(count - 1), out.ty))),
                 Flow::Net(1) | Flow::Never => (out.wat, None),
                 Flow::Unknown => (out.wat, Some((Flow::Unknown, Type::Any))),
+                // A call with a mark behind its name ends the program by itself.
+                Flow::Net(0) if is_marked(tree, operand) => return Ok(Lowered::none(out.wat)),
                 Flow::Net(_) => {
                     let message = form::missing_code(tree.text(operand))
                         .safe(rewrite::replace_with_child(tree, list, operand));

@@ -2,6 +2,7 @@
 
 use crate::diagnose::wording::Fault;
 use crate::syntax::lex::{Lexer, TokenKind};
+use crate::types::ops;
 
 /// A list, word or comment, with its position relative to line breaks.
 #[derive(Debug)]
@@ -86,8 +87,7 @@ struct Open<'s> {
 /// WAT's own instructions may take from the stack keeps its mark.
 fn remove_marks(pieces: &mut [Piece<'_>]) {
     for at in 0..pieces.len() {
-        let takes = pieces.get(at + 1..).unwrap_or(&[]).iter().find(|piece| !piece.is_comment());
-        if takes.is_some_and(takes_from_stack) {
+        if pieces.get(at + 1..).unwrap_or(&[]).iter().any(takes_from_stack) {
             continue;
         }
         let Some(Piece { shape: Shape::List(list, false), .. }) = pieces.get_mut(at) else {
@@ -101,10 +101,25 @@ fn remove_marks(pieces: &mut [Piece<'_>]) {
     }
 }
 
-/// Returns true for an instruction of WAT, which may take values from the stack.
+/// Returns true for an instruction of WAT that may take values from the stack, because it is flat
+/// or lacks operands.
 fn takes_from_stack(piece: &Piece<'_>) -> bool {
-    let Some(head) = piece.head().or(piece.atom()) else { return false };
-    !head.starts_with('$') && (crate::types::ops::takes_operands(head) || head == "check")
+    let Shape::List(items, _) = &piece.shape else {
+        return piece.atom().is_some_and(ops::takes_operands);
+    };
+    let Some(head) = piece.head() else { return false };
+    let given = items.iter().skip(1).filter(|item| !item.is_comment());
+    match head {
+        "call" | "call_indirect" => true,
+        "if" => given.take(1).any(|first| first.head() == Some("then")),
+        _ => {
+            let is_special = head.starts_with("local.")
+                || head.starts_with("global.")
+                || matches!(head, "br_if" | "br_table");
+            let wanted = ops::op(head).map_or(1, |op| op.pops.len()) + usize::from(is_special);
+            ops::takes_operands(head) && given.count() < wanted
+        }
+    }
 }
 
 struct Reader<'s> {

@@ -1,0 +1,42 @@
+//! Arrays of numbers: sum, smallest and largest item.
+
+use wattle_rt::{Code, Failure, MemoryCharge, Run};
+
+use super::{Arrays, Handle, numbered};
+use crate::decimal::Decimal;
+
+pub(super) fn sum(run: &mut Run, h: i32) -> Result<f64, Failure> {
+    let (numbers, _scratch) = read(run, h)?;
+    let exact = numbers
+        .iter()
+        .try_fold(Decimal::ZERO, |sum, (_, text)| sum.plus(Decimal::read(text)?))
+        .map(Decimal::to_float);
+    let sum = exact.unwrap_or_else(|| numbers.iter().map(|(number, _)| number).sum());
+    match sum.is_finite() {
+        true => Ok(sum),
+        false => Err(Failure::new(Code::EBOUND, "the sum is out of the range of a float")),
+    }
+}
+
+pub(super) fn min(run: &mut Run, h: i32) -> Result<f64, Failure> {
+    extreme(run, h, f64::min)
+}
+
+pub(super) fn max(run: &mut Run, h: i32) -> Result<f64, Failure> {
+    extreme(run, h, f64::max)
+}
+
+fn extreme(run: &mut Run, h: i32, of: fn(f64, f64) -> f64) -> Result<f64, Failure> {
+    let (numbers, _scratch) = read(run, h)?;
+    let numbers = numbers.into_iter().map(|(number, _)| number);
+    numbers.reduce(of).ok_or_else(|| Failure::new(Code::EBOUND, "the array has no items"))
+}
+
+/// Returns the items as numbers, each with its text, and their charge.
+fn read(run: &mut Run, h: i32) -> Result<(Vec<(f64, &[u8])>, MemoryCharge), Failure> {
+    let account = run.account().clone();
+    let items = Arrays::of(run).get(Handle(h))?;
+    let scratch = account.hold(items.len() * 2 * size_of::<(f64, &[u8])>())?;
+    let numbers = numbered(items.iter().map(Vec::as_slice).collect(), |item| *item)?;
+    Ok((numbers, scratch))
+}

@@ -1,0 +1,137 @@
+//! `arr.sort_rows`: rows that are JSON objects or tab-separated, sorted by a value in each.
+
+use std::cmp::Ordering;
+
+use wattle_rt::{Code, Failure, Run, quote};
+
+use super::{Arrays, Handle, Order, number};
+use crate::QUOTED;
+use crate::json::MEMORY_PER_BYTE;
+use crate::json::document::Document;
+use crate::json::path::Path;
+
+/// The value of a row.
+#[derive(Debug)]
+enum Key {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+}
+
+impl Key {
+    /// Returns the position of the value's type in the order by value.
+    fn rank(&self) -> u8 {
+        match self {
+            Key::Null => 0,
+            Key::Bool(_) => 1,
+            Key::Number(_) => 2,
+            Key::Text(_) => 3,
+        }
+    }
+}
+
+fn compare(a: &Key, b: &Key) -> Ordering {
+    match (a, b) {
+        (Key::Bool(a), Key::Bool(b)) => a.cmp(b),
+        (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
+        (Key::Text(a), Key::Text(b)) => a.cmp(b),
+        _ => a.rank().cmp(&b.rank()),
+    }
+}
+
+/// The position of the value in each row.
+enum Field<'k> {
+    Path(Path),
+    /// A column, with its number as written.
+    Column(usize, &'k str),
+}
+
+pub(super) fn sort(run: &mut Run, h: i32, key: &str, by: Option<&str>) -> Result<(), Failure> {
+    let order = Order::read(by.unwrap_or("value"), &["value", "text", "num"])?;
+    let account = run.account().clone();
+    let rows = Arrays::of(run).get(Handle(h))?;
+    let Some(first) = rows.first() else { return Ok(()) };
+    // The keys of all rows, and one parsed row at a time.
+    let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let all: usize = rows.iter().map(|row| row.len() + size_of::<Key>()).sum();
+    let _held = account.hold(all.saturating_add(longest.saturating_mul(MEMORY_PER_BYTE)))?;
+    let field = field(first, key)?;
+    let mut keyed = Vec::with_capacity(rows.len());
+    for (at, row) in rows.iter().enumerate() {
+        let row_text = String::from_utf8_lossy(row);
+        let found = field.find(&row_text).map_err(|failure| Failure {
+            reason: format!("the row at index {at}: {}", failure.reason),
+            ..failure
+        })?;
+        keyed.push((typed(found, order.by, at)?, at));
+    }
+    order.sort(&mut keyed, |a, b| compare(&a.0, &b.0));
+    let mut moved: Vec<Vec<u8>> = Vec::with_capacity(rows.len());
+    for (_, at) in keyed {
+        moved.push(rows.get_mut(at).map(std::mem::take).unwrap_or_default());
+    }
+    *rows = moved;
+    Ok(())
+}
+
+/// Returns true for the text of a JSON object or array.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && Document::read(text).is_ok()
+}
+
+/// Reads a key. The first row decides what the rows are.
+fn field<'k>(first: &[u8], key: &'k str) -> Result<Field<'k>, Failure> {
+    if is_json(&String::from_utf8_lossy(first)) {
+        return Path::read(key).map(Field::Path);
+    }
+    key.trim().parse().map(|column| Field::Column(column, key)).map_err(|_| {
+        let message = format!(
+            "the first row is not a JSON object, so the key must be the number of a \
+             tab-separated column, counted from 0, and {} is not one",
+            quote(key, QUOTED)
+        );
+        Failure::new(Code::EPARSE, message)
+    })
+}
+
+impl Field<'_> {
+    fn find(&self, row: &str) -> Result<Document, Failure> {
+        match self {
+            Field::Path(path) => path.find(&Document::read(row)?).cloned(),
+            Field::Column(column, name) => {
+                let cell = row.split('\t').nth(*column);
+                cell.map(|cell| Document::Text(cell.to_owned())).ok_or_else(|| {
+                    let count = row.split('\t').count();
+                    let message = format!(
+                        "it has {count} tab-separated columns, counted from 0, and no column {name}"
+                    );
+                    Failure::new(Code::ENOENT, message)
+                })
+            }
+        }
+    }
+}
+
+/// Returns the value in the form in which it is compared.
+fn typed(value: Document, by: &str, at: usize) -> Result<Key, Failure> {
+    match by {
+        "text" => return Ok(Key::Text(value.plain())),
+        "num" => {
+            let text = value.plain();
+            return number(text.as_bytes()).map(Key::Number).ok_or_else(|| {
+                let shown = quote(&text, QUOTED);
+                let message = format!("the row at index {at}: {shown} is not a number");
+                Failure::new(Code::EPARSE, message)
+            });
+        }
+        _ => {}
+    }
+    Ok(match value {
+        Document::Null => Key::Null,
+        Document::Bool(yes) => Key::Bool(yes),
+        Document::Number(number) => Key::Number(number.parse().unwrap_or(f64::INFINITY)),
+        Document::Text(text) => Key::Text(text),
+        other => Key::Text(other.to_string()),
+    })
+}

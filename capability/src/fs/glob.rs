@@ -1,0 +1,193 @@
+//! `fs.glob`: the paths that match a pattern.
+
+mod pattern;
+
+use std::collections::{BTreeSet, HashSet};
+
+use wattle_rt::{Code, Failure, Run, Unadmitted};
+
+use crate::arr::{Arrays, Handle};
+use crate::files::{EntryKind, ErrorKind, Files, FilesError};
+use crate::search::{HOST_FILES, Stop};
+use pattern::{Pattern, Segment};
+
+/// Maximum number of paths that a call returns.
+const MAX_FOUND: usize = 50_000;
+/// Maximum number of folders that a call lists.
+const MAX_LISTED: usize = 100_000;
+
+pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<Handle, Failure> {
+    let (pattern, gate) = pattern.open(run);
+    let patterns = Pattern::read(&pattern)?;
+    let files = super::confined(run, gate)?;
+    let stop = Stop::new(run.deadline());
+    let _stops = stop.stop_on_drop();
+    let account = run.account().clone();
+    let work = move || {
+        let mut search = Search::new(&files, &stop);
+        for pattern in &patterns {
+            search.walk(pattern)?;
+        }
+        Ok((search.found, search.skipped))
+    };
+    let found = match tokio::task::spawn_blocking(move || account.work(work)).await {
+        Ok(found) => found,
+        Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
+    };
+    let (found, skipped) = found?;
+    skipped.iter().for_each(|why| run.log(&format!("fs.glob: skipped a folder: {why}")));
+    Arrays::make(run, found)
+}
+
+/// The next segments of a pattern, to be matched in a folder.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    /// The folder's path, empty for the top.
+    folder: String,
+    /// The index of the next segment.
+    next: usize,
+    /// If true, a wildcard found the folder, and it is skipped if it may not be read.
+    found: bool,
+}
+
+/// A search for the paths that match a pattern.
+struct Search<'f> {
+    files: &'f Files,
+    stop: &'f Stop,
+    found: BTreeSet<String>,
+    /// The reasons why folders were skipped.
+    skipped: Vec<String>,
+    listed: usize,
+}
+
+/// Maximum number of skipped folders that are logged.
+const MAX_SKIPPED: usize = 20;
+
+impl<'f> Search<'f> {
+    fn new(files: &'f Files, stop: &'f Stop) -> Search<'f> {
+        Search { files, stop, found: BTreeSet::new(), skipped: Vec::new(), listed: 0 }
+    }
+
+    /// Finds the paths that match a pattern.
+    fn walk(&mut self, pattern: &Pattern) -> Result<(), Failure> {
+        let start = State { folder: String::new(), next: 0, found: false };
+        let mut seen = HashSet::from([start.clone()]);
+        let mut states = vec![start];
+        while let Some(state) = states.pop() {
+            for next in self.step(pattern, state)? {
+                if seen.insert(next.clone()) {
+                    states.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Matches one segment in a folder, and returns the states that follow.
+    fn step(&mut self, pattern: &Pattern, state: State) -> Result<Vec<State>, Failure> {
+        let Pattern { segments, folders } = pattern;
+        let folders = *folders;
+        let State { folder, next, found } = state;
+        let Some(segment) = segments.get(next) else { return Ok(Vec::new()) };
+        let is_last = next + 1 == segments.len();
+        if let Segment::Name(name) = segment {
+            let path = join(&folder, name);
+            if !is_last {
+                return Ok(vec![State { folder: path, next: next + 1, found }]);
+            }
+            return self.check(&path, folders, found).map(|()| Vec::new());
+        }
+        let mut states = Vec::new();
+        if *segment == Segment::Folders && !is_last {
+            states.push(State { folder: folder.clone(), next: next + 1, found });
+        }
+        for (name, kind) in self.list(&folder, found)? {
+            let is_host_file = folder.is_empty() && HOST_FILES.contains(&name.as_str());
+            if is_host_file || !segment.matches(&name) {
+                continue;
+            }
+            let path = join(&folder, &name);
+            match (segment, kind) {
+                (Segment::Folders, EntryKind::Folder) => {
+                    if is_last && folders {
+                        self.add(format!("{path}/"))?;
+                    }
+                    states.push(State { folder: path, next, found: true });
+                }
+                // Links are not followed: their targets are found at their own paths.
+                (Segment::Folders, EntryKind::File) if is_last && !folders => self.add(path)?,
+                (Segment::Folders, _) => {}
+                (_, EntryKind::File) if is_last && !folders => self.add(path)?,
+                (_, EntryKind::File | EntryKind::Other) => {}
+                _ if is_last => self.check(&path, folders, true)?,
+                _ => states.push(State { folder: path, next: next + 1, found: true }),
+            }
+        }
+        Ok(states)
+    }
+
+    /// Adds a path if it is that of a folder or of a file, as wanted.
+    fn check(&mut self, path: &str, folders: bool, found: bool) -> Result<(), Failure> {
+        let stat = self.files.stat(path);
+        match self.unless_missing(stat, found)?.map(|stat| stat.kind) {
+            Some(EntryKind::Folder) if folders => self.add(format!("{path}/")),
+            Some(EntryKind::File) if !folders => self.add(path.to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&mut self, folder: &str, found: bool) -> Result<Vec<(String, EntryKind)>, Failure> {
+        self.listed += 1;
+        if self.listed > MAX_LISTED {
+            return Err(too_many("has to search more than 100,000 folders"));
+        }
+        if self.stop.is_set() {
+            let why = "the run's time ended before all folders were searched";
+            return Err(Failure::new(Code::ETIME, why));
+        }
+        let entries = self.files.list(if folder.is_empty() { "/" } else { folder });
+        let entries = self.unless_missing(entries, found)?.unwrap_or_default();
+        Ok(entries.into_iter().map(|entry| (entry.name, entry.kind)).collect())
+    }
+
+    /// Returns `None` if the entry does not exist, or if a wildcard found it and it may not be
+    /// read.
+    fn unless_missing<T>(
+        &mut self,
+        result: Result<T, FilesError>,
+        found: bool,
+    ) -> Result<Option<T>, Failure> {
+        let error = match result {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotFolder => Ok(None),
+            ErrorKind::Denied | ErrorKind::Escape | ErrorKind::Special | ErrorKind::LinkLoop
+                if found =>
+            {
+                if self.skipped.len() < MAX_SKIPPED {
+                    self.skipped.push(error.to_string());
+                }
+                Ok(None)
+            }
+            _ => Err(Failure::new(error.code(), error.to_string())),
+        }
+    }
+
+    fn add(&mut self, path: String) -> Result<(), Failure> {
+        self.found.insert(path);
+        match self.found.len() > MAX_FOUND {
+            true => Err(too_many("matches more than 50,000 paths")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn too_many(what: &str) -> Failure {
+    Failure::new(Code::EBOUND, format!("the pattern {what}; begin it with a folder"))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}

@@ -1,0 +1,167 @@
+//! Characters of strings: code points by index, words, padding, pieces.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use wattle_rt::{Code, Failure, Run};
+
+use super::is_continuation;
+use crate::arr::{Arrays, Handle};
+use crate::{MAX_TEXT, too_large};
+
+/// Number of bytes whose characters are counted at a time.
+const BLOCK: usize = 1_024;
+
+pub(super) fn byte(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
+    let byte = usize::try_from(i).ok().and_then(|i| s.get(i));
+    Ok(byte.map_or(-1, |byte| i32::from(*byte)))
+}
+
+pub(super) fn code(_: &mut Run, s: &[u8], i: i32) -> Result<i32, Failure> {
+    let rest = usize::try_from(i).ok().and_then(|i| s.get(offset(s, i)?..)).unwrap_or_default();
+    let character = rest.get(..rest.len().min(4)).unwrap_or_default();
+    let first = String::from_utf8_lossy(character).chars().next().map(u32::from);
+    Ok(first.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1))
+}
+
+/// Returns the offset of the character at an index. Whole blocks are counted before it, which a
+/// processor does many bytes at a time.
+fn offset(s: &[u8], index: usize) -> Option<usize> {
+    let starts = |byte: &u8| !is_continuation(Some(byte));
+    let (mut left, mut at) = (index, 0);
+    for block in s.chunks(BLOCK) {
+        let count = block.iter().filter(|byte| starts(byte)).count();
+        if left < count {
+            let mut inside = block.iter().enumerate().filter(|(_, byte)| starts(byte));
+            return inside.nth(left).map(|(offset, _)| at + offset);
+        }
+        left -= count;
+        at += block.len();
+    }
+    None
+}
+
+pub(super) fn from_code(_: &mut Run, n: i32) -> Result<String, Failure> {
+    let character = u32::try_from(n).ok().and_then(char::from_u32);
+    character.map(String::from).ok_or_else(|| {
+        let message = format!(
+            "{n} is not the code point of a character, which is 0 to 1114111, without 55296 to \
+             57343"
+        );
+        Failure::new(Code::EBOUND, message)
+    })
+}
+
+pub(super) fn chars(run: &mut Run, s: &str) -> Result<Handle, Failure> {
+    Arrays::make(run, s.split_inclusive(|_: char| true))
+}
+
+pub(super) fn words(run: &mut Run, s: &str) -> Result<Handle, Failure> {
+    Arrays::make(run, s.split_whitespace())
+}
+
+pub(super) fn pad_left(
+    _: &mut Run,
+    s: &str,
+    n: i32,
+    fill: Option<&str>,
+) -> Result<String, Failure> {
+    Ok(padding(s, n, fill)? + s)
+}
+
+pub(super) fn pad_right(
+    _: &mut Run,
+    s: &str,
+    n: i32,
+    fill: Option<&str>,
+) -> Result<String, Failure> {
+    Ok(s.to_owned() + &padding(s, n, fill)?)
+}
+
+/// Returns the characters that a text lacks to have `n`. Characters are grapheme clusters, so that
+/// an accent takes no column of its own.
+fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
+    let n = usize::try_from(n).map_err(|_| {
+        Failure::new(Code::EBOUND, format!("cannot pad a string to {n} characters"))
+    })?;
+    let fill = fill.unwrap_or(" ");
+    if fill.is_empty() {
+        return Err(Failure::new(Code::EBOUND, "the string to fill with is empty"));
+    }
+    let missing = n - s.graphemes(true).take(n).count();
+    if missing > MAX_TEXT {
+        return Err(too_large());
+    }
+    let mut text = String::new();
+    for character in fill.graphemes(true).cycle().take(missing) {
+        text.push_str(character);
+        if text.len() + s.len() > MAX_TEXT {
+            return Err(too_large());
+        }
+    }
+    Ok(text)
+}
+
+/// Checks that a number of characters is at least `min`.
+fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
+    let counted = usize::try_from(n).ok().filter(|n| *n >= min);
+    counted.ok_or_else(|| {
+        Failure::new(Code::EBOUND, format!("{what} needs at least {min} characters, not {n}"))
+    })
+}
+
+pub(super) fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
+    pieces(run, s, count(n, 1, "a piece")?, 0)
+}
+
+pub(super) fn chunk_overlap(
+    run: &mut Run,
+    s: &str,
+    n: i32,
+    overlap: i32,
+) -> Result<Handle, Failure> {
+    let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
+    if overlap >= n {
+        let message =
+            format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
+        return Err(Failure::new(Code::EBOUND, message));
+    }
+    pieces(run, s, n, overlap)
+}
+
+/// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
+/// letter. The last piece is omitted if it would consist only of the overlap.
+fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
+    let mut rest = s;
+    Arrays::make(
+        run,
+        std::iter::from_fn(|| {
+            if rest.is_empty() {
+                return None;
+            }
+            let offset =
+                |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
+            let end = offset(n);
+            let piece = rest.get(..end)?;
+            let next = if end == rest.len() { end } else { offset(n - overlap) };
+            rest = rest.get(next..)?;
+            Some(piece)
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_characters() {
+        let text = "aä€😀".repeat(700);
+        let offsets: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        for (index, at) in offsets.iter().enumerate() {
+            assert_eq!(offset(text.as_bytes(), index), Some(*at), "{index}");
+        }
+        assert_eq!(offset(text.as_bytes(), offsets.len()), None);
+        assert_eq!(offset(b"", 0), None);
+        // Bytes that continue no character are not counted.
+        assert_eq!(offset(b"\x80\x80a", 0), Some(2));
+    }
+}
