@@ -86,15 +86,15 @@ struct Open<'s> {
 /// Removes the marks `?` and `!` behind the names of functions and forms. A call whose results
 /// WAT's own instructions may take from the stack keeps its mark.
 fn remove_marks(pieces: &mut [Piece<'_>]) {
-    for at in 0..pieces.len() {
-        if pieces.get(at + 1..).unwrap_or(&[]).iter().any(takes_from_stack) {
-            continue;
+    for piece in pieces.iter_mut().rev() {
+        if takes_from_stack(piece) {
+            break;
         }
-        let Some(Piece { shape: Shape::List(list, false), .. }) = pieces.get_mut(at) else {
+        let Shape::List(list, false) = &mut piece.shape else { continue };
+        let Some(Piece { shape: Shape::Atom(head), .. }) = list.first_mut() else { continue };
+        let Some(plain) = head.strip_suffix(['?', '!']).filter(|plain| !plain.is_empty()) else {
             continue;
         };
-        let Some(Piece { shape: Shape::Atom(head), .. }) = list.first_mut() else { continue };
-        let Some(plain) = head.strip_suffix(['?', '!']) else { continue };
         if plain.contains('.') || plain.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             *head = plain;
         }
