@@ -39,9 +39,8 @@ impl Decimal {
     /// Adds two numbers. Returns `None` if the sum has too many digits.
     pub(crate) fn plus(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
-        let scaled = |number: Decimal| {
-            number.digits.checked_mul(10_i128.checked_pow(scale - number.scale)?)
-        };
+        let scaled =
+            |number: Decimal| number.digits.checked_mul(10_i128.checked_pow(scale - number.scale)?);
         Some(Decimal { digits: scaled(self)?.checked_add(scaled(other)?)?, scale })
     }
 

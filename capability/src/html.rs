@@ -76,8 +76,7 @@ async fn select(
 ) -> Result<Handle, Failure> {
     let _held = hold(run, &html)?;
     if css.len() > MAX_SELECTOR {
-        let message =
-            format!("the selector has {} bytes, more than {MAX_SELECTOR}", css.len());
+        let message = format!("the selector has {} bytes, more than {MAX_SELECTOR}", css.len());
         return Err(Failure::new(Code::EPARSE, message));
     }
     let attribute = attribute.as_deref();

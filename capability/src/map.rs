@@ -112,8 +112,8 @@ impl Record for Handle {
     /// Records keys and values in turn, because in a replay the handle may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|entries| &*entries);
-        let texts = entries
-            .flat_map(|(key, value)| [key.clone().into_bytes(), value.text().into_owned()]);
+        let texts =
+            entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.text().into_owned()]);
         RecordedValue::Items(texts.collect())
     }
 }
@@ -283,8 +283,8 @@ fn incr_float(run: &mut Run, h: i32, key: &str, n: f64) -> Result<f64, Failure> 
     let number = crate::arr::number(&old).ok_or_else(|| {
         Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not a number"))
     })?;
-    let exact = Decimal::read(&old)
-        .and_then(|old| old.plus(Decimal::read(n.to_string().as_bytes())?));
+    let exact =
+        Decimal::read(&old).and_then(|old| old.plus(Decimal::read(n.to_string().as_bytes())?));
     let (sum, text) = match exact {
         Some(sum) => (sum.to_float(), sum.to_string()),
         None => (number + n, (number + n).to_string()),

@@ -55,7 +55,8 @@ fn holds(outcome: &Outcome, expected: &Result<String, (Code, &str)>) -> bool {
         Ok(text) => outcome.success() && outcome.texts().join("\n") == *text,
         Err((code, words)) => {
             // A function without error codes ends the program.
-            let trapped = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Host(*code));
+            let trapped =
+                matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Host(*code));
             (trapped || outcome.exit == Exit::Returned(*code))
                 && outcome
                     .failure

@@ -116,7 +116,8 @@ fn push(
     json.push_str(if json.len() > 1 { ",{" } else { "{" });
     for (at, column) in columns.iter().enumerate() {
         let field = String::from_utf8_lossy(row.get(at).unwrap_or_default());
-        let value = number(&field).filter(|_| numbers).map_or_else(|| quoted(&field), str::to_owned);
+        let value =
+            number(&field).filter(|_| numbers).map_or_else(|| quoted(&field), str::to_owned);
         json.extend([if at > 0 { "," } else { "" }, column, ":", &value]);
     }
     json.push('}');
@@ -246,7 +247,10 @@ mod tests {
         ] {
             assert_eq!(read_comma(text).as_deref(), Ok(json), "{text:?}");
         }
-        assert_eq!(read("a;b\n1,2;\"3;4\"", Some(";"), None).unwrap(), r#"[{"a":"1,2","b":"3;4"}]"#);
+        assert_eq!(
+            read("a;b\n1,2;\"3;4\"", Some(";"), None).unwrap(),
+            r#"[{"a":"1,2","b":"3;4"}]"#
+        );
         assert_eq!(read("a\tb\n1\t2", Some("\t"), None).unwrap(), r#"[{"a":"1","b":"2"}]"#);
     }
 

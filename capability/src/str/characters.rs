@@ -112,7 +112,12 @@ pub(super) fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
     pieces(run, s, count(n, 1, "a piece")?, 0)
 }
 
-pub(super) fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
+pub(super) fn chunk_overlap(
+    run: &mut Run,
+    s: &str,
+    n: i32,
+    overlap: i32,
+) -> Result<Handle, Failure> {
     let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
     if overlap >= n {
         let message =

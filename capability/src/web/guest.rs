@@ -184,9 +184,7 @@ fn too_expensive(fault: GuestFault, what: &str) -> Failure {
     let hint = "pass a part of the page";
     match fault {
         GuestFault::Account(failure) => failure,
-        GuestFault::Time => {
-            Failure::new(Code::ETIME, format!("it takes too long {what}; {hint}"))
-        }
+        GuestFault::Time => Failure::new(Code::ETIME, format!("it takes too long {what}; {hint}")),
         GuestFault::Memory | GuestFault::Output => {
             Failure::new(Code::ENOMEM, format!("it takes too much memory {what}; {hint}"))
         }

@@ -164,8 +164,10 @@ fn segment(name: &str) -> Segment {
             c => Token::Char(c),
         });
     }
-    let literal: Option<String> =
-        tokens.iter().map(|token| if let Token::Char(c) = token { Some(*c) } else { None }).collect();
+    let literal: Option<String> = tokens
+        .iter()
+        .map(|token| if let Token::Char(c) = token { Some(*c) } else { None })
+        .collect();
     literal.map_or(Segment::Wildcard(tokens), Segment::Name)
 }
 

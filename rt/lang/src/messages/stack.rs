@@ -1,10 +1,10 @@
 //! Messages about operands and results that do not match the values on the stack.
 
 use super::{Message, counted, message, with_article};
-use crate::{Param, Signature};
 use crate::fix::Change;
 use crate::ops::Val;
 use crate::walk::list_types;
+use crate::{Param, Signature};
 
 pub(crate) fn operand_count(
     usage: &str,
