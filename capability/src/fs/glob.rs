@@ -23,7 +23,7 @@ pub(super) async fn glob(run: &mut Run, pattern: Unadmitted<String>) -> Result<H
     let stop = Stop::new(run.deadline());
     let _stops = stop.stop_on_drop();
     let account = run.account().clone();
-    let work = move || {
+    let work = move || -> Result<(BTreeSet<String>, Vec<String>), Failure> {
         let mut search = Search::new(&files, &stop);
         for pattern in &patterns {
             search.walk(pattern)?;

@@ -87,17 +87,13 @@ fn padding(s: &str, n: i32, fill: Option<&str>) -> Result<String, Failure> {
         return Err(Failure::new(Code::EBOUND, "the string to fill with is empty"));
     }
     let missing = n - s.graphemes(true).take(n).count();
-    if missing > MAX_TEXT {
+    let characters: Vec<&str> = fill.graphemes(true).collect();
+    let rest = characters.get(..missing % characters.len()).unwrap_or_default().concat();
+    let times = missing / characters.len();
+    if times.saturating_mul(fill.len()).saturating_add(rest.len() + s.len()) > MAX_TEXT {
         return Err(too_large());
     }
-    let mut text = String::new();
-    for character in fill.graphemes(true).cycle().take(missing) {
-        text.push_str(character);
-        if text.len() + s.len() > MAX_TEXT {
-            return Err(too_large());
-        }
-    }
-    Ok(text)
+    Ok(fill.repeat(times) + &rest)
 }
 
 /// Checks that a number of characters is at least `min`.

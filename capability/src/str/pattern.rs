@@ -1,5 +1,5 @@
-//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. Time is linear in the text
-//! for every pattern.
+//! Regular expressions: `str.match`, `str.group`, `str.find_all`, `str.replace_re`. Time is linear in
+//! the text for every pattern.
 //!
 //! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up. A slower engine
 //! then takes over if the pattern and the text are small enough; otherwise the call fails. Between

@@ -130,7 +130,7 @@ fn segments(path: &str) -> Option<Vec<Segment>> {
             ".." => match segments.pop() {
                 None => segments.push(Segment::Name("..".to_owned())),
                 // The workdir's parent stays, so that it is refused when it is read.
-                Some(Segment::Name(up)) if up.ends_with("..") => {
+                Some(Segment::Name(up)) if up == ".." || up.ends_with("/..") => {
                     segments.push(Segment::Name(format!("{up}/..")));
                 }
                 Some(Segment::Name(_)) => {}

@@ -70,11 +70,8 @@ pub(crate) fn select(
         return Ok(found.nodes().iter().map(value).collect());
     }
     // The source of a script is its own text only, and not that of the elements around it.
-    let sources: Vec<Option<String>> = found
-        .nodes()
-        .iter()
-        .map(|node| node.is(SOURCES).then(|| node.text().into()))
-        .collect();
+    let sources: Vec<Option<String>> =
+        found.nodes().iter().map(|node| node.is(SOURCES).then(|| node.text().into())).collect();
     document.select(SOURCES).remove();
     let nodes = found.nodes().iter().zip(sources);
     Ok(nodes.map(|(node, source)| source.unwrap_or_else(|| text(node))).collect())
@@ -119,7 +116,10 @@ mod tests {
     #[test]
     fn the_visible_text_is_returned() {
         for (html, expected) in [
-            ("<title>t</title><p>One <b>two</b>&amp;<i>three</i></p><p>four", "One two&three\n\nfour"),
+            (
+                "<title>t</title><p>One <b>two</b>&amp;<i>three</i></p><p>four",
+                "One two&three\n\nfour",
+            ),
             ("a<br>b<div>c</div>", "a\nb\nc"),
             ("<ul><li>one<li>two</ul>", "one\ntwo"),
             ("<table><tr><td>1<td>2<tr><td>3<td>4</table>", "1 2\n3 4"),
@@ -140,11 +140,17 @@ mod tests {
                     <a href='#top'>top</a><a href='mailto:a@b.example'>m</a><a href=''>e</a>\
                     <a href='javascript:x()'>j</a><area href='?q=1'><a href='http://[bad'>b</a>";
         let found = links(html.as_bytes(), "https://a.example/d/x.html?p").unwrap();
-        let expected =
-            ["https://a.example/d/y.html", "https://a.example/z/w", "https://a.example/d/x.html?q=1"];
+        let expected = [
+            "https://a.example/d/y.html",
+            "https://a.example/z/w",
+            "https://a.example/d/x.html?q=1",
+        ];
         assert_eq!(found, expected);
         let based = "<base href='https://b.example/c/'><a href=d>d</a>";
-        assert_eq!(links(based.as_bytes(), "https://a.example/").unwrap(), ["https://b.example/c/d"]);
+        assert_eq!(
+            links(based.as_bytes(), "https://a.example/").unwrap(),
+            ["https://b.example/c/d"]
+        );
         let deep = "<div>".repeat(1_000) + "<a href=x>";
         assert_eq!(
             links(deep.as_bytes(), "https://a.example/").map_err(|(status, _)| status),

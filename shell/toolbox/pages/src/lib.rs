@@ -108,9 +108,7 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
                 Err(what) => (status::NOT_TEXT, what.into_bytes()),
             }
         }
-        Request::PageText { plain } => {
-            (status::DONE, elements::text_of(body, plain).into_bytes())
-        }
+        Request::PageText { plain } => (status::DONE, elements::text_of(body, plain).into_bytes()),
         Request::Links { base } => list(elements::links(body, &base)),
         Request::Select { css, attribute } => {
             list(elements::select(body, &css, attribute.as_deref()))
