@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Host;
-use wattle_agent::model::{Model, Recorder};
+use wattle_agent::model::{Mask, Model, Recorder};
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::error::EvalError;
@@ -105,7 +105,8 @@ pub async fn evaluate(
             }
             let done = attempt(host, suite, contender, &trial, &plan.cancel).await?;
             if let TrialOutcome::Made(attempt) = &done {
-                results.map_or(Ok(()), |results| results.add(attempt))?;
+                let masked = attempt.masked(host.mask());
+                results.map_or(Ok(()), |results| results.add(&masked))?;
                 on_attempt(attempt);
             }
             Ok(done)
@@ -156,7 +157,13 @@ async fn attempt(
         }
         Answers::Live { model, record: false } => (Arc::clone(model), None),
         Answers::Live { model, record: true } => {
-            let recording = Recording::begin(suite, contender, task, number, Arc::clone(model))?;
+            let recording = Recording::begin(
+                (suite, host.mask().clone()),
+                contender,
+                task,
+                number,
+                Arc::clone(model),
+            )?;
             (Arc::new(recording.0), Some(recording.1))
         }
     };
@@ -177,7 +184,7 @@ struct Recording {
 
 impl Recording {
     fn begin(
-        suite: &Suite,
+        (suite, mask): (&Suite, Mask),
         contender: &Contender,
         task: &Task,
         number: u32,
@@ -190,7 +197,7 @@ impl Recording {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
         std::fs::write(&partial, "").map_err(failed)?;
-        let recorder = Recorder::create(model, &partial)
+        let recorder = Recorder::create(model, &partial, mask)
             .map_err(|why| EvalError::write(&partial, why.to_string()))?;
         Ok((recorder, Recording { partial, target }))
     }
