@@ -1,0 +1,238 @@
+//! The variables, arrays and fields of a running awk program.
+
+use std::rc::Rc;
+
+use super::record::Splitter;
+use super::run::{Run, Stop, failed, place};
+use super::syntax::{ArrayName, Expr, Place, Variable};
+use super::value::{Array, Cell, Value};
+
+impl<'a> Run<'a> {
+    pub(super) fn cell(&mut self, variable: Variable) -> Option<&mut Cell> {
+        match variable {
+            Variable::Global(place) => self.globals.get_mut(place),
+            Variable::Local(place) => self.frames.last_mut().and_then(|frame| frame.get_mut(place)),
+        }
+    }
+
+    pub(super) fn name(&self, variable: Variable) -> String {
+        match variable {
+            Variable::Global(place) => self.program.globals.get(place).cloned().unwrap_or_default(),
+            Variable::Local(place) => format!("parameter {}", place + 1),
+        }
+    }
+
+    /// Returns a variable's array. An unused variable becomes one.
+    pub(crate) fn array(&mut self, variable: Variable) -> Result<Array, Stop> {
+        match self.cell(variable) {
+            Some(Cell::Array(array)) => Ok(array.clone()),
+            Some(cell @ Cell::Unused) => {
+                let array = Array::default();
+                *cell = Cell::Array(array.clone());
+                Ok(array)
+            }
+            _ => failed(format!("attempt to use scalar `{}' as an array", self.name(variable))),
+        }
+    }
+
+    /// Returns an array by its name. An unused element of an array becomes one.
+    pub(crate) fn array_named(&mut self, name: &'a ArrayName) -> Result<Array, Stop> {
+        match name {
+            ArrayName::Variable(variable) => self.array(*variable),
+            ArrayName::Element(array, keys) => self.inner_array(array, keys),
+        }
+    }
+
+    fn inner_array(&mut self, array: &'a ArrayName, keys: &'a [Expr]) -> Result<Array, Stop> {
+        let outer = self.array_named(array)?;
+        let key = self.key(keys)?;
+        let mut outer = outer.borrow_mut();
+        let element = outer.entry(key.clone()).or_default();
+        match element {
+            Value::Array(inner) => Ok(inner.clone()),
+            Value::Nothing => {
+                let inner = Array::default();
+                *element = Value::Array(inner.clone());
+                Ok(inner)
+            }
+            _ => failed(format!("attempt to use scalar `[\"{key}\"]' as an array")),
+        }
+    }
+
+    /// Returns the array that is an argument of a built-in function.
+    pub(crate) fn array_of(&mut self, name: &str, arg: Option<&'a Expr>) -> Result<Array, Stop> {
+        match arg {
+            Some(Expr::Read(Place::Variable(variable))) => self.array(*variable),
+            Some(Expr::Read(Place::Element(array, keys))) => self.inner_array(array, keys),
+            _ => failed(format!("{name}() needs an array")),
+        }
+    }
+
+    /// Returns the array that an expression names, if it is one already.
+    pub(crate) fn known_array(&mut self, arg: &'a Expr) -> Result<Option<Array>, Stop> {
+        match arg {
+            Expr::Read(Place::Variable(variable)) => match self.cell(*variable) {
+                Some(Cell::Array(array)) => Ok(Some(array.clone())),
+                _ => Ok(None),
+            },
+            Expr::Read(Place::Element(array, keys)) => {
+                let outer = self.array_named(array)?;
+                let key = self.key(keys)?;
+                let found = outer.borrow().get(&key).cloned();
+                Ok(match found {
+                    Some(Value::Array(inner)) => Some(inner),
+                    _ => None,
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns true if the variable is an array.
+    pub(crate) fn is_array(&mut self, variable: Variable) -> bool {
+        matches!(self.cell(variable), Some(Cell::Array(_)))
+    }
+
+    pub(super) fn read(&mut self, place: &'a Place) -> Result<Value, Stop> {
+        match place {
+            Place::Variable(Variable::Global(place::NF)) => {
+                self.divide()?;
+                Ok(Value::Number(self.record.count() as f64))
+            }
+            Place::Variable(variable) => match self.cell(*variable) {
+                Some(Cell::Scalar(value)) => Ok(value.clone()),
+                Some(Cell::Array(_)) => failed(format!(
+                    "attempt to use array `{}' in a scalar context",
+                    self.name(*variable)
+                )),
+                _ => Ok(Value::Nothing),
+            },
+            Place::Field(number) => {
+                let number = self.field_number(number)?;
+                if number == 0 {
+                    let (between, conversion) =
+                        (self.global_text(place::OFS), self.global_text(place::CONVFMT));
+                    return Ok(self.record.whole(&between, &conversion));
+                }
+                self.divide()?;
+                Ok(self.record.field(number))
+            }
+            Place::Element(array, keys) => {
+                let key = self.key(keys)?;
+                let array = self.array_named(array)?;
+                let value = array.borrow_mut().entry(key.clone()).or_default().clone();
+                match value {
+                    Value::Array(_) => failed(format!(
+                        "attempt to use array `[\"{key}\"]' in a scalar context"
+                    )),
+                    value => Ok(value),
+                }
+            }
+        }
+    }
+
+    pub(super) fn field_number(&mut self, number: &'a Expr) -> Result<usize, Stop> {
+        let number = self.eval(number)?.number();
+        if number < 0.0 {
+            failed(format!("attempt to access field {number}"))
+        } else {
+            Ok(number as usize)
+        }
+    }
+
+    pub(crate) fn assign(&mut self, place: &'a Place, value: Value) -> Result<(), Stop> {
+        match place {
+            Place::Field(number) => {
+                let number = self.field_number(number)?;
+                self.assign_field(number, value)
+            }
+            Place::Element(array, keys) => {
+                let key = self.key(keys)?;
+                let array = self.array_named(array)?;
+                array.borrow_mut().insert(key, value);
+                Ok(())
+            }
+            Place::Variable(variable) => self.assign_variable(*variable, value),
+        }
+    }
+
+    pub(crate) fn assign_field(&mut self, number: usize, value: Value) -> Result<(), Stop> {
+        if number == 0 {
+            let text = self.text(&value);
+            self.record.set(&text);
+            return Ok(());
+        }
+        self.divide()?;
+        let value = match value {
+            Value::Number(_) => Value::outside(self.text(&value)),
+            other => other,
+        };
+        Ok(self.record.change(number, value)?)
+    }
+
+    pub(crate) fn assign_variable(&mut self, variable: Variable, value: Value) -> Result<(), Stop> {
+        if variable == Variable::Global(place::NF) {
+            self.divide()?;
+            return Ok(self.record.resize(value.number().max(0.0) as usize)?);
+        }
+        // A separator that changes holds from the next record on.
+        if let Variable::Global(by @ (place::FS | place::FPAT | place::FIELDWIDTHS)) = variable {
+            self.divide()?;
+            self.split_by = by;
+        }
+        match self.cell(variable) {
+            Some(Cell::Array(_)) | None => failed(format!(
+                "attempt to use array `{}' in a scalar context",
+                self.name(variable)
+            )),
+            Some(cell) => {
+                *cell = Cell::Scalar(value);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn divide(&mut self) -> Result<(), Stop> {
+        if self.record.is_divided() {
+            return Ok(());
+        }
+        let splitter = match self.split_by {
+            place::FPAT => {
+                let pattern = self.global_text(place::FPAT);
+                Splitter::Content(self.dynamic(&pattern)?)
+            }
+            place::FIELDWIDTHS => Splitter::Widths(widths(&self.global_text(place::FIELDWIDTHS))?),
+            _ => self.separator_splitter()?,
+        };
+        let lines = self.global_text(place::RS).is_empty();
+        self.record.divide(&splitter, lines);
+        Ok(())
+    }
+    /// Returns the rule of `FS`.
+    fn separator_splitter(&mut self) -> Result<Splitter, Stop> {
+        let separator = self.global_text(place::FS);
+        if let Some((known, splitter)) = &self.splitter
+            && *known == separator
+            && !self.ignores_case()
+        {
+            return Ok(splitter.clone());
+        }
+        let splitter = self.splitter(&separator)?;
+        self.splitter = Some((separator, splitter.clone()));
+        Ok(splitter)
+    }
+}
+
+/// Reads the value of `FIELDWIDTHS`: widths, each with the characters before it that are skipped
+/// (`2:3`); `*` is the rest.
+fn widths(text: &str) -> Result<Rc<[(usize, Option<usize>)]>, String> {
+    let width = |word: &str| {
+        let (skipped, width) = word.split_once(':').unwrap_or(("0", word));
+        let width = if width == "*" { Some(None) } else { width.parse().ok().map(Some) };
+        Some((skipped.parse().ok()?, width?))
+    };
+    let widths = text.split_whitespace().map(|word| {
+        width(word).ok_or_else(|| format!("invalid FIELDWIDTHS value, near `{word}'"))
+    });
+    widths.collect()
+}
