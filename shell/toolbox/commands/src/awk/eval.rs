@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         let mut letters = separator.chars();
         Ok(match (letters.next(), letters.next()) {
             (None, _) => Splitter::Letters,
-            (Some(' '), None) => Splitter::Blanks,
+            (Some(' '), None) => Splitter::Whitespace,
             (Some(letter), None)
                 if letter != '\\' && !(self.ignores_case() && letter.is_alphabetic()) =>
             {

@@ -311,7 +311,7 @@ impl Parser {
         }
     }
 
-    /// Reads the keys behind a name, if there are any: `a[1]`, `a[1][2]`.
+    /// Reads the keys that follow a name, if there are any: `a[1]`, `a[1][2]`.
     pub(super) fn array_name(&mut self, name: &str) -> Result<ArrayName, String> {
         let mut array = ArrayName::Variable(self.variable(name));
         while self.sign("[") {

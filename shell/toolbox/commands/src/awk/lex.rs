@@ -142,7 +142,7 @@ fn number(text: &str) -> (f64, usize) {
     }
 }
 
-/// Returns the token of a word. `called` says that a parenthesis follows it.
+/// Returns the token of a word. `called` is true if a parenthesis follows it.
 fn word(name: &str, called: bool) -> Token {
     if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name) {
         return Token::Keyword(if *keyword == "func" { "function" } else { keyword });
@@ -249,10 +249,8 @@ pub(crate) fn unescape(text: &str) -> String {
                 }
                 out.extend(char::from_u32(code));
             }
-            Some(other) => {
-                out.push('\\');
-                out.push(other);
-            }
+            // gawk warns, and takes the character as it is.
+            Some(other) => out.push(other),
         }
     }
     out

@@ -8,8 +8,8 @@ use crate::pattern::Posix;
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// At blanks, without those at the ends.
-    Blanks,
+    /// At runs of spaces, tabs and line ends; those at the ends of the text are ignored.
+    Whitespace,
     Letter(char),
     /// After each character.
     Letters,
@@ -29,7 +29,7 @@ impl Splitter {
             return;
         }
         match self {
-            Splitter::Blanks => blanks(text, part),
+            Splitter::Whitespace => by_whitespace(text, part),
             Splitter::Letter(letter) => {
                 let mut rest = text;
                 while let Some(at) = rest.find(|next| next == *letter || (lines && next == '\n')) {
@@ -91,14 +91,14 @@ fn offset(text: &str, letters: usize) -> usize {
     text.char_indices().nth(letters).map_or(text.len(), |(at, _)| at)
 }
 
-/// Splits at runs of blanks.
-fn blanks(text: &str, mut part: impl FnMut(&str, &str)) {
-    let is_blank = |letter: char| matches!(letter, ' ' | '\t' | '\n');
-    let mut rest = text.trim_start_matches(is_blank);
+/// Splits at runs of spaces, tabs and line ends.
+fn by_whitespace(text: &str, mut part: impl FnMut(&str, &str)) {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n');
+    let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
-        let end = rest.find(is_blank).unwrap_or(rest.len());
+        let end = rest.find(is_space).unwrap_or(rest.len());
         let (field, behind) = rest.split_at_checked(end).unwrap_or_default();
-        rest = behind.trim_start_matches(is_blank);
+        rest = behind.trim_start_matches(is_space);
         part(field, behind.get(..behind.len() - rest.len()).unwrap_or_default());
     }
 }

@@ -83,8 +83,8 @@ pub(crate) struct Run<'a> {
     pub seed: f64,
     pub(super) regexes: HashMap<(Text, bool), Rc<Posix>>,
     pub(super) splitter: Option<(Text, Splitter)>,
-    /// The variable that says how records are split: the one of `FS`, `FPAT` and `FIELDWIDTHS` that
-    /// was assigned last.
+    /// The variable that defines how records are split: `FS`, `FPAT` or `FIELDWIDTHS`, the one
+    /// that was assigned last.
     pub(super) split_by: usize,
 }
 

@@ -169,7 +169,7 @@ fn context(line: &Line) -> Result<(usize, usize), String> {
     Ok((number(line, "B")?.unwrap_or(both), number(line, "A")?.unwrap_or(both)))
 }
 
-/// Returns the format of the output. `many` says that file names are printed by default.
+/// Returns the format of the output. If `many` is true, file names are printed by default.
 fn look(line: &Line, many: bool, (before, after): (usize, usize)) -> Result<Look, String> {
     let shown = if line.has("q") || line.has("silent") {
         Shown::Nothing

@@ -89,7 +89,7 @@ impl<'a, W: Write> Found<'a, W> {
         self.out.write_all(if self.look.null { b"" } else { b"\n" })
     }
 
-    /// Prints the name of the file, and behind it a NUL or a sign.
+    /// Prints the name of the file, then a NUL or a sign.
     fn name(&mut self, sign: Option<char>) -> io::Result<()> {
         self.coloured(NAME, self.name.as_bytes())?;
         match sign {
@@ -125,7 +125,7 @@ impl<'a, W: Write> Found<'a, W> {
         Ok(())
     }
 
-    /// Prints a line. `matches` says if the patterns select it.
+    /// Prints a line. If `matches` is true, its matching parts are coloured.
     fn line(&mut self, bytes: &[u8], matches: bool) -> io::Result<()> {
         let text = bytes.strip_suffix(&[self.look.end]).unwrap_or(bytes);
         if self.look.coloured && matches {

@@ -96,7 +96,7 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error<Val>> {
     Ok(regex)
 }
 
-/// Translates what the engine reads in another way: `\<`, `\>` and `\h` stand for their characters,
+/// Translates what the engine reads in another way: `\<`, `\>` and `\h` are ordinary characters,
 /// and `$` and `\Z` match before a line end that ends the text.
 fn translated(pattern: &str) -> String {
     const TEXT_END: &str = r"(?=\n?\z)";

@@ -8,7 +8,7 @@ use super::{escaped_code, push_literal};
 /// The reading of a bracket expression.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Set {
-    /// A backslash stands for itself.
+    /// A backslash is an ordinary character.
     Plain,
     /// As `Plain`; `!` negates a set, too, as in patterns for file names.
     Names,

@@ -226,8 +226,8 @@ impl Reader<'_> {
         self.last = Last::Start;
     }
 
-    /// Reads a repetition sign. With nothing to repeat, it stands for itself in a basic pattern and
-    /// in awk, says nothing in grep, and is an error in sed.
+    /// Reads a repetition sign. With nothing to repeat, it is an ordinary character in a basic
+    /// pattern and in awk, is ignored in grep, and is an error in sed.
     fn repeat(&mut self, sign: char) -> Result<(), String> {
         if self.repeatable() {
             self.out.push(sign);
@@ -255,7 +255,7 @@ impl Reader<'_> {
     }
 
     /// Reads `{n}`, `{n,}`, `{,m}` or `{n,m}`. In an extended pattern of grep and awk, any other
-    /// brace stands for itself.
+    /// brace is an ordinary character.
     fn interval(&mut self) -> Result<(), String> {
         let strict = !self.notation.extended || self.notation.tool == Tool::Sed;
         let Some((low, high, length)) = self.bounds(strict)? else {
@@ -341,7 +341,7 @@ fn nothing_to_repeat() -> String {
     "Invalid preceding regular expression".to_owned()
 }
 
-/// Returns the character that an escape of awk stands for, if the escape has a fixed meaning.
+/// Returns the character that an escape of awk denotes, if it denotes one.
 pub(crate) fn escaped_code(letter: char, chars: &mut Peekable<Chars<'_>>) -> Option<char> {
     Some(match letter {
         'n' => '\n',

@@ -2,7 +2,7 @@
 
 use super::push_literal;
 
-/// Translates what the regex engine reads in another way than PCRE: `\<` and `\>` stand for their
+/// Translates what the regex engine reads in another way than PCRE: `\<` and `\>` are ordinary
 /// characters, `\h` is a space or a tab, `\Z` also matches before a last line end, and `\Q…\E`
 /// quotes.
 pub(crate) fn perl(pattern: &str) -> String {

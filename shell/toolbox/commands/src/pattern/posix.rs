@@ -116,7 +116,7 @@ impl Posix {
         }
     }
 
-    /// Returns the first match that starts at `at` or behind it.
+    /// Returns the first match that starts at or after `at`.
     pub(crate) fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
         match &self.engine {
             Engine::First(regex) => {
@@ -126,7 +126,7 @@ impl Posix {
         }
     }
 
-    /// Returns the groups of the first match that starts at `at` or behind it.
+    /// Returns the groups of the first match that starts at or after `at`.
     pub(crate) fn groups_at(&self, text: &[u8], at: usize) -> Option<Groups> {
         match &self.engine {
             Engine::First(regex) => {
@@ -149,8 +149,8 @@ impl Posix {
         }
     }
 
-    /// Calls `each` with one match after the other until it returns false. An empty match directly
-    /// behind the previous match does not count.
+    /// Calls `each` with one match after the other until it returns false. An empty match
+    /// directly after the previous match does not count.
     pub(crate) fn each(&self, text: &[u8], mut each: impl FnMut(&Groups) -> bool) {
         let (mut at, mut end) = (0, None);
         while at <= text.len() {
@@ -175,7 +175,7 @@ fn groups(captures: &Captures) -> Option<Groups> {
     Some(Groups(ranges.collect()))
 }
 
-/// Returns the offset behind the character at `at`.
+/// Returns the offset after the character at `at`.
 fn next_letter(text: &[u8], at: usize) -> usize {
     let rest = text.get(at + 1..).unwrap_or_default();
     at + 1 + rest.iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count()

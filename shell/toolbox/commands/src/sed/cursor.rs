@@ -78,12 +78,12 @@ impl Cursor {
     }
 
     /// Skips spaces and tabs.
-    pub(super) fn blanks(&mut self) {
+    pub(super) fn skip_spaces(&mut self) {
         self.take_while(|letter| letter == ' ' || letter == '\t');
     }
 
     /// Skips spaces, tabs and line ends.
-    pub(super) fn spaces(&mut self) {
+    pub(super) fn skip_whitespace(&mut self) {
         self.take_while(char::is_whitespace);
     }
 

@@ -86,7 +86,7 @@ impl Parser {
 
     fn command(&mut self) -> Result<(), String> {
         let first = self.address()?;
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         let last = match first.is_some() && self.cursor.take(',') {
             true => Some(self.range_end()?),
             false => None,
@@ -94,10 +94,10 @@ impl Parser {
         if matches!(first, Some(Address::Line(0))) && !matches!(last, Some(RangeEnd::Regex(_))) {
             return Err(self.cursor.error("invalid usage of line address 0"));
         }
-        self.cursor.spaces();
+        self.cursor.skip_whitespace();
         let negated = self.cursor.take('!');
         if negated {
-            self.cursor.spaces();
+            self.cursor.skip_whitespace();
             if self.cursor.peek() == Some('!') {
                 return Err(self.cursor.error("multiple `!'s"));
             }
@@ -131,11 +131,11 @@ impl Parser {
 
     fn address(&mut self) -> Result<Option<Address>, String> {
         if let Some(line) = self.cursor.number() {
-            self.cursor.blanks();
+            self.cursor.skip_spaces();
             if !self.cursor.take('~') {
                 return Ok(Some(Address::Line(line)));
             }
-            self.cursor.blanks();
+            self.cursor.skip_spaces();
             return Ok(Some(Address::Step(line, self.cursor.number().unwrap_or(0))));
         }
         match self.cursor.peek() {
@@ -152,7 +152,7 @@ impl Parser {
     }
 
     fn range_end(&mut self) -> Result<RangeEnd, String> {
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         if let Some(line) = self.cursor.number() {
             return Ok(RangeEnd::Line(line));
         }
@@ -254,7 +254,7 @@ impl Parser {
     }
 
     fn label(&mut self) -> Result<Action, String> {
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         let label = self.cursor.take_while(|letter| !letter.is_whitespace() && letter != ';');
         if label.is_empty() {
             return Err(self.cursor.error("\":\" lacks a label"));
@@ -264,7 +264,7 @@ impl Parser {
     }
 
     fn jump(&mut self, condition: Condition) -> Action {
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         let label = self
             .cursor
             .take_while(|letter| !letter.is_whitespace() && letter != ';' && letter != '}');
@@ -275,7 +275,7 @@ impl Parser {
     }
 
     fn argument(&mut self) -> Option<u64> {
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         self.cursor.number()
     }
 
@@ -283,7 +283,7 @@ impl Parser {
         if self.rules.sandbox {
             return Err(self.cursor.error("e/r/w commands disabled in sandbox mode"));
         }
-        self.cursor.blanks();
+        self.cursor.skip_spaces();
         let path = self.cursor.take_while(|letter| letter != '\n');
         if path.is_empty() {
             return Err(self.cursor.error("missing filename in r/R/w/W commands"));

@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         self.ranges = self.script.commands.iter().map(range).collect();
     }
 
-    /// Prints what the commands have put behind the current line.
+    /// Prints the output that follows the current line.
     fn append(&mut self) -> Result<(), Error> {
         for appended in std::mem::take(&mut self.appended) {
             match appended {

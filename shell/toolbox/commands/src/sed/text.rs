@@ -167,15 +167,15 @@ pub(super) fn letters(cursor: &mut Cursor, delimiter: char) -> Result<Vec<char>,
     }
 }
 
-/// Reads the text of `a`, `i` and `c`: the rest of the line, or the lines behind `a\`.
+/// Reads the text of `a`, `i` and `c`: the rest of the line, or the lines after `a\`.
 pub(super) fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
-    cursor.blanks();
+    cursor.skip_spaces();
     if cursor.peek().is_none() {
         return Err(cursor.error("expected \\ after `a', `c' or `i'"));
     }
     if cursor.take('\\') {
         let start = cursor.position();
-        cursor.blanks();
+        cursor.skip_spaces();
         if cursor.peek().is_none() {
             return Ok(Vec::new());
         }
@@ -199,7 +199,7 @@ pub(super) fn lines(cursor: &mut Cursor) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// Reads the rest of an escape that stands for a byte, starting after its backslash. Reads nothing
+/// Reads the rest of an escape that denotes a byte, starting after its backslash. Reads nothing
 /// if the escape has another meaning.
 fn code(cursor: &mut Cursor) -> Option<u8> {
     let start = cursor.position();
