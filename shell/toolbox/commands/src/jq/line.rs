@@ -66,12 +66,7 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
                 named.push((name, value));
             }
             "--indent" => {
-                let width: usize =
-                    next("a number")?.parse().map_err(|_| "--indent takes a number".to_owned())?;
-                if width > 7 {
-                    return Err("cannot indent more than 7 characters".to_owned());
-                }
-                line.look.indent = (width > 0).then(|| " ".repeat(width));
+                line.look.indent = indent(&next("a number")?)?;
             }
             "--tab" => line.look.indent = Some("\t".to_owned()),
             "--args" => rest = Rest::Texts,
@@ -112,6 +107,15 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     line.filter = program(&mut line.files, from_file, filter)?;
     line.variables = variables(named, positional);
     Ok(Some(line))
+}
+
+/// Returns the indentation of a level; `None` prints a value on one line.
+fn indent(width: &str) -> Result<Option<String>, String> {
+    match width.parse() {
+        Ok(width @ 0..=7) => Ok((width > 0).then(|| " ".repeat(width))),
+        Ok(8_usize..) => Err("cannot indent more than 7 characters".to_owned()),
+        Err(_) => Err("--indent takes a number".to_owned()),
+    }
 }
 
 /// Reads the file of `--rawfile` or `--slurpfile`.

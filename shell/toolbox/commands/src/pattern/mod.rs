@@ -368,8 +368,9 @@ fn digits(chars: &mut Peekable<Chars<'_>>, radix: u32, most: usize, mut code: u3
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
+/// Adds a character that matches itself. The engine takes `\<` and `\>` as word boundaries.
 fn push_literal(out: &mut String, letter: char) {
-    if letter.is_ascii_punctuation() {
+    if letter.is_ascii_punctuation() && !matches!(letter, '<' | '>') {
         out.push('\\');
     }
     out.push(letter);
