@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::run::{Run, Stop, failed};
 use super::syntax::{Expr, Place};
-use super::value::Value;
+use super::value::{Cell, Value};
 use super::{sort, text};
 use crate::clock::{self, Zone};
 
@@ -138,27 +138,24 @@ fn counts(name: &str) -> (usize, usize) {
 }
 
 fn length<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
-    if let Some(array) = args.first().map(|arg| run.known_array(arg)).transpose()?.flatten() {
-        return Ok(Value::Number(array.borrow().len() as f64));
-    }
-    let text = match args.first() {
-        Some(arg) => run.eval_text(arg)?,
+    let text = match args.first().map(|arg| run.argument(arg, false)).transpose()? {
+        Some(Cell::Array(array)) => return Ok(Value::Number(array.borrow().len() as f64)),
+        Some(Cell::Scalar(value)) => run.text(&value),
+        Some(Cell::Unused) => Rc::from(""),
         None => Rc::from(run.whole_text()),
     };
     Ok(Value::Number(text.chars().count() as f64))
 }
 
 fn is_array<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
-    let known = args.first().map(|arg| run.known_array(arg)).transpose()?.flatten();
-    Ok(super::eval::truth(known.is_some()))
+    let cell = args.first().map(|arg| run.argument(arg, false)).transpose()?;
+    Ok(super::eval::truth(matches!(cell, Some(Cell::Array(_)))))
 }
 
 fn kind<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let Some(arg) = args.first() else { return Ok(Value::Nothing) };
-    if run.known_array(arg)?.is_some() {
-        return Ok(Value::text("array"));
-    }
-    Ok(Value::text(match run.eval(arg)? {
+    let Cell::Scalar(value) = run.argument(arg, false)? else { return Ok(Value::text("array")) };
+    Ok(Value::text(match value {
         Value::Nothing if matches!(arg, Expr::Read(Place::Field(_))) => "unassigned",
         Value::Nothing => "untyped",
         Value::Number(_) => "number",

@@ -40,13 +40,16 @@ impl<'a> Run<'a> {
             }
             Expr::Update(operator, place, value) => {
                 let value = self.eval(value)?.number();
-                let value = Value::Number(calculate(*operator, self.read(place)?.number(), value)?);
-                self.assign(place, value.clone())?;
+                let slot = self.slot(place)?;
+                let before = self.read_slot(&slot)?.number();
+                let value = Value::Number(calculate(*operator, before, value)?);
+                self.assign_slot(&slot, value.clone())?;
                 value
             }
             Expr::Step(place, by, former) => {
-                let before = self.read(place)?.number();
-                self.assign(place, Value::Number(before + by))?;
+                let slot = self.slot(place)?;
+                let before = self.read_slot(&slot)?.number();
+                self.assign_slot(&slot, Value::Number(before + by))?;
                 Value::Number(if *former { before } else { before + by })
             }
             Expr::Choice(condition, yes, no) => {
@@ -177,19 +180,6 @@ impl<'a> Run<'a> {
             frame.push(self.argument(arg, *is_array)?);
         }
         self.call_with(number, frame)
-    }
-
-    /// Evaluates an argument of a function of the program: an array or a value.
-    fn argument(&mut self, arg: &'a Expr, is_array: bool) -> Result<Cell, Stop> {
-        if let Some(array) = self.known_array(arg)? {
-            return Ok(Cell::Array(array));
-        }
-        match arg {
-            Expr::Read(Place::Variable(_) | Place::Element(..)) if is_array => {
-                Ok(Cell::Array(self.array_of("function", Some(arg))?))
-            }
-            other => Ok(Cell::Scalar(self.eval(other)?)),
-        }
     }
 
     /// Calls a function of the program with the values of its first parameters.

@@ -5,7 +5,18 @@ use std::rc::Rc;
 use super::record::Splitter;
 use super::run::{Run, Stop, failed, place};
 use super::syntax::{ArrayName, Expr, Place, Variable};
-use super::value::{Array, Cell, Value};
+use super::value::{Array, Cell, Text, Value};
+
+/// A place whose number or key is known.
+pub(crate) enum Slot {
+    Variable(Variable),
+    Field(usize),
+    Element(Array, Text),
+}
+
+fn in_scalar_context(key: &str) -> String {
+    format!("attempt to use array `[\"{key}\"]' in a scalar context")
+}
 
 impl<'a> Run<'a> {
     pub(super) fn cell(&mut self, variable: Variable) -> Option<&mut Cell> {
@@ -44,18 +55,44 @@ impl<'a> Run<'a> {
     }
 
     fn inner_array(&mut self, array: &'a ArrayName, keys: &'a [Expr]) -> Result<Array, Stop> {
+        match self.element(array, keys, true)? {
+            Cell::Array(inner) => Ok(inner),
+            _ => failed("attempt to use a scalar element of an array as an array".to_owned()),
+        }
+    }
+
+    /// Returns the content of an element. An unused element becomes an array if `wants_array` is
+    /// true.
+    fn element(
+        &mut self,
+        array: &'a ArrayName,
+        keys: &'a [Expr],
+        wants_array: bool,
+    ) -> Result<Cell, Stop> {
         let outer = self.array_named(array)?;
         let key = self.key(keys)?;
         let mut outer = outer.borrow_mut();
-        let element = outer.entry(key.clone()).or_default();
-        match element {
-            Value::Array(inner) => Ok(inner.clone()),
-            Value::Nothing => {
+        let element = outer.entry(key).or_default();
+        Ok(match element {
+            Value::Array(inner) => Cell::Array(inner.clone()),
+            Value::Nothing if wants_array => {
                 let inner = Array::default();
                 *element = Value::Array(inner.clone());
-                Ok(inner)
+                Cell::Array(inner)
             }
-            _ => failed(format!("attempt to use scalar `[\"{key}\"]' as an array")),
+            value => Cell::Scalar(value.clone()),
+        })
+    }
+
+    /// Evaluates an argument, which may be an array. An unused variable or element becomes one if
+    /// `wants_array` is true.
+    pub(crate) fn argument(&mut self, arg: &'a Expr, wants_array: bool) -> Result<Cell, Stop> {
+        match arg {
+            Expr::Read(Place::Variable(variable)) if wants_array || self.is_array(*variable) => {
+                Ok(Cell::Array(self.array(*variable)?))
+            }
+            Expr::Read(Place::Element(array, keys)) => self.element(array, keys, wants_array),
+            other => Ok(Cell::Scalar(self.eval(other)?)),
         }
     }
 
@@ -68,38 +105,35 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the array that an expression names, if it is one already.
-    pub(crate) fn known_array(&mut self, arg: &'a Expr) -> Result<Option<Array>, Stop> {
-        match arg {
-            Expr::Read(Place::Variable(variable)) => match self.cell(*variable) {
-                Some(Cell::Array(array)) => Ok(Some(array.clone())),
-                _ => Ok(None),
-            },
-            Expr::Read(Place::Element(array, keys)) => {
-                let outer = self.array_named(array)?;
-                let key = self.key(keys)?;
-                let found = outer.borrow().get(&key).cloned();
-                Ok(match found {
-                    Some(Value::Array(inner)) => Some(inner),
-                    _ => None,
-                })
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// Returns true if the variable is an array.
     pub(crate) fn is_array(&mut self, variable: Variable) -> bool {
         matches!(self.cell(variable), Some(Cell::Array(_)))
     }
 
+    /// Evaluates the number of a field or the key of an element, once.
+    pub(crate) fn slot(&mut self, place: &'a Place) -> Result<Slot, Stop> {
+        Ok(match place {
+            Place::Variable(variable) => Slot::Variable(*variable),
+            Place::Field(number) => Slot::Field(self.field_number(number)?),
+            Place::Element(array, keys) => {
+                let array = self.array_named(array)?;
+                Slot::Element(array, self.key(keys)?)
+            }
+        })
+    }
+
     pub(super) fn read(&mut self, place: &'a Place) -> Result<Value, Stop> {
-        match place {
-            Place::Variable(Variable::Global(place::NF)) => {
+        let slot = self.slot(place)?;
+        self.read_slot(&slot)
+    }
+
+    pub(crate) fn read_slot(&mut self, slot: &Slot) -> Result<Value, Stop> {
+        match slot {
+            Slot::Variable(Variable::Global(place::NF)) => {
                 self.divide()?;
                 Ok(Value::Number(self.record.count() as f64))
             }
-            Place::Variable(variable) => match self.cell(*variable) {
+            Slot::Variable(variable) => match self.cell(*variable) {
                 Some(Cell::Scalar(value)) => Ok(value.clone()),
                 Some(Cell::Array(_)) => failed(format!(
                     "attempt to use array `{}' in a scalar context",
@@ -107,25 +141,19 @@ impl<'a> Run<'a> {
                 )),
                 _ => Ok(Value::Nothing),
             },
-            Place::Field(number) => {
-                let number = self.field_number(number)?;
-                if number == 0 {
-                    let (between, conversion) =
-                        (self.global_text(place::OFS), self.global_text(place::CONVFMT));
-                    return Ok(self.record.whole(&between, &conversion));
-                }
-                self.divide()?;
-                Ok(self.record.field(number))
+            Slot::Field(0) => {
+                let (between, conversion) =
+                    (self.global_text(place::OFS), self.global_text(place::CONVFMT));
+                Ok(self.record.whole(&between, &conversion))
             }
-            Place::Element(array, keys) => {
-                let key = self.key(keys)?;
-                let array = self.array_named(array)?;
-                let value = array.borrow_mut().entry(key.clone()).or_default().clone();
-                match value {
-                    Value::Array(_) => failed(format!(
-                        "attempt to use array `[\"{key}\"]' in a scalar context"
-                    )),
-                    value => Ok(value),
+            Slot::Field(number) => {
+                self.divide()?;
+                Ok(self.record.field(*number))
+            }
+            Slot::Element(array, key) => {
+                match array.borrow_mut().entry(key.clone()).or_default() {
+                    Value::Array(_) => failed(in_scalar_context(key)),
+                    value => Ok(value.clone()),
                 }
             }
         }
@@ -141,18 +169,22 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn assign(&mut self, place: &'a Place, value: Value) -> Result<(), Stop> {
-        match place {
-            Place::Field(number) => {
-                let number = self.field_number(number)?;
-                self.assign_field(number, value)
-            }
-            Place::Element(array, keys) => {
-                let key = self.key(keys)?;
-                let array = self.array_named(array)?;
-                array.borrow_mut().insert(key, value);
+        let slot = self.slot(place)?;
+        self.assign_slot(&slot, value)
+    }
+
+    pub(crate) fn assign_slot(&mut self, slot: &Slot, value: Value) -> Result<(), Stop> {
+        match slot {
+            Slot::Variable(variable) => self.assign_variable(*variable, value),
+            Slot::Field(number) => self.assign_field(*number, value),
+            Slot::Element(array, key) => {
+                let mut array = array.borrow_mut();
+                if matches!(array.get(key), Some(Value::Array(_))) {
+                    return failed(in_scalar_context(key));
+                }
+                array.insert(key.clone(), value);
                 Ok(())
             }
-            Place::Variable(variable) => self.assign_variable(*variable, value),
         }
     }
 

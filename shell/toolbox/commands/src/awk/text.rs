@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::places::Slot;
 use super::record::Splitter;
 use super::run::{Run, Stop, failed, place};
 use super::syntax::Expr;
@@ -107,15 +108,10 @@ pub(super) fn substitute<'a>(
     let [pattern, replacement, rest @ ..] = args else { return Ok(Value::Nothing) };
     let regex = run.regex(pattern)?;
     let replacement = run.eval_text(replacement)?;
-    let place = match rest.first() {
-        None => None,
-        Some(Expr::Read(place)) => Some(place),
-        Some(Expr::Group(items)) if matches!(items.as_slice(), [Expr::Read(_)]) => {
-            match items.first() {
-                Some(Expr::Read(place)) => Some(place),
-                _ => None,
-            }
-        }
+    let slot = match rest.first() {
+        None => Slot::Field(0),
+        Some(Expr::Read(place)) => run.slot(place)?,
+        Some(Expr::Group(items)) if let [Expr::Read(place)] = items.as_slice() => run.slot(place)?,
         Some(_) => {
             return failed(format!(
                 "{}() needs something to change as its third argument",
@@ -123,18 +119,13 @@ pub(super) fn substitute<'a>(
             ));
         }
     };
-    let text = match rest.first() {
-        None => Rc::from(run.whole_text()),
-        Some(arg) => run.eval_text(arg)?,
-    };
+    let text = run.read_slot(&slot)?;
+    let text = run.text(&text);
     let only = if all { None } else { Some(1) };
     let (changed, count) =
         replace(&regex, &text, only, |found, out| amp(&replacement, &text, found, out));
     if count > 0 {
-        match place {
-            Some(place) => run.assign(place, Value::text(changed))?,
-            None => run.assign_field(0, Value::text(changed))?,
-        }
+        run.assign_slot(&slot, Value::text(changed))?;
     }
     Ok(Value::Number(count as f64))
 }
