@@ -2,7 +2,8 @@
 //!
 //! `corpus/*.txt` contain scripts, separated by lines `---`; `corpus/*.out` contain the expected
 //! output and status of each. Each script runs in a copy of `corpus/files`. `UPDATE=1` updates the
-//! expected results, with bash if it is installed.
+//! expected results, with bash if it is installed. The files `sed`, `grep`, `gawk` and `jq` go
+//! through what the manuals of these programs document.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic")]
 
@@ -224,4 +225,4 @@ macro_rules! corpus {
     };
 }
 
-corpus! { words expansion control functions redirection options text scripts commands awk }
+corpus! { words expansion control functions redirection options text scripts commands awk sed grep gawk jq }

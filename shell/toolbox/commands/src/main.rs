@@ -17,6 +17,7 @@ mod clock;
 mod find;
 mod grep;
 mod jq;
+mod sed;
 mod small;
 
 use std::io::Write as _;

@@ -1,22 +1,30 @@
 //! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
 //! stop a filter that never ends or grows without bound.
 //!
+<<<<<<< HEAD
 //! The host calls `reserve(n)`, writes `n` bytes there (a head, then the document's text), calls
 //! `answer` with the head's length and the time, and reads `output_len` bytes at `output`. The head
 //! is a JSON object of variables, a zero byte, and the filter's text. The guest has no imports: no
 //! clock, no environment, no files.
+=======
+//! The head of a call is the filter's text, the body the document (`wattle-guest`).
+>>>>>>> h3
 
-#![expect(unsafe_code, reason = "the host calls these functions by name")]
+#![expect(unsafe_code, reason = "the host calls this function by name")]
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::native::{Fun, bome, run, v};
 use jaq_core::{Compiler, Ctx, Error, Vars, compile, data, unwrap_valr};
-use jaq_json::{Val, read, write};
+use jaq_json::{Val, ValR, read, write};
 
 type Data = data::JustLut<Val>;
+
+/// The definitions of the filters that match regular expressions, with the escapes and the flags of
+/// jq.
+const REGEX: &str = include_str!("regex.jq");
 
 /// The statuses that `answer` returns. The host has the same list.
 const DONE: i32 = 0;
@@ -28,42 +36,15 @@ const TOO_LARGE: i32 = 4;
 /// The maximum size of the output, in bytes.
 const MOST: usize = 8 << 20;
 
-#[derive(Default)]
-struct Buffers {
-    input: Vec<u8>,
-    output: Vec<u8>,
-}
-
 thread_local! {
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
-    static NOW: RefCell<f64> = const { RefCell::new(0.0) };
-}
-
-/// Allocates the input buffer and returns its address.
-#[unsafe(no_mangle)]
-pub extern "C" fn reserve(length: usize) -> *const u8 {
-    BUFFERS.with_borrow_mut(|buffers| {
-        buffers.input = vec![0; length];
-        buffers.input.as_ptr()
-    })
-}
-
-/// Returns the address of the output.
-#[unsafe(no_mangle)]
-pub extern "C" fn output() -> *const u8 {
-    BUFFERS.with_borrow(|buffers| buffers.output.as_ptr())
-}
-
-/// Returns the length of the output, in bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn output_len() -> usize {
-    BUFFERS.with_borrow(|buffers| buffers.output.len())
+    static NOW: Cell<f64> = const { Cell::new(0.0) };
 }
 
 /// Applies the filter in the first `head` bytes of the input to the document in the rest. `now` is
 /// the result of the filter's `now`, in seconds since 1970. The output has one line for each
 /// value (a string as it is, anything else as JSON), or the reason of the failure.
 #[unsafe(no_mangle)]
+<<<<<<< HEAD
 pub extern "C" fn answer(head: usize, now: f64) -> i32 {
     NOW.with_borrow_mut(|known| *known = now);
     let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));
@@ -77,10 +58,17 @@ pub extern "C" fn answer(head: usize, now: f64) -> i32 {
         Err((status, reason)) => {
             output = reason.into_bytes();
             status
+=======
+pub extern "C" fn answer(filter: usize, now: f64) -> i32 {
+    NOW.set(now);
+    wattle_guest::answer(filter, |filter, document| {
+        let mut output = Vec::new();
+        match apply(&String::from_utf8_lossy(filter), document, &mut output) {
+            Ok(()) => (DONE, output),
+            Err((status, reason)) => (status, reason.into_bytes()),
+>>>>>>> h3
         }
-    };
-    BUFFERS.with_borrow_mut(|buffers| buffers.output = output);
-    status
+    })
 }
 
 fn apply(
@@ -91,7 +79,8 @@ fn apply(
 ) -> Result<(), (i32, String)> {
     let (names, values) = read_variables(variables)?;
     let arena = Arena::default();
-    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let own = load::parse(REGEX, |parser| parser.defs()).unwrap_or_default();
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
     let loaded = Loader::new(defs).load(&arena, File { path: (), code: filter });
     let modules = loaded.map_err(|errors| (BAD_FILTER, unread(errors)))?;
     load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
@@ -125,9 +114,10 @@ fn apply(
 /// Returns jaq's functions, with `now` from the host and an empty environment. A function that
 /// would end the process fails.
 fn functions() -> impl Iterator<Item = Fun<Data>> {
-    let own: [jaq_core::native::Filter<jaq_core::RunPtr<Data>>; 3] = [
-        ("now", v(0), |_| bome(Ok(Val::from(NOW.with_borrow(|now| *now))))),
+    let own: [jaq_core::native::Filter<jaq_core::RunPtr<Data>>; 4] = [
+        ("now", v(0), |_| bome(Ok(Val::from(NOW.get())))),
         ("env", v(0), |_| bome(Ok(Val::obj(Default::default())))),
+        ("as_regex", v(0), |cv| bome(as_regex(&cv.1))),
         ("halt", v(1), |_| {
             bome(Err(Error::str("a filter cannot halt; end it with `empty` or `error`")))
         }),
@@ -137,6 +127,27 @@ fn functions() -> impl Iterator<Item = Fun<Data>> {
         matches!((*name, arity.len()), ("now" | "env", 0) | ("halt", 1))
     };
     theirs.filter(move |fun| !replaced(fun)).chain(own.into_iter().map(run::<Data>))
+}
+
+/// Translates a regular expression of jq, in which `\<`, `\>` and `\h` are ordinary characters.
+fn as_regex(pattern: &Val) -> ValR {
+    let Val::TStr(bytes) = pattern else {
+        return Err(Error::str(format_args!("{pattern} is not a regular expression")));
+    };
+    let pattern = String::from_utf8_lossy(bytes);
+    let mut out = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.clone().next()) {
+            ('\\', Some('<' | '>' | 'h')) => {}
+            ('\\', Some(_)) => {
+                out.push(letter);
+                out.extend(letters.next());
+            }
+            _ => out.push(letter),
+        }
+    }
+    Ok(Val::utf8_str(out))
 }
 
 /// Returns the reason why a filter could not be parsed, in one line.

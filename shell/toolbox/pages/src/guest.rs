@@ -1,51 +1,10 @@
-//! The WebAssembly interface of a guest.
-//!
-//! The host calls `reserve(n)`, writes `n` bytes there (the head, then the body), calls `answer`
-//! with the head's length, and reads `output_len` bytes at `output`. The guest has no imports: no
-//! clock, no environment, no files.
+//! The function that the host calls. The others are in `wattle-guest`.
 
-#![expect(unsafe_code, reason = "the host calls these functions by name")]
-
-use std::cell::RefCell;
-
-#[derive(Default)]
-struct Buffers {
-    input: Vec<u8>,
-    output: Vec<u8>,
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
-}
-
-/// Allocates the input buffer and returns its address.
-#[unsafe(no_mangle)]
-extern "C" fn reserve(length: usize) -> *const u8 {
-    BUFFERS.with_borrow_mut(|buffers| {
-        buffers.input = vec![0; length];
-        buffers.input.as_ptr()
-    })
-}
-
-/// Returns the address of the output.
-#[unsafe(no_mangle)]
-extern "C" fn output() -> *const u8 {
-    BUFFERS.with_borrow(|buffers| buffers.output.as_ptr())
-}
-
-/// Returns the length of the output, in bytes.
-#[unsafe(no_mangle)]
-extern "C" fn output_len() -> usize {
-    BUFFERS.with_borrow(|buffers| buffers.output.len())
-}
+#![expect(unsafe_code, reason = "the host calls this function by name")]
 
 /// Carries out the request in the first `head` bytes of the input on the rest. The time is not
 /// used.
 #[unsafe(no_mangle)]
 extern "C" fn answer(head: usize, _now: f64) -> i32 {
-    let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));
-    let (head, body) = input.split_at_checked(head).unwrap_or_default();
-    let (status, output) = crate::answer(head, body);
-    BUFFERS.with_borrow_mut(|buffers| buffers.output = output);
-    status
+    wattle_guest::answer(head, crate::answer)
 }

@@ -1,6 +1,8 @@
 //! Finds the parameters of functions that are arrays, by their use in the bodies.
 
-use super::syntax::{Expr, Function, Place, Program, Source, Statement, Target, Variable};
+use super::syntax::{
+    ArrayName, Expr, Function, Place, Program, Source, Statement, Target, Variable,
+};
 
 /// Marks the parameters that are arrays, until no more are found.
 pub(crate) fn infer(program: &mut Program) {
@@ -40,6 +42,16 @@ impl Look<'_> {
         }
     }
 
+    fn array(&mut self, array: &ArrayName) {
+        match array {
+            ArrayName::Variable(variable) => self.mark(*variable),
+            ArrayName::Element(array, keys) => {
+                self.array(array);
+                self.exprs(keys);
+            }
+        }
+    }
+
     fn statements(&mut self, body: &[Statement]) {
         body.iter().for_each(|statement| self.statement(statement));
     }
@@ -68,7 +80,7 @@ impl Look<'_> {
                 self.statement(body);
             }
             Statement::Each(_, array, body) => {
-                self.mark(*array);
+                self.array(array);
                 self.statement(body);
             }
             Statement::Switch(value, cases) => {
@@ -80,7 +92,7 @@ impl Look<'_> {
             }
             Statement::Block(body) => self.statements(body),
             Statement::Delete(array, keys) => {
-                self.mark(*array);
+                self.array(array);
                 keys.iter().for_each(|keys| self.exprs(keys));
             }
             Statement::Exit(value) | Statement::Return(value) => {
@@ -99,7 +111,7 @@ impl Look<'_> {
             Place::Variable(_) => {}
             Place::Field(number) => self.expr(number),
             Place::Element(array, keys) => {
-                self.mark(*array);
+                self.array(array);
                 self.exprs(keys);
             }
         }
@@ -107,7 +119,7 @@ impl Look<'_> {
 
     fn expr(&mut self, expr: &Expr) {
         match expr {
-            Expr::Number(_) | Expr::Text(_) | Expr::Regex(_) => {}
+            Expr::Number(_) | Expr::Text(_) | Expr::Regex(_) | Expr::TypedRegex(_) => {}
             Expr::Read(place) | Expr::Step(place, ..) => self.place(place),
             Expr::Assign(place, value) | Expr::Update(_, place, value) => {
                 self.place(place);
@@ -126,10 +138,10 @@ impl Look<'_> {
             }
             Expr::Not(inner) | Expr::Negative(inner) | Expr::Positive(inner) => self.expr(inner),
             Expr::Within(keys, array) => {
-                self.mark(*array);
+                self.array(array);
                 self.exprs(keys);
             }
-            Expr::Group(items) => self.exprs(items),
+            Expr::Group(items) | Expr::Indirect(_, items) => self.exprs(items),
             Expr::Call(function, args) => {
                 self.exprs(args);
                 let arrays = self
@@ -164,7 +176,7 @@ impl Look<'_> {
 /// Returns which arguments of built-in functions are arrays.
 pub(crate) fn array_arguments(name: &str) -> &'static [usize] {
     match name {
-        "split" => &[1, 3],
+        "split" | "patsplit" => &[1, 3],
         "match" => &[2],
         "asort" | "asorti" => &[0, 1],
         _ => &[],

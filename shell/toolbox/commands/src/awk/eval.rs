@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use regex::Regex;
-
 use super::expr::regex;
+use super::lex::BUILTINS;
 use super::record::Splitter;
 use super::run::{DEEPEST, Flow, Run, Stop, failed, place};
-use super::syntax::{Comparison, Expr, Operator, Place, Source};
+use super::syntax::{Comparison, Expr, Operator, Place, Source, Variable};
 use super::value::{Cell, Text, Value};
+use crate::pattern::Posix;
+use crate::say::words;
 
 impl<'a> Run<'a> {
     pub(crate) fn eval_text(&mut self, expr: &'a Expr) -> Result<Text, Stop> {
@@ -29,7 +30,8 @@ impl<'a> Run<'a> {
         Ok(match expr {
             Expr::Number(number) => Value::Number(*number),
             Expr::Text(text) => Value::Text(text.clone()),
-            Expr::Regex(_) => truth(self.regex(expr)?.is_match(&self.whole_text())),
+            Expr::Regex(_) => truth(self.regex(expr)?.is_match(self.whole_text().as_bytes())),
+            Expr::TypedRegex(pattern) => Value::Regex(pattern.text.clone()),
             Expr::Read(place) => self.read(place)?,
             Expr::Assign(place, value) => {
                 let value = self.eval(value)?;
@@ -38,13 +40,16 @@ impl<'a> Run<'a> {
             }
             Expr::Update(operator, place, value) => {
                 let value = self.eval(value)?.number();
-                let value = Value::Number(calculate(*operator, self.read(place)?.number(), value)?);
-                self.assign(place, value.clone())?;
+                let slot = self.slot(place)?;
+                let before = self.read_slot(&slot)?.number();
+                let value = Value::Number(calculate(*operator, before, value)?);
+                self.assign_slot(&slot, value.clone())?;
                 value
             }
             Expr::Step(place, by, former) => {
-                let before = self.read(place)?.number();
-                self.assign(place, Value::Number(before + by))?;
+                let slot = self.slot(place)?;
+                let before = self.read_slot(&slot)?.number();
+                self.assign_slot(&slot, Value::Number(before + by))?;
                 Value::Number(if *former { before } else { before + by })
             }
             Expr::Choice(condition, yes, no) => {
@@ -75,11 +80,11 @@ impl<'a> Run<'a> {
             }
             Expr::Matches(left, right, negative) => {
                 let text = self.eval_text(left)?;
-                truth(self.regex(right)?.is_match(&text) != *negative)
+                truth(self.regex(right)?.is_match(text.as_bytes()) != *negative)
             }
             Expr::Within(keys, array) => {
                 let key = self.key(keys)?;
-                let array = self.array(*array)?;
+                let array = self.array_named(array)?;
                 truth(array.borrow().contains_key(&key))
             }
             Expr::Group(items) => match items.as_slice() {
@@ -87,6 +92,7 @@ impl<'a> Run<'a> {
                 _ => Value::text(self.key(items)?),
             },
             Expr::Call(function, args) => self.call(*function, args)?,
+            Expr::Indirect(variable, args) => self.indirect(*variable, args)?,
             Expr::Builtin(name, args) => super::builtin::call(self, name, args)?,
             Expr::Getline(source, place) => self.getline(source, place.as_ref())?,
         })
@@ -97,7 +103,7 @@ impl<'a> Run<'a> {
         let mut letters = separator.chars();
         Ok(match (letters.next(), letters.next()) {
             (None, _) => Splitter::Letters,
-            (Some(' '), None) => Splitter::Blanks,
+            (Some(' '), None) => Splitter::Whitespace,
             (Some(letter), None)
                 if letter != '\\' && !(self.ignores_case() && letter.is_alphabetic()) =>
             {
@@ -108,19 +114,15 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn ignores_case(&self) -> bool {
+    pub(crate) fn ignores_case(&self) -> bool {
         self.global(place::IGNORECASE).truth()
     }
 
     /// Returns the regular expression that an expression is or evaluates to.
-    pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Regex>, Stop> {
+    pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Posix>, Stop> {
         match expr {
-            Expr::Regex(regex) if !self.ignores_case() => Ok(regex.clone()),
-            Expr::Regex(regex) => {
-                let text: Text = Rc::from(regex.as_str());
-                let built = regex::RegexBuilder::new(&text).case_insensitive(true).build();
-                built.map(Rc::new).map_err(|error| Stop::Failed(error.to_string()))
-            }
+            Expr::Regex(pattern) if self.ignores_case() => self.dynamic(&pattern.text),
+            Expr::Regex(pattern) => Ok(pattern.regex.clone()),
             Expr::Group(items) if items.len() == 1 => self.regex(items.first().unwrap_or(expr)),
             other => {
                 let text = self.eval_text(other)?;
@@ -129,19 +131,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn dynamic(&mut self, text: &Text) -> Result<Rc<Regex>, Stop> {
+    /// Compiles a regular expression, or returns it if it was compiled before.
+    pub(crate) fn dynamic(&mut self, text: &Text) -> Result<Rc<Posix>, Stop> {
         let key = (text.clone(), self.ignores_case());
         if let Some(known) = self.regexes.get(&key) {
             return Ok(known.clone());
         }
-        let mut made = regex(text)?;
-        if key.1 {
-            made = regex::RegexBuilder::new(made.as_str())
-                .case_insensitive(true)
-                .build()
-                .map_err(|error| Stop::Failed(error.to_string()))?;
-        }
-        let made = Rc::new(made);
+        let made = regex(text, key.1)?;
         if self.regexes.len() >= 1000 {
             self.regexes.clear();
         }
@@ -153,7 +149,11 @@ impl<'a> Run<'a> {
         let order = if left.numeric() && right.numeric() {
             left.number().partial_cmp(&right.number())
         } else {
-            Some(self.text(left).cmp(&self.text(right)))
+            let (left, right) = (self.text(left), self.text(right));
+            Some(match self.ignores_case() {
+                true => left.to_lowercase().cmp(&right.to_lowercase()),
+                false => left.cmp(&right),
+            })
         };
         let Some(order) = order else { return comparison == Comparison::Different };
         match comparison {
@@ -175,20 +175,22 @@ impl<'a> Run<'a> {
                 function.name
             ));
         }
+        let mut frame = Vec::with_capacity(function.params.len());
+        for (arg, is_array) in args.iter().zip(&function.arrays) {
+            frame.push(self.argument(arg, *is_array)?);
+        }
+        self.call_with(number, frame)
+    }
+
+    /// Calls a function of the program with the values of its first parameters.
+    pub(crate) fn call_with(&mut self, number: usize, mut frame: Vec<Cell>) -> Result<Value, Stop> {
+        let program = self.program;
+        let Some(function) = program.functions.get(number) else { return Ok(Value::Nothing) };
         if self.frames.len() >= DEEPEST {
             return failed(format!(
                 "function `{}' calls deeper than {DEEPEST} levels",
                 function.name
             ));
-        }
-        let mut frame = Vec::with_capacity(function.params.len());
-        for (arg, array) in args.iter().zip(&function.arrays) {
-            frame.push(match arg {
-                Expr::Read(Place::Variable(variable)) if *array || self.is_array(*variable) => {
-                    Cell::Array(self.array(*variable)?)
-                }
-                other => Cell::Scalar(self.eval(other)?),
-            });
         }
         frame.resize(function.params.len(), Cell::Unused);
         self.frames.push(frame);
@@ -203,6 +205,22 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Calls the function whose name a variable contains.
+    fn indirect(&mut self, variable: Variable, args: &'a [Expr]) -> Result<Value, Stop> {
+        let name = match self.cell(variable) {
+            Some(Cell::Scalar(value)) => value.to_text("%.6g"),
+            _ => Rc::from(""),
+        };
+        let program = self.program;
+        if let Some(known) = program.functions.iter().position(|known| *known.name == *name) {
+            return self.call(known, args);
+        }
+        match BUILTINS.iter().find(|builtin| **builtin == &*name) {
+            Some(builtin) => super::builtin::call(self, builtin, args),
+            None => failed(format!("function called indirectly `{name}' does not exist")),
+        }
+    }
+
     fn getline(&mut self, source: &'a Source, place: Option<&'a Place>) -> Result<Value, Stop> {
         let read = match source {
             Source::Input => super::input::next(self)?,
@@ -214,22 +232,21 @@ impl<'a> Run<'a> {
             Source::Command(command) => {
                 let command = self.eval_text(command)?;
                 let separator = super::input::separator(self)?;
-                let read = self.streams.read_command(&command, &separator);
-                if matches!(read, Ok(Some(_))) {
-                    let count = self.global(place::NR).number();
-                    self.set_global(place::NR, Value::Number(count + 1.0));
-                }
-                read
+                self.streams.read_command(&command, &separator)
             }
         };
-        let text = match read {
-            Ok(Some(text)) => text,
+        let record = match read {
+            Ok(Some(record)) => record,
             Ok(None) => return Ok(Value::Number(0.0)),
-            Err(_) => return Ok(Value::Number(-1.0)),
+            Err(error) => {
+                self.set_global(place::ERRNO, Value::text(words(&error)));
+                return Ok(Value::Number(-1.0));
+            }
         };
+        self.set_global(place::RT, Value::text(record.end));
         match place {
-            Some(place) => self.assign(place, Value::outside(text))?,
-            None => self.record.set(&text),
+            Some(place) => self.assign(place, Value::outside(record.text))?,
+            None => self.record.set(&record.text),
         }
         Ok(Value::Number(1.0))
     }

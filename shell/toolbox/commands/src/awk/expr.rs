@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::lex::Token;
 use super::parse::Parser;
-use super::syntax::{Comparison, Expr, Operator, Place, Source};
-use crate::pattern::{Notation, translate};
+use super::syntax::{ArrayName, Comparison, Expr, Operator, Pattern, Place, Source};
+use crate::pattern::{Notation, Posix, Tool};
 
 const UPDATES: [(&str, Operator); 7] = [
     ("+=", Operator::Add),
@@ -27,13 +27,16 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 /// Compiles a regular expression of awk.
-pub(crate) fn regex(text: &str) -> Result<regex::Regex, String> {
-    let made = translate(text, Notation::Awk)
-        .map_err(|why| format!("regular expression /{text}/: {why}"))?;
-    regex::RegexBuilder::new(&made.text)
-        .size_limit(64 << 20)
-        .build()
-        .map_err(|error| format!("regular expression /{text}/: {error}"))
+pub(crate) fn regex(text: &str, ignore_case: bool) -> Result<Rc<Posix>, String> {
+    let notation = Notation { ignore_case, ..Notation::new(Tool::Awk, true) };
+    match Posix::new(text, notation) {
+        Ok(regex) => Ok(Rc::new(regex)),
+        Err(why) => Err(format!("regular expression /{text}/: {why}")),
+    }
+}
+
+fn pattern(text: String) -> Result<Pattern, String> {
+    Ok(Pattern { regex: regex(&text, false)?, text: Rc::from(text) })
 }
 
 impl Parser {
@@ -85,7 +88,7 @@ impl Parser {
                 Expr::Group(items) => items,
                 other => vec![other],
             };
-            left = Expr::Within(keys, self.variable(&name));
+            left = Expr::Within(keys, self.array_name(&name)?);
         }
         Ok(left)
     }
@@ -226,7 +229,8 @@ impl Parser {
         match token {
             Token::Number(number) => Ok(Expr::Number(number)),
             Token::Text(text) => Ok(Expr::Text(Rc::from(text))),
-            Token::Regex(text) => Ok(Expr::Regex(Rc::new(regex(&text)?))),
+            Token::Regex(text) => Ok(Expr::Regex(pattern(text)?)),
+            Token::Sign("@") => self.after_at(),
             Token::Sign("$") => {
                 let inner = self.deeper(|parser| match parser.peek() {
                     Token::Sign("-") => parser.unary(),
@@ -256,12 +260,10 @@ impl Parser {
                 Ok(Expr::Group(items))
             }
             Token::Name(name) => {
-                let variable = self.variable(&name);
-                if self.sign("[") {
-                    let keys = self.list("]")?;
-                    return Ok(Expr::Read(Place::Element(variable, keys)));
-                }
-                Ok(Expr::Read(Place::Variable(variable)))
+                Ok(Expr::Read(match self.array_name(&name)? {
+                    ArrayName::Variable(variable) => Place::Variable(variable),
+                    ArrayName::Element(array, keys) => Place::Element(*array, keys),
+                }))
             }
             Token::Call(name) => {
                 let function = self.function(&name);
@@ -291,6 +293,32 @@ impl Parser {
                 Err(self.wrong("an expression"))
             }
         }
+    }
+
+    /// Reads the rest of `@/…/` or `@name(…)`.
+    fn after_at(&mut self) -> Result<Expr, String> {
+        match self.take() {
+            Token::Regex(text) => Ok(Expr::TypedRegex(pattern(text)?)),
+            Token::Call(name) => {
+                let variable = self.variable(&name);
+                self.expect("(")?;
+                Ok(Expr::Indirect(variable, self.deeper(|parser| parser.list(")"))?))
+            }
+            _ => {
+                self.back();
+                Err(self.wrong("a regular expression or a call after `@`"))
+            }
+        }
+    }
+
+    /// Reads the keys that follow a name, if there are any: `a[1]`, `a[1][2]`.
+    pub(super) fn array_name(&mut self, name: &str) -> Result<ArrayName, String> {
+        let mut array = ArrayName::Variable(self.variable(name));
+        while self.sign("[") {
+            let keys = self.deeper(|parser| parser.list("]"))?;
+            array = ArrayName::Element(Box::new(array), keys);
+        }
+        Ok(array)
     }
 
     /// Reads the optional target of `getline`.

@@ -1,97 +1,89 @@
 //! `printf` of awk.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use super::value::Value;
 
 /// Formats values. `text` returns a value's text.
+///
+/// # Errors
+///
+/// If the format asks for more values than there are.
 pub(crate) fn format(
     format: &str,
     values: &[Value],
     text: impl Fn(&Value) -> std::rc::Rc<str>,
-) -> String {
+) -> Result<String, String> {
     let mut out = String::with_capacity(format.len());
-    let mut values = values.iter();
-    let mut letters = format.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter != '%' {
-            out.push(letter);
-            continue;
-        }
-        let mut spec = Spec::default();
-        let mut raw = String::from("%");
-        while let Some(flag) = letters.next_if(|letter| "-+ #0'".contains(*letter)) {
-            raw.push(flag);
-            match flag {
-                '-' => spec.left = true,
-                '+' => spec.plus = true,
-                ' ' => spec.space = true,
-                '#' => spec.other = true,
-                '0' => spec.zero = true,
-                _ => {}
-            }
-        }
-        let mut number = |letters: &mut std::iter::Peekable<std::str::Chars<'_>>,
-                          raw: &mut String| {
-            if letters.next_if_eq(&'*').is_some() {
-                return Some(values.next().map_or(0.0, Value::number) as i64);
-            }
-            let mut digits = String::new();
-            while let Some(digit) = letters.next_if(char::is_ascii_digit) {
-                digits.push(digit);
-                raw.push(digit);
-            }
-            digits.parse().ok()
-        };
-        let width = number(&mut letters, &mut raw).unwrap_or(0);
-        spec.left |= width < 0;
-        spec.width = width.unsigned_abs().min(1 << 20) as usize;
-        if letters.next_if_eq(&'.').is_some() {
-            raw.push('.');
-            let precision = number(&mut letters, &mut raw).unwrap_or(0);
-            spec.precision =
-                usize::try_from(precision).ok().map(|precision| precision.min(1 << 20));
-        }
-        while letters.next_if(|letter| "hlLqjzt".contains(*letter)).is_some() {}
+    let mut values = Values { values, next: 0 };
+    let mut rest = format;
+    while let Some((before, directive)) = rest.split_once('%') {
+        out.push_str(before);
+        let mut letters = directive.chars().peekable();
+        let (mut spec, position) = Spec::read(&mut letters, &mut values)?;
         let Some(kind) = letters.next() else {
-            out.push_str(&raw);
-            break;
+            out.push('%');
+            rest = directive;
+            continue;
         };
+        rest = directive.get(directive.len() - letters.collect::<String>().len()..).unwrap_or("");
+        if let Some(position) = position {
+            values.next = position.saturating_sub(1);
+        }
         match kind {
             '%' => out.push('%'),
             'c' => {
-                let value = values.next().cloned().unwrap_or_default();
-                let letter: String = match value {
+                let letter: String = match values.take()? {
                     Value::Number(code) => {
-                        char::from_u32(code as u32).map(String::from).unwrap_or_default()
+                        char::from_u32(*code as u32).map(String::from).unwrap_or_default()
                     }
-                    other => text(&other).chars().take(1).collect(),
+                    // The first character, or that which ends an empty text.
+                    other => text(other).chars().next().unwrap_or('\0').to_string(),
                 };
                 spec.pad(&mut out, &letter, "");
             }
             's' => {
-                let value = text(&values.next().cloned().unwrap_or_default());
+                let value = text(values.take()?);
                 let value: String =
                     value.chars().take(spec.precision.unwrap_or(usize::MAX)).collect();
                 spec.zero = false;
                 spec.pad(&mut out, &value, "");
             }
             'd' | 'i' | 'o' | 'x' | 'X' | 'u' => {
-                spec.whole(&mut out, kind, values.next().map_or(0.0, Value::number))
+                spec.whole(&mut out, kind, values.take()?.number())
             }
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'a' | 'A' => {
-                spec.real(&mut out, kind, values.next().map_or(0.0, Value::number))
+                spec.real(&mut out, kind, values.take()?.number())
             }
-            other => {
-                out.push_str(&raw);
-                out.push(other);
+            _ => {
+                let length = directive.len() - rest.len();
+                out.push('%');
+                out.push_str(directive.get(..length).unwrap_or_default());
             }
         }
     }
-    out
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The values that a format uses, one after the other.
+struct Values<'a> {
+    values: &'a [Value],
+    next: usize,
+}
+
+impl<'a> Values<'a> {
+    fn take(&mut self) -> Result<&'a Value, String> {
+        let value = self.values.get(self.next);
+        self.next += 1;
+        value.ok_or_else(|| "not enough arguments to satisfy format string".to_owned())
+    }
 }
 
 /// Formats a number by a format with one directive.
 pub(crate) fn float(format_text: &str, number: f64) -> String {
-    format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from(""))
+    format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from("")).unwrap_or_default()
 }
 
 #[derive(Default)]
@@ -106,6 +98,48 @@ struct Spec {
 }
 
 impl Spec {
+    /// Reads a directive up to its letter. Returns also the position of its value if the directive
+    /// names it (`%2$s`).
+    fn read(
+        letters: &mut Peekable<Chars<'_>>,
+        values: &mut Values<'_>,
+    ) -> Result<(Spec, Option<usize>), String> {
+        let mut spec = Spec::default();
+        let mut position = None;
+        let mut ahead = letters.clone();
+        let digits = digits(&mut ahead);
+        if ahead.next() == Some('$') {
+            position = digits;
+            *letters = ahead;
+        }
+        while let Some(flag) = letters.next_if(|letter| "-+ #0'".contains(*letter)) {
+            match flag {
+                '-' => spec.left = true,
+                '+' => spec.plus = true,
+                ' ' => spec.space = true,
+                '#' => spec.other = true,
+                '0' => spec.zero = true,
+                _ => {}
+            }
+        }
+        let mut number = |letters: &mut Peekable<Chars<'_>>| {
+            if letters.next_if_eq(&'*').is_some() {
+                return values.take().map(|value| Some(value.number() as i64));
+            }
+            Ok(self::digits(letters).map(|number| number as i64))
+        };
+        let width = number(letters)?.unwrap_or(0);
+        spec.left |= width < 0;
+        spec.width = width.unsigned_abs().min(1 << 20) as usize;
+        if letters.next_if_eq(&'.').is_some() {
+            let precision = number(letters)?.unwrap_or(0);
+            spec.precision =
+                usize::try_from(precision).ok().map(|precision| precision.min(1 << 20));
+        }
+        while letters.next_if(|letter| "hlLqjzt".contains(*letter)).is_some() {}
+        Ok((spec, position))
+    }
+
     fn pad(&self, out: &mut String, body: &str, sign: &str) {
         let length = sign.chars().count() + body.chars().count();
         let fill = self.width.saturating_sub(length);
@@ -200,6 +234,14 @@ impl Spec {
             None => mantissa.to_owned(),
         }
     }
+}
+
+fn digits(letters: &mut Peekable<Chars<'_>>) -> Option<usize> {
+    let mut digits = String::new();
+    while let Some(digit) = letters.next_if(char::is_ascii_digit) {
+        digits.push(digit);
+    }
+    digits.parse().ok()
 }
 
 /// The largest number of digits after the point that a double has. All further digits are zeros.

@@ -3,14 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use regex::Regex;
-
-use super::io::{Records, Separator};
+use super::io::{Record, Records, Separator};
 use super::lex::unescape;
-use super::run::{Run, Stop, failed, place};
-use super::syntax::Variable;
+use super::run::{Flow, Run, Stop, failed, place};
+use super::syntax::{Statement, Variable};
 use super::value::{Cell, Value};
-use crate::say::{about, words};
+use crate::say::{say, words};
 
 /// The position in the main input.
 #[derive(Default)]
@@ -20,7 +18,6 @@ pub(crate) struct Input {
     /// If true, an argument has named a file.
     named: bool,
     over: bool,
-    pub failed: bool,
 }
 
 /// Returns the record separator that `RS` names.
@@ -28,40 +25,54 @@ pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
         [] => Separator::Paragraph,
-        [only] => Separator::Byte(*only),
-        _ => Separator::Regex(Regex::clone(&super::expr::regex(&text)?)),
+        [only] if !(run.ignores_case() && only.is_ascii_alphabetic()) => Separator::Byte(*only),
+        _ => Separator::Regex(run.dynamic(&text)?),
     })
 }
 
 /// Reads the next record of the main input and counts it.
-pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
-    let separator = separator(run)?;
+pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<Record>>, Stop> {
     loop {
         if run.input.records.is_none() && !open(run)? {
             return Ok(Ok(None));
         }
+        let separator = separator(run)?;
         let Some(records) = run.input.records.as_mut() else { continue };
         match records.next(&separator) {
-            Ok(Some(text)) => {
+            Ok(Some(record)) => {
                 for count in [place::NR, place::FNR] {
                     let number = run.global(count).number() + 1.0;
                     run.set_global(count, Value::Number(number));
                 }
-                return Ok(Ok(Some(text)));
+                run.set_global(place::RT, Value::text(record.end.as_str()));
+                return Ok(Ok(Some(record)));
             }
-            Ok(None) => run.input.records = None,
+            Ok(None) => leave(run)?,
             Err(error) => {
-                run.input.records = None;
                 let name = run.global_text(place::FILENAME);
-                complain(run, &name, &error);
+                return failed(format!("error reading input file `{name}': {}", words(&error)));
             }
         }
     }
 }
 
-/// Closes the current file.
-pub(crate) fn leave(run: &mut Run<'_>) {
+/// Closes the current file, and runs the rules `ENDFILE`.
+pub(crate) fn leave(run: &mut Run<'_>) -> Result<(), Stop> {
     run.input.records = None;
+    let program = run.program;
+    file_rules(run, &program.end_file).map(|_| ())
+}
+
+/// Runs the rules for the start or the end of a file. Returns false if one of them skips the file.
+fn file_rules<'a>(run: &mut Run<'a>, rules: &'a [Vec<Statement>]) -> Result<bool, Stop> {
+    for body in rules {
+        match run.statements(body) {
+            Ok(Flow::NextFile) | Err(Stop::NextFile) => return Ok(false),
+            Ok(Flow::Exit) => return Err(Stop::Exit),
+            other => _ = other?,
+        }
+    }
+    Ok(true)
 }
 
 /// Opens the next file. Returns false if there is none.
@@ -77,7 +88,7 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
             if run.input.named {
                 return Ok(false);
             }
-            return Ok(begin(run, "", Box::new(io::stdin())));
+            return begin(run, "", Ok(Box::new(io::stdin())));
         }
         let argument = match run.globals.get(place::ARGV) {
             Some(Cell::Array(words)) => {
@@ -92,30 +103,44 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
         }
         run.input.named = true;
         if &*argument == "-" || &*argument == "/dev/stdin" {
-            return Ok(begin(run, &argument, Box::new(io::stdin())));
+            return begin(run, &argument, Ok(Box::new(io::stdin())));
         }
-        let file = std::fs::metadata(&*argument).and_then(|found| match found.is_dir() {
-            true => Err(io::Error::other("is a directory")),
-            false => File::open(&*argument),
-        });
-        match file {
-            Ok(file) => return Ok(begin(run, &argument, Box::new(file))),
-            Err(error) => complain(run, &argument, &error),
+        if std::fs::metadata(&*argument).is_ok_and(|found| found.is_dir()) {
+            run.streams.flush();
+            say("awk", format_args!("warning: `{argument}' is a directory: skipped"));
+            continue;
+        }
+        let file = File::open(&*argument).map(|file| -> Box<dyn Read> { Box::new(file) });
+        if begin(run, &argument, file)? {
+            return Ok(true);
         }
     }
 }
 
-fn begin(run: &mut Run<'_>, name: &str, source: Box<dyn Read>) -> bool {
+/// Starts with a file. Returns false if a rule `BEGINFILE` skips it.
+///
+/// # Errors
+///
+/// If the file could not be opened, and no rule `BEGINFILE` skips it.
+fn begin(
+    run: &mut Run<'_>,
+    name: &str,
+    source: io::Result<Box<dyn Read>>,
+) -> Result<bool, Stop> {
     run.set_global(place::FILENAME, Value::text(name));
     run.set_global(place::FNR, Value::Number(0.0));
-    run.input.records = Some(Records::new(source));
-    true
-}
-
-fn complain(run: &mut Run<'_>, name: &str, error: &io::Error) {
-    run.streams.flush();
-    about("awk", &format!("cannot open \"{name}\""), &io::Error::other(words(error)));
-    run.input.failed = true;
+    let failure = source.as_ref().err().map(words);
+    run.set_global(place::ERRNO, Value::text(failure.clone().unwrap_or_default()));
+    run.input.records = source.ok().map(Records::new);
+    let program = run.program;
+    if !file_rules(run, &program.begin_file)? {
+        run.input.records = None;
+        return Ok(false);
+    }
+    match failure {
+        Some(why) => failed(format!("cannot open file `{name}' for reading: {why}")),
+        None => Ok(true),
+    }
 }
 
 /// Returns the name and the value of an assignment `name=value`.

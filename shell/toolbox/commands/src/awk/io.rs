@@ -5,10 +5,10 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::BuildHasher as _;
 use std::io::{self, BufWriter, Read, Write};
-
-use regex::Regex;
+use std::rc::Rc;
 
 use crate::host::Command;
+use crate::pattern::Posix;
 use crate::say::{out, words};
 
 /// The end of a record.
@@ -16,7 +16,13 @@ pub(crate) enum Separator {
     Byte(u8),
     /// Empty lines.
     Paragraph,
-    Regex(Regex),
+    Regex(Rc<Posix>),
+}
+
+/// A record, and the text that ended it.
+pub(crate) struct Record {
+    pub text: String,
+    pub end: String,
 }
 
 /// A reader of records from a stream of bytes.
@@ -47,15 +53,18 @@ impl Records {
         self.buffer.get(self.at..).unwrap_or_default()
     }
 
-    fn take(&mut self, length: usize, end: usize) -> Option<String> {
-        let text =
-            String::from_utf8_lossy(self.rest().get(..length).unwrap_or_default()).into_owned();
+    fn take(&mut self, length: usize, end: usize) -> Option<Record> {
+        let text = |bytes: Option<&[u8]>| {
+            String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+        };
+        let rest = self.rest();
+        let record = Record { text: text(rest.get(..length)), end: text(rest.get(length..end)) };
         self.at += end;
-        Some(text)
+        Some(record)
     }
 
     /// Reads the next record; `None` at the end.
-    pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
+    pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<Record>> {
         if matches!(separator, Separator::Paragraph) {
             loop {
                 let lines = self.rest().iter().take_while(|byte| **byte == b'\n').count();
@@ -75,15 +84,21 @@ impl Records {
                         .map(|at| (searched + at, searched + at + 1))
                 }
                 Separator::Paragraph => {
-                    rest.windows(2).position(|two| two == b"\n\n").map(|at| (at, at + 2))
+                    let found = rest.windows(2).position(|two| two == b"\n\n").map(|at| {
+                        let lines = rest.iter().skip(at).take_while(|byte| **byte == b'\n');
+                        (at, at + lines.count())
+                    });
+                    found.filter(|found| self.over || found.1 < rest.len())
                 }
                 Separator::Regex(regex) => {
+                    let mut found = None;
+                    regex.each(rest, |groups| {
+                        let whole = groups.whole();
+                        found = (!whole.is_empty()).then_some((whole.start, whole.end));
+                        found.is_none()
+                    });
                     // A match that reaches the end of what was read may grow.
-                    let text = String::from_utf8_lossy(rest);
-                    let found = regex.find_iter(&text).find(|found| !found.is_empty());
-                    found
-                        .filter(|found| self.over || found.end() < text.len())
-                        .map(|found| (found.start(), found.end()))
+                    found.filter(|found| self.over || found.1 < rest.len())
                 }
             };
             if let Some((length, end)) = found {
@@ -95,7 +110,7 @@ impl Records {
                     return Ok(None);
                 }
                 let trailing =
-                    !matches!(separator, Separator::Byte(_)) && rest.last() == Some(&b'\n');
+                    matches!(separator, Separator::Paragraph) && rest.last() == Some(&b'\n');
                 return Ok(self.take(length - usize::from(trailing), length));
             }
             searched = rest.len();
@@ -186,7 +201,7 @@ impl Streams {
         &mut self,
         path: &str,
         separator: &Separator,
-    ) -> io::Result<Option<String>> {
+    ) -> io::Result<Option<Record>> {
         if !self.readers.contains_key(path) {
             self.flush();
             let source: Box<dyn Read> = if path == "-" || path == "/dev/stdin" {
@@ -204,7 +219,7 @@ impl Streams {
         &mut self,
         command: &str,
         separator: &Separator,
-    ) -> io::Result<Option<String>> {
+    ) -> io::Result<Option<Record>> {
         if !self.readers.contains_key(command) {
             self.flush();
             let path = self.spare(b"")?;

@@ -18,7 +18,7 @@ pub(crate) enum Token {
     End,
 }
 
-const KEYWORDS: [&str; 24] = [
+const KEYWORDS: [&str; 25] = [
     "BEGIN",
     "END",
     "function",
@@ -43,13 +43,14 @@ const KEYWORDS: [&str; 24] = [
     "case",
     "default",
     "BEGINFILE",
+    "ENDFILE",
 ];
 
-pub(crate) const BUILTINS: [&str; 36] = [
+pub(crate) const BUILTINS: [&str; 38] = [
     "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin",
     "cos", "atan2", "exp", "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system",
     "close", "fflush", "strftime", "systime", "mktime", "asort", "asorti", "and", "or", "xor",
-    "lshift", "rshift", "compl", "strtonum", "typeof",
+    "lshift", "rshift", "compl", "strtonum", "typeof", "isarray", "patsplit",
 ];
 
 const SIGNS: [&str; 46] = [
@@ -92,19 +93,9 @@ pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
                 rest = skip(length);
             }
             '0'..='9' | '.' if prefix(rest).is_some() => {
-                let hex = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
-                let digits =
-                    hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
-                if let (Some(hex), true) = (hex, digits > 0) {
-                    let number = u64::from_str_radix(hex.get(..digits).unwrap_or_default(), 16)
-                        .unwrap_or(u64::MAX);
-                    tokens.push((Token::Number(number as f64), line));
-                    rest = skip(2 + digits);
-                } else {
-                    let (number, length) = prefix(rest).unwrap_or_default();
-                    tokens.push((Token::Number(number), line));
-                    rest = skip(length);
-                }
+                let (number, length) = number(rest);
+                tokens.push((Token::Number(number), line));
+                rest = skip(length);
             }
             'a'..='z' | 'A'..='Z' | '_' => {
                 let length = rest
@@ -113,16 +104,7 @@ pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
                     .count();
                 let name = rest.get(..length).unwrap_or_default();
                 rest = skip(length);
-                let token = if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name)
-                {
-                    Token::Keyword(if *keyword == "func" { "function" } else { keyword })
-                } else if let Some(builtin) = BUILTINS.iter().find(|builtin| **builtin == name) {
-                    Token::Builtin(builtin)
-                } else if rest.starts_with('(') {
-                    Token::Call(name.to_owned())
-                } else {
-                    Token::Name(name.to_owned())
-                };
+                let token = word(name, rest.starts_with('('));
                 tokens.push((token, line));
             }
             _ => {
@@ -137,6 +119,39 @@ pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     tokens.push((Token::Line, line));
     tokens.push((Token::End, line));
     Ok(tokens)
+}
+
+/// Returns the number that a text starts with, and its length: decimal, hexadecimal after `0x`,
+/// octal after `0`.
+fn number(text: &str) -> (f64, usize) {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
+    if let (Some(hex), true) = (hex, digits > 0) {
+        let number = u64::from_str_radix(hex.get(..digits).unwrap_or_default(), 16);
+        return (number.unwrap_or(u64::MAX) as f64, 2 + digits);
+    }
+    let (number, length) = prefix(text).unwrap_or_default();
+    let octal = text.get(..length).filter(|digits| {
+        digits.len() > 1
+            && digits.starts_with('0')
+            && digits.bytes().all(|byte| (b'0'..b'8').contains(&byte))
+    });
+    match octal.map(|digits| u64::from_str_radix(digits, 8)) {
+        Some(Ok(octal)) => (octal as f64, length),
+        _ => (number, length),
+    }
+}
+
+/// Returns the token of a word. `called` is true if a parenthesis follows it.
+fn word(name: &str, called: bool) -> Token {
+    if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name) {
+        return Token::Keyword(if *keyword == "func" { "function" } else { keyword });
+    }
+    match BUILTINS.iter().find(|builtin| **builtin == name) {
+        Some(builtin) => Token::Builtin(builtin),
+        None if called => Token::Call(name.to_owned()),
+        None => Token::Name(name.to_owned()),
+    }
 }
 
 /// Returns true if an operand ends here, so that a slash is a division.
@@ -234,10 +249,8 @@ pub(crate) fn unescape(text: &str) -> String {
                 }
                 out.extend(char::from_u32(code));
             }
-            Some(other) => {
-                out.push('\\');
-                out.push(other);
-            }
+            // gawk warns, and takes the character as it is.
+            Some(other) => out.push(other),
         }
     }
     out

@@ -9,9 +9,13 @@ mod input;
 mod io;
 mod lex;
 mod parse;
+mod places;
 mod record;
 mod run;
+mod sort;
+mod statement;
 mod syntax;
+mod text;
 mod value;
 
 use std::rc::Rc;
@@ -19,12 +23,12 @@ use std::rc::Rc;
 pub(crate) use self::lex::unescape;
 
 use self::run::{Flow, Run, Stop, place};
-use self::syntax::{Pattern, Program};
+use self::syntax::{Guard, Program};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 
 const USAGE: &str =
-    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
+    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
 
 /// The parsed command line.
 #[derive(Default)]
@@ -38,21 +42,22 @@ struct Line {
 /// Runs awk.
 pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("awk", String::as_str);
-    let line = match read(args.get(1..).unwrap_or_default()) {
-        Ok(Some(line)) => line,
+    let read = match read(args.get(1..).unwrap_or_default()) {
+        Ok(Some(line)) => parse::parse(&line.program).map(|program| (line, program)),
         Ok(None) => return 0,
+        Err(why) => Err(why),
+    };
+    let (line, program) = match read {
+        Ok(read) => read,
         Err(why) => {
             say(name, why);
-            return 2;
+            return 1;
         }
     };
-    let program = match parse::parse(&line.program) {
-        Ok(program) => program,
-        Err(why) => {
-            say(name, why);
-            return 2;
-        }
-    };
+    if let Some(function) = program.functions.iter().find(|function| !function.defined) {
+        say(name, format_args!("function `{}' is not defined", function.name));
+        return 2;
+    }
     let mut run = Run::new(&program);
     let done = prepare(&mut run, &line, name).and_then(|()| all(&mut run, &program));
     run.streams.finish();
@@ -61,7 +66,6 @@ pub(crate) fn run(args: &[String]) -> i32 {
             say(name, why);
             2
         }
-        _ if run.input.failed && run.status == 0 => 2,
         _ => run.status,
     }
 }
@@ -100,12 +104,14 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
             | "--sandbox" => {}
             _ if arg.starts_with("--field-separator=")
                 || arg.starts_with("--assign=")
+                || arg.starts_with("--source=")
                 || arg.starts_with("--file=") =>
             {
                 let (option, value) = arg.split_once('=').unwrap_or_default();
                 match option {
                     "--assign" => line.variables.push(value.to_owned()),
                     "--file" => file(value, &mut program)?,
+                    "--source" => add(&mut program, value),
                     _ => line.separator = Some(value.to_owned()),
                 }
             }
@@ -117,6 +123,7 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
                 }
                 line.variables.push(value);
             }
+            _ if arg.starts_with("-e") => add(&mut program, &value("-e")?),
             _ if arg.starts_with("-f") => file(&value("-f")?, &mut program)?,
             _ => return Err(format!("unknown option {arg}; {USAGE}")),
         }
@@ -131,10 +138,14 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
 
 fn file(path: &str, program: &mut Option<String>) -> Result<(), String> {
     let text = whole(path).map_err(|error| format!("can't open file {path}: {}", words(&error)))?;
-    let program = program.get_or_insert_default();
-    program.push_str(&String::from_utf8_lossy(&text));
-    program.push('\n');
+    add(program, &String::from_utf8_lossy(&text));
     Ok(())
+}
+
+fn add(program: &mut Option<String>, text: &str) {
+    let program = program.get_or_insert_default();
+    program.push_str(text);
+    program.push('\n');
 }
 
 fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
@@ -153,8 +164,7 @@ fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
         }
     }
     if let Some(separator) = &line.separator {
-        let separator = if separator == "t" { "\t".to_owned() } else { lex::unescape(separator) };
-        run.set_global(place::FS, Value::text(separator));
+        run.set_global(place::FS, Value::text(lex::unescape(separator)));
     }
     for variable in &line.variables {
         if let Some((name, value)) = input::assignment(variable) {
@@ -177,7 +187,10 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
         }
     }
     if !exits && (!program.rules.is_empty() || !program.end.is_empty()) {
-        records(run, program)?;
+        match records(run, program) {
+            Err(Stop::Exit) => {}
+            done => done?,
+        }
     }
     for body in &program.end {
         match run.statements(body) {
@@ -191,8 +204,8 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
 /// Runs the rules for each record.
 fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut within = vec![false; program.rules.len()];
-    while let Ok(Some(text)) = input::next(run)? {
-        run.record.set(&text);
+    while let Ok(Some(record)) = input::next(run)? {
+        run.record.set(&record.text);
         for ((pattern, body), within) in program.rules.iter().zip(&mut within) {
             let flow = match rule(run, pattern, within) {
                 Ok(false) => continue,
@@ -206,7 +219,7 @@ fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
                 Ok(Flow::Exit) | Err(Stop::Exit) => return Ok(()),
                 Ok(Flow::Next) | Err(Stop::Next) => break,
                 Ok(Flow::NextFile) | Err(Stop::NextFile) => {
-                    input::leave(run);
+                    input::leave(run)?;
                     break;
                 }
                 other => _ = other?,
@@ -216,11 +229,11 @@ fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     Ok(())
 }
 
-fn rule<'a>(run: &mut Run<'a>, pattern: &'a Pattern, within: &mut bool) -> Result<bool, Stop> {
+fn rule<'a>(run: &mut Run<'a>, pattern: &'a Guard, within: &mut bool) -> Result<bool, Stop> {
     match pattern {
-        Pattern::Always => Ok(true),
-        Pattern::Expr(expr) => Ok(run.eval(expr)?.truth()),
-        Pattern::Range(first, last) => {
+        Guard::Always => Ok(true),
+        Guard::Expr(expr) => Ok(run.eval(expr)?.truth()),
+        Guard::Range(first, last) => {
             if !*within && !run.eval(first)?.truth() {
                 return Ok(false);
             }

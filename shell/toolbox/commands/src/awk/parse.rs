@@ -1,12 +1,13 @@
-//! The parser: statements. The expressions are in `expr`.
+//! The parser: its tokens, and the rules and functions of a program. The statements are in
+//! `statement`, the expressions in `expr`.
 
 use std::collections::HashMap;
 
 use super::lex::{Token, tokens};
-use super::syntax::{Expr, Function, Pattern, Place, Program, Statement, Target, Variable};
+use super::syntax::{Expr, Function, Guard, Place, Program, Variable};
 
 /// The built-in variables, in the order of their slots.
-pub(crate) const SPECIAL: [&str; 18] = [
+pub(crate) const SPECIAL: [&str; 22] = [
     "NF",
     "NR",
     "FNR",
@@ -25,6 +26,10 @@ pub(crate) const SPECIAL: [&str; 18] = [
     "ARGV",
     "PROCINFO",
     "IGNORECASE",
+    "FPAT",
+    "FIELDWIDTHS",
+    "RT",
+    "ERRNO",
 ];
 
 /// The maximum nesting depth of a program.
@@ -32,7 +37,7 @@ const DEEPEST: usize = 100;
 
 pub(crate) struct Parser {
     tokens: Vec<(Token, usize)>,
-    at: usize,
+    pub(super) at: usize,
     pub(super) globals: HashMap<String, usize>,
     pub(super) functions: HashMap<String, usize>,
     pub(super) program: Program,
@@ -43,7 +48,7 @@ pub(crate) struct Parser {
     /// If true, `in` is not an operator: the parser is in the head of `for`.
     pub(super) no_in: bool,
     depth: usize,
-    loops: usize,
+    pub(super) loops: usize,
 }
 
 /// Parses a program.
@@ -62,9 +67,6 @@ pub(crate) fn parse(text: &str) -> Result<Program, String> {
     };
     SPECIAL.iter().for_each(|name| _ = parser.global(name));
     parser.items()?;
-    if let Some(function) = parser.program.functions.iter().find(|function| !function.defined) {
-        return Err(format!("function `{}' is not defined", function.name));
-    }
     super::arrays::infer(&mut parser.program);
     Ok(parser.program)
 }
@@ -99,7 +101,7 @@ impl Parser {
         matches!(self.peek(), Token::Sign(found) if *found == sign)
     }
 
-    fn keyword(&mut self, keyword: &str) -> bool {
+    pub(super) fn keyword(&mut self, keyword: &str) -> bool {
         let found = matches!(self.peek(), Token::Keyword(found) if *found == keyword);
         self.at += usize::from(found);
         found
@@ -129,7 +131,7 @@ impl Parser {
         }
     }
 
-    fn ends(&mut self) {
+    pub(super) fn ends(&mut self) {
         while *self.peek() == Token::Line || self.is(";") {
             self.at += 1;
         }
@@ -181,28 +183,28 @@ impl Parser {
         self.ends();
         while *self.peek() != Token::End {
             match self.peek().clone() {
-                Token::Keyword("BEGIN") => {
+                Token::Keyword(name @ ("BEGIN" | "END" | "BEGINFILE" | "ENDFILE")) => {
                     self.at += 1;
                     let body = self.body()?;
-                    self.program.begin.push(body);
-                }
-                Token::Keyword("END") => {
-                    self.at += 1;
-                    let body = self.body()?;
-                    self.program.end.push(body);
+                    match name {
+                        "BEGIN" => self.program.begin.push(body),
+                        "END" => self.program.end.push(body),
+                        "BEGINFILE" => self.program.begin_file.push(body),
+                        _ => self.program.end_file.push(body),
+                    }
                 }
                 Token::Keyword("function") => self.defined()?,
                 Token::Sign("{") => {
                     let body = self.body()?;
-                    self.program.rules.push((Pattern::Always, Some(body)));
+                    self.program.rules.push((Guard::Always, Some(body)));
                 }
                 _ => {
                     let first = self.expr()?;
                     let pattern = if self.sign(",") {
                         self.lines();
-                        Pattern::Range(first, self.expr()?)
+                        Guard::Range(first, self.expr()?)
                     } else {
-                        Pattern::Expr(first)
+                        Guard::Expr(first)
                     };
                     let body = if self.is("{") { Some(self.body()?) } else { None };
                     self.program.rules.push((pattern, body));
@@ -247,232 +249,6 @@ impl Parser {
             function.body = body;
         }
         Ok(())
-    }
-
-    fn body(&mut self) -> Result<Vec<Statement>, String> {
-        self.expect("{")?;
-        let mut body = Vec::new();
-        loop {
-            self.ends();
-            if self.sign("}") {
-                return Ok(body);
-            }
-            if *self.peek() == Token::End {
-                return Err(self.wrong("`}`"));
-            }
-            body.push(self.statement()?);
-        }
-    }
-
-    /// Reads the single statement after `if`, `while`, …
-    fn inner(&mut self) -> Result<Box<Statement>, String> {
-        self.lines();
-        if self.sign(";") {
-            return Ok(Box::new(Statement::Block(Vec::new())));
-        }
-        Ok(Box::new(self.statement()?))
-    }
-
-    fn statement(&mut self) -> Result<Statement, String> {
-        self.deeper(Self::any_statement)
-    }
-
-    fn any_statement(&mut self) -> Result<Statement, String> {
-        if self.is("{") {
-            return Ok(Statement::Block(self.body()?));
-        }
-        let Token::Keyword(keyword) = *self.peek() else {
-            let simple = self.simple()?;
-            self.ended()?;
-            return Ok(simple);
-        };
-        self.at += 1;
-        let statement = match keyword {
-            "if" => {
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                let then = self.inner()?;
-                let back = self.at;
-                self.ends();
-                if self.keyword("else") {
-                    return Ok(Statement::If(condition, then, Some(self.inner()?)));
-                }
-                self.at = back;
-                return Ok(Statement::If(condition, then, None));
-            }
-            "while" => {
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                return Ok(Statement::While(condition, self.looped()?));
-            }
-            "do" => {
-                let body = self.looped()?;
-                self.ends();
-                if !self.keyword("while") {
-                    return Err(self.wrong("`while`"));
-                }
-                self.expect("(")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                Statement::Do(body, condition)
-            }
-            "for" => return self.for_loop(),
-            "switch" => return self.switch(),
-            "break" | "continue" if self.loops == 0 => {
-                return Err(format!("`{keyword}` is not within a loop"));
-            }
-            "break" => Statement::Break,
-            "continue" => Statement::Continue,
-            "next" => Statement::Next,
-            "nextfile" => Statement::NextFile,
-            "exit" => Statement::Exit(self.maybe()?),
-            "return" if self.within.is_none() => {
-                return Err("`return` is not within a function".to_owned());
-            }
-            "return" => Statement::Return(self.maybe()?),
-            _ => {
-                self.at -= 1;
-                self.simple()?
-            }
-        };
-        self.ended()?;
-        Ok(statement)
-    }
-
-    /// Reads the end of a statement: a line end, `;`, or a closing brace.
-    fn ended(&mut self) -> Result<(), String> {
-        if *self.peek() == Token::Line || self.is(";") {
-            self.at += 1;
-            return Ok(());
-        }
-        if self.is("}") || *self.peek() == Token::End {
-            Ok(())
-        } else {
-            Err(self.wrong("the end of the statement"))
-        }
-    }
-
-    fn looped(&mut self) -> Result<Box<Statement>, String> {
-        self.loops += 1;
-        let body = self.inner();
-        self.loops -= 1;
-        body
-    }
-
-    fn maybe(&mut self) -> Result<Option<Expr>, String> {
-        if *self.peek() == Token::Line || self.is(";") || self.is("}") {
-            Ok(None)
-        } else {
-            Ok(Some(self.expr()?))
-        }
-    }
-
-    fn for_loop(&mut self) -> Result<Statement, String> {
-        self.expect("(")?;
-        if let (Token::Name(key), Token::Keyword("in"), Token::Name(array), Token::Sign(")")) = (
-            self.peek().clone(),
-            self.peek_at(1).clone(),
-            self.peek_at(2).clone(),
-            self.peek_at(3).clone(),
-        ) {
-            self.at += 4;
-            let (key, array) = (self.variable(&key), self.variable(&array));
-            return Ok(Statement::Each(key, array, self.looped()?));
-        }
-        let start = if self.is(";") { None } else { Some(Box::new(self.simple()?)) };
-        self.expect(";")?;
-        self.lines();
-        let condition = if self.is(";") { None } else { Some(self.expr()?) };
-        self.expect(";")?;
-        self.lines();
-        let step = if self.is(")") { None } else { Some(Box::new(self.simple()?)) };
-        self.expect(")")?;
-        Ok(Statement::For(start, condition, step, self.looped()?))
-    }
-
-    fn switch(&mut self) -> Result<Statement, String> {
-        self.expect("(")?;
-        let value = self.expr()?;
-        self.expect(")")?;
-        self.lines();
-        self.expect("{")?;
-        let mut cases: Vec<(Option<Expr>, Vec<Statement>)> = Vec::new();
-        self.loops += 1;
-        loop {
-            self.ends();
-            if self.sign("}") {
-                break;
-            }
-            if self.keyword("case") {
-                let value = self.primary()?;
-                self.expect(":")?;
-                cases.push((Some(value), Vec::new()));
-            } else if self.keyword("default") {
-                self.expect(":")?;
-                cases.push((None, Vec::new()));
-            } else {
-                let statement = self.statement()?;
-                match cases.last_mut() {
-                    Some((_, body)) => body.push(statement),
-                    None => return Err(self.wrong("`case`")),
-                }
-            }
-        }
-        self.loops -= 1;
-        Ok(Statement::Switch(value, cases))
-    }
-
-    fn simple(&mut self) -> Result<Statement, String> {
-        if self.keyword("print") {
-            let (values, target) = self.printed()?;
-            return Ok(Statement::Print(values, target));
-        }
-        if self.keyword("printf") {
-            let (values, target) = self.printed()?;
-            if values.is_empty() {
-                return Err(self.wrong("the format of `printf`"));
-            }
-            return Ok(Statement::Printf(values, target));
-        }
-        if self.keyword("delete") {
-            let Token::Name(name) = self.take() else {
-                return Err(self.wrong("the name of an array"));
-            };
-            let array = self.variable(&name);
-            let keys = if self.sign("[") { Some(self.list("]")?) } else { None };
-            return Ok(Statement::Delete(array, keys));
-        }
-        Ok(Statement::Expr(self.expr()?))
-    }
-
-    fn printed(&mut self) -> Result<(Vec<Expr>, Option<Target>), String> {
-        let before = std::mem::replace(&mut self.no_more, true);
-        let mut values = Vec::new();
-        while !(*self.peek() == Token::Line
-            || [";", "}", ">", ">>", "|"].iter().any(|sign| self.is(sign)))
-        {
-            values.push(self.expr()?);
-            if !self.sign(",") {
-                break;
-            }
-            self.lines();
-        }
-        if let [Expr::Group(items)] = values.as_slice() {
-            values = items.clone();
-        }
-        let target = if self.sign(">") {
-            Some(Target::File(self.joined()?))
-        } else if self.sign(">>") {
-            Some(Target::Append(self.joined()?))
-        } else if self.sign("|") {
-            Some(Target::Command(self.joined()?))
-        } else {
-            None
-        };
-        self.no_more = before;
-        Ok((values, target))
     }
 
     /// Reads expressions up to a closing token.

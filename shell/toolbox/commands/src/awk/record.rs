@@ -2,49 +2,104 @@
 
 use std::rc::Rc;
 
-use regex::Regex;
-
 use super::value::Value;
+use crate::pattern::Posix;
 
 /// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// At blanks, without those at the ends.
-    Blanks,
+    /// At runs of spaces, tabs and line ends; those at the ends of the text are ignored.
+    Whitespace,
     Letter(char),
     /// After each character.
     Letters,
-    Regex(Rc<Regex>),
+    Regex(Rc<Posix>),
+    /// The fields are what the pattern matches.
+    Content(Rc<Posix>),
+    /// Fields of fixed widths: the characters before each that are skipped, and its width; `None`
+    /// is the rest.
+    Widths(Rc<[(usize, Option<usize>)]>),
 }
 
 impl Splitter {
-    /// Splits a text into fields. In paragraph mode, a line end separates too.
-    pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
+    /// Splits a text into fields. `part` gets each field and what separates it from the next. In
+    /// paragraph mode, a line end separates too.
+    pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str, &str)) {
         if text.is_empty() {
             return;
         }
         match self {
-            Splitter::Blanks => {
-                text.split([' ', '\t', '\n']).filter(|field| !field.is_empty()).for_each(part)
+            Splitter::Whitespace => by_whitespace(text, part),
+            Splitter::Letter(letter) => {
+                let mut rest = text;
+                while let Some(at) = rest.find(|next| next == *letter || (lines && next == '\n')) {
+                    let behind = rest.get(at..).unwrap_or_default();
+                    let length = behind.chars().next().map_or(0, char::len_utf8);
+                    let (separator, next) = behind.split_at_checked(length).unwrap_or_default();
+                    part(rest.get(..at).unwrap_or_default(), separator);
+                    rest = next;
+                }
+                part(rest, "");
             }
-            Splitter::Letter(letter) if lines => text.split([*letter, '\n']).for_each(part),
-            Splitter::Letter(letter) => text.split(*letter).for_each(part),
             Splitter::Letters => {
                 let mut buffer = [0; 4];
-                text.chars().for_each(|letter| part(letter.encode_utf8(&mut buffer)));
+                text.chars().for_each(|letter| part(letter.encode_utf8(&mut buffer), ""));
             }
             Splitter::Regex(regex) => {
-                let mut split = |text: &str| {
+                let mut split = |text: &str, end: &str| {
                     let mut start = 0;
-                    for found in regex.find_iter(text).filter(|found| !found.is_empty()) {
-                        part(text.get(start..found.start()).unwrap_or_default());
-                        start = found.end();
-                    }
-                    part(text.get(start..).unwrap_or_default());
+                    regex.each(text.as_bytes(), |found| {
+                        let whole = found.whole();
+                        if !whole.is_empty() {
+                            let field = text.get(start..whole.start).unwrap_or_default();
+                            start = whole.end;
+                            part(field, text.get(whole).unwrap_or_default());
+                        }
+                        true
+                    });
+                    part(text.get(start..).unwrap_or_default(), end);
                 };
-                if lines { text.split('\n').for_each(&mut split) } else { split(text) }
+                if lines {
+                    text.split('\n').for_each(|line| split(line, "\n"));
+                } else {
+                    split(text, "");
+                }
+            }
+            Splitter::Content(regex) => regex.each(text.as_bytes(), |found| {
+                part(text.get(found.whole()).unwrap_or_default(), "");
+                true
+            }),
+            Splitter::Widths(widths) => {
+                let mut rest = text;
+                for (skipped, width) in widths.iter() {
+                    rest = rest.get(offset(rest, *skipped)..).unwrap_or_default();
+                    if rest.is_empty() {
+                        return;
+                    }
+                    let end = width.map_or(rest.len(), |width| offset(rest, width));
+                    let (field, behind) = rest.split_at_checked(end).unwrap_or_default();
+                    part(field, "");
+                    rest = behind;
+                }
             }
         }
+    }
+}
+
+/// Returns the byte offset of a character.
+fn offset(text: &str, letters: usize) -> usize {
+    text.char_indices().nth(letters).map_or(text.len(), |(at, _)| at)
+}
+
+/// Splits at runs of spaces, tabs and line ends.
+fn by_whitespace(text: &str, mut part: impl FnMut(&str, &str)) {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n');
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let end = rest.find(is_space).unwrap_or(rest.len());
+        let (field, behind) = rest.split_at_checked(end).unwrap_or_default();
+        rest = behind.trim_start_matches(is_space);
+        part(field, behind.get(..behind.len() - rest.len()).unwrap_or_default());
     }
 }
 
@@ -101,7 +156,7 @@ impl Record {
         if !self.split {
             let fields = &mut self.fields;
             fields.clear();
-            splitter.split(&self.text, lines, |field| fields.push(Value::outside(field)));
+            splitter.split(&self.text, lines, |field, _| fields.push(Value::outside(field)));
             self.split = true;
         }
     }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::rc::Rc;
 
-use regex::Regex;
-
 use super::format;
 use super::input::Input;
 use super::io::Streams;
 use super::record::{Record, Splitter};
-use super::syntax::{Comparison, Expr, Place, Program, Statement, Target, Variable};
-use super::value::{Array, Cell, Text, Value};
+use super::syntax::{ArrayName, Comparison, Expr, Program, Statement, Target, Variable};
+use super::value::{Cell, Text, Value};
+use crate::pattern::Posix;
 
 /// The slots of the built-in variables.
 pub(crate) mod place {
@@ -33,6 +32,10 @@ pub(crate) mod place {
     pub(crate) const ARGV: usize = 15;
     pub(crate) const PROCINFO: usize = 16;
     pub(crate) const IGNORECASE: usize = 17;
+    pub(crate) const FPAT: usize = 18;
+    pub(crate) const FIELDWIDTHS: usize = 19;
+    pub(crate) const RT: usize = 20;
+    pub(crate) const ERRNO: usize = 21;
 }
 
 /// The reason why a statement ended.
@@ -78,8 +81,11 @@ pub(crate) struct Run<'a> {
     pub status: i32,
     pub random: u64,
     pub seed: f64,
-    pub(super) regexes: HashMap<(Text, bool), Rc<Regex>>,
+    pub(super) regexes: HashMap<(Text, bool), Rc<Posix>>,
     pub(super) splitter: Option<(Text, Splitter)>,
+    /// The variable that defines how records are split: `FS`, `FPAT` or `FIELDWIDTHS`, the one
+    /// that was assigned last.
+    pub(super) split_by: usize,
 }
 
 impl<'a> Run<'a> {
@@ -96,6 +102,7 @@ impl<'a> Run<'a> {
             seed: 0.0,
             regexes: HashMap::new(),
             splitter: None,
+            split_by: place::FS,
         };
         for (place, text) in [
             (place::FS, " "),
@@ -106,6 +113,10 @@ impl<'a> Run<'a> {
             (place::CONVFMT, "%.6g"),
             (place::OFMT, "%.6g"),
             (place::FILENAME, ""),
+            (place::FPAT, "[^[:space:]]+"),
+            (place::FIELDWIDTHS, ""),
+            (place::RT, ""),
+            (place::ERRNO, ""),
         ] {
             run.set_global(place, Value::text(text));
         }
@@ -135,44 +146,12 @@ impl<'a> Run<'a> {
 
     pub(crate) fn text(&self, value: &Value) -> Text {
         match value {
-            Value::Text(text) | Value::Either(text, _) => text.clone(),
+            Value::Text(text) | Value::Either(text, _) | Value::Regex(text) => text.clone(),
             Value::Number(number) if number.fract() != 0.0 => {
                 value.to_text(&self.global_text(place::CONVFMT))
             }
             other => other.to_text("%.6g"),
         }
-    }
-
-    pub(super) fn cell(&mut self, variable: Variable) -> Option<&mut Cell> {
-        match variable {
-            Variable::Global(place) => self.globals.get_mut(place),
-            Variable::Local(place) => self.frames.last_mut().and_then(|frame| frame.get_mut(place)),
-        }
-    }
-
-    pub(super) fn name(&self, variable: Variable) -> String {
-        match variable {
-            Variable::Global(place) => self.program.globals.get(place).cloned().unwrap_or_default(),
-            Variable::Local(place) => format!("parameter {}", place + 1),
-        }
-    }
-
-    /// Returns a variable's array. An unused variable becomes one.
-    pub(crate) fn array(&mut self, variable: Variable) -> Result<Array, Stop> {
-        match self.cell(variable) {
-            Some(Cell::Array(array)) => Ok(array.clone()),
-            Some(cell @ Cell::Unused) => {
-                let array = Array::default();
-                *cell = Cell::Array(array.clone());
-                Ok(array)
-            }
-            _ => failed(format!("attempt to use scalar `{}' as an array", self.name(variable))),
-        }
-    }
-
-    /// Returns true if the variable is an array.
-    pub(crate) fn is_array(&mut self, variable: Variable) -> bool {
-        matches!(self.cell(variable), Some(Cell::Array(_)))
     }
 
     pub(crate) fn statements(&mut self, body: &'a [Statement]) -> Result<Flow, Stop> {
@@ -192,7 +171,7 @@ impl<'a> Run<'a> {
             Statement::Printf(values, target) => {
                 let values =
                     values.iter().map(|value| self.eval(value)).collect::<Result<Vec<_>, _>>()?;
-                let text = self.formatted(&values);
+                let text = self.formatted(&values)?;
                 self.put(text.as_bytes(), target.as_ref())?;
             }
             Statement::If(condition, then, other) => {
@@ -202,6 +181,42 @@ impl<'a> Run<'a> {
                     return self.statement(other);
                 }
             }
+            Statement::While(..) | Statement::Do(..) | Statement::For(..) => {
+                return self.run_loop(statement);
+            }
+            Statement::Each(key, array, body) => return self.each(*key, array, body),
+            Statement::Switch(value, cases) => return self.switch(value, cases),
+            Statement::Block(body) => return self.statements(body),
+            Statement::Delete(array, keys) => {
+                let array = self.array_named(array)?;
+                match keys {
+                    Some(keys) => {
+                        let key = self.key(keys)?;
+                        array.borrow_mut().swap_remove(&key);
+                    }
+                    None => array.borrow_mut().clear(),
+                }
+            }
+            Statement::Next => return Ok(Flow::Next),
+            Statement::NextFile => return Ok(Flow::NextFile),
+            Statement::Break => return Ok(Flow::Break),
+            Statement::Continue => return Ok(Flow::Continue),
+            Statement::Exit(value) => {
+                if let Some(value) = value {
+                    self.status = self.eval(value)?.number() as i64 as u8 as i32;
+                }
+                return Ok(Flow::Exit);
+            }
+            Statement::Return(value) => {
+                let value = value.as_ref().map_or(Ok(Value::Nothing), |value| self.eval(value))?;
+                return Ok(Flow::Return(value));
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn run_loop(&mut self, statement: &'a Statement) -> Result<Flow, Stop> {
+        match statement {
             Statement::While(condition, body) => {
                 while self.eval(condition)?.truth() {
                     match self.statement(body)? {
@@ -241,44 +256,23 @@ impl<'a> Run<'a> {
                     }
                 }
             }
-            Statement::Each(key, array, body) => return self.each(*key, *array, body),
-            Statement::Switch(value, cases) => return self.switch(value, cases),
-            Statement::Block(body) => return self.statements(body),
-            Statement::Delete(array, keys) => {
-                let array = self.array(*array)?;
-                match keys {
-                    Some(keys) => {
-                        let key = self.key(keys)?;
-                        array.borrow_mut().swap_remove(&key);
-                    }
-                    None => array.borrow_mut().clear(),
-                }
-            }
-            Statement::Next => return Ok(Flow::Next),
-            Statement::NextFile => return Ok(Flow::NextFile),
-            Statement::Break => return Ok(Flow::Break),
-            Statement::Continue => return Ok(Flow::Continue),
-            Statement::Exit(value) => {
-                if let Some(value) = value {
-                    self.status = self.eval(value)?.number() as i64 as u8 as i32;
-                }
-                return Ok(Flow::Exit);
-            }
-            Statement::Return(value) => {
-                let value = value.as_ref().map_or(Ok(Value::Nothing), |value| self.eval(value))?;
-                return Ok(Flow::Return(value));
-            }
+            other => return self.statement(other),
         }
         Ok(Flow::On)
     }
 
-    fn each(&mut self, key: Variable, array: Variable, body: &'a Statement) -> Result<Flow, Stop> {
-        let array = self.array(array)?;
+    fn each(
+        &mut self,
+        key: Variable,
+        array: &'a ArrayName,
+        body: &'a Statement,
+    ) -> Result<Flow, Stop> {
+        let array = self.array_named(array)?;
         let order = match self.globals.get(place::PROCINFO) {
             Some(Cell::Array(info)) => info.borrow().get("sorted_in").map(|order| self.text(order)),
             _ => None,
         };
-        for next in super::builtin::keys(&array, order.as_deref()) {
+        for next in super::sort::keys(self, &array, order.as_deref().unwrap_or_default())? {
             if !array.borrow().contains_key(&next) {
                 continue;
             }
@@ -301,7 +295,9 @@ impl<'a> Run<'a> {
         let mut start = None;
         for (n, (case, _)) in cases.iter().enumerate() {
             let holds = match case {
-                Some(Expr::Regex(regex)) => regex.is_match(&self.text(&value)),
+                Some(Expr::Regex(pattern)) => {
+                    pattern.regex.is_match(self.text(&value).as_bytes())
+                }
                 Some(case) => {
                     let case = self.eval(case)?;
                     self.compare(Comparison::Same, &value, &case)
@@ -373,8 +369,8 @@ impl<'a> Run<'a> {
     }
 
     /// Runs `printf`: the first value is the format.
-    pub(crate) fn formatted(&self, values: &[Value]) -> String {
-        let Some((first, rest)) = values.split_first() else { return String::new() };
+    pub(crate) fn formatted(&self, values: &[Value]) -> Result<String, String> {
+        let Some((first, rest)) = values.split_first() else { return Ok(String::new()) };
         format::format(&self.text(first), rest, |value| self.text(value))
     }
 
@@ -382,115 +378,5 @@ impl<'a> Run<'a> {
         let (between, conversion) =
             (self.global_text(place::OFS), self.global_text(place::CONVFMT));
         self.record.text(&between, &conversion).to_owned()
-    }
-
-    pub(super) fn read(&mut self, place: &'a Place) -> Result<Value, Stop> {
-        match place {
-            Place::Variable(Variable::Global(place::NF)) => {
-                self.divide()?;
-                Ok(Value::Number(self.record.count() as f64))
-            }
-            Place::Variable(variable) => match self.cell(*variable) {
-                Some(Cell::Scalar(value)) => Ok(value.clone()),
-                Some(Cell::Array(_)) => failed(format!(
-                    "attempt to use array `{}' in a scalar context",
-                    self.name(*variable)
-                )),
-                _ => Ok(Value::Nothing),
-            },
-            Place::Field(number) => {
-                let number = self.field_number(number)?;
-                if number == 0 {
-                    let (between, conversion) =
-                        (self.global_text(place::OFS), self.global_text(place::CONVFMT));
-                    return Ok(self.record.whole(&between, &conversion));
-                }
-                self.divide()?;
-                Ok(self.record.field(number))
-            }
-            Place::Element(array, keys) => {
-                let key = self.key(keys)?;
-                let array = self.array(*array)?;
-                Ok(array.borrow_mut().entry(key).or_default().clone())
-            }
-        }
-    }
-
-    pub(super) fn field_number(&mut self, number: &'a Expr) -> Result<usize, Stop> {
-        let number = self.eval(number)?.number();
-        if number < 0.0 {
-            failed(format!("attempt to access field {number}"))
-        } else {
-            Ok(number as usize)
-        }
-    }
-
-    pub(crate) fn assign(&mut self, place: &'a Place, value: Value) -> Result<(), Stop> {
-        match place {
-            Place::Field(number) => {
-                let number = self.field_number(number)?;
-                self.assign_field(number, value)
-            }
-            Place::Element(array, keys) => {
-                let key = self.key(keys)?;
-                let array = self.array(*array)?;
-                array.borrow_mut().insert(key, value);
-                Ok(())
-            }
-            Place::Variable(variable) => self.assign_variable(*variable, value),
-        }
-    }
-
-    pub(crate) fn assign_field(&mut self, number: usize, value: Value) -> Result<(), Stop> {
-        if number == 0 {
-            let text = self.text(&value);
-            self.record.set(&text);
-            return Ok(());
-        }
-        self.divide()?;
-        let value = match value {
-            Value::Number(_) => Value::outside(self.text(&value)),
-            other => other,
-        };
-        Ok(self.record.change(number, value)?)
-    }
-
-    pub(crate) fn assign_variable(&mut self, variable: Variable, value: Value) -> Result<(), Stop> {
-        if variable == Variable::Global(place::NF) {
-            self.divide()?;
-            return Ok(self.record.resize(value.number().max(0.0) as usize)?);
-        }
-        // A separator that changes holds from the next record on.
-        if variable == Variable::Global(place::FS) {
-            self.divide()?;
-        }
-        match self.cell(variable) {
-            Some(Cell::Array(_)) | None => failed(format!(
-                "attempt to use array `{}' in a scalar context",
-                self.name(variable)
-            )),
-            Some(cell) => {
-                *cell = Cell::Scalar(value);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn divide(&mut self) -> Result<(), Stop> {
-        if self.record.is_divided() {
-            return Ok(());
-        }
-        let separator = self.global_text(place::FS);
-        let splitter = match &self.splitter {
-            Some((known, splitter)) if *known == separator => splitter.clone(),
-            _ => {
-                let splitter = self.splitter(&separator)?;
-                self.splitter = Some((separator, splitter.clone()));
-                splitter
-            }
-        };
-        let lines = self.global_text(place::RS).is_empty();
-        self.record.divide(&splitter, lines);
-        Ok(())
     }
 }

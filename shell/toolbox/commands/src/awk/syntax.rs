@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::value::Text;
+use crate::pattern::Posix;
 
 /// A variable, by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,7 +17,14 @@ pub(crate) enum Variable {
 pub(crate) enum Place {
     Variable(Variable),
     Field(Box<Expr>),
-    Element(Variable, Vec<Expr>),
+    Element(ArrayName, Vec<Expr>),
+}
+
+/// An array: a variable, or an element of another array.
+#[derive(Clone, Debug)]
+pub(crate) enum ArrayName {
+    Variable(Variable),
+    Element(Box<ArrayName>, Vec<Expr>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,11 +55,26 @@ pub(crate) enum Source {
     Command(Box<Expr>),
 }
 
+/// A regular expression: its text, and its compiled form.
+#[derive(Clone)]
+pub(crate) struct Pattern {
+    pub text: Text,
+    pub regex: Rc<Posix>,
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "/{}/", self.text)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
     Number(f64),
     Text(Text),
-    Regex(Rc<regex::Regex>),
+    Regex(Pattern),
+    /// `@/…/`: a value.
+    TypedRegex(Pattern),
     Read(Place),
     Assign(Place, Box<Expr>),
     Update(Operator, Place, Box<Expr>),
@@ -67,8 +90,10 @@ pub(crate) enum Expr {
     Compare(Comparison, Box<Expr>, Box<Expr>),
     Join(Box<Expr>, Box<Expr>),
     Matches(Box<Expr>, Box<Expr>, bool),
-    Within(Vec<Expr>, Variable),
+    Within(Vec<Expr>, ArrayName),
     Call(usize, Vec<Expr>),
+    /// `@name(…)`: a call of the function that a variable names.
+    Indirect(Variable, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),
     /// Expressions in parentheses; more than one only before `in` and in `print`.
@@ -92,10 +117,10 @@ pub(crate) enum Statement {
     While(Expr, Box<Statement>),
     Do(Box<Statement>, Expr),
     For(Option<Box<Statement>>, Option<Expr>, Option<Box<Statement>>, Box<Statement>),
-    Each(Variable, Variable, Box<Statement>),
+    Each(Variable, ArrayName, Box<Statement>),
     Switch(Expr, Vec<(Option<Expr>, Vec<Statement>)>),
     Block(Vec<Statement>),
-    Delete(Variable, Option<Vec<Expr>>),
+    Delete(ArrayName, Option<Vec<Expr>>),
     Next,
     NextFile,
     Break,
@@ -104,8 +129,9 @@ pub(crate) enum Statement {
     Return(Option<Expr>),
 }
 
+/// The records that a rule applies to.
 #[derive(Debug)]
-pub(crate) enum Pattern {
+pub(crate) enum Guard {
     Always,
     Expr(Expr),
     Range(Expr, Expr),
@@ -125,8 +151,10 @@ pub(crate) struct Function {
 pub(crate) struct Program {
     pub begin: Vec<Vec<Statement>>,
     pub end: Vec<Vec<Statement>>,
+    pub begin_file: Vec<Vec<Statement>>,
+    pub end_file: Vec<Vec<Statement>>,
     /// The body; a rule without one prints the record.
-    pub rules: Vec<(Pattern, Option<Vec<Statement>>)>,
+    pub rules: Vec<(Guard, Option<Vec<Statement>>)>,
     pub functions: Vec<Function>,
     pub globals: Vec<String>,
 }

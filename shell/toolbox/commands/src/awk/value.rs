@@ -18,6 +18,10 @@ pub(crate) enum Value {
     Number(f64),
     Text(Text),
     Either(Text, f64),
+    /// A regular expression, `@/…/`.
+    Regex(Text),
+    /// An array within an array.
+    Array(Array),
 }
 
 /// The content of a variable.
@@ -46,44 +50,44 @@ impl Value {
 
     pub(crate) fn number(&self) -> f64 {
         match self {
-            Value::Nothing => 0.0,
+            Value::Nothing | Value::Array(_) => 0.0,
             Value::Number(number) | Value::Either(_, number) => *number,
-            Value::Text(text) => prefix(text.trim_start()).map_or(0.0, |found| found.0),
+            Value::Text(text) | Value::Regex(text) => prefix(text.trim_start()).map_or(0.0, |found| found.0),
         }
     }
 
     /// Returns its text. `conversion` formats a number that is not an integer.
     pub(crate) fn to_text(&self, conversion: &str) -> Text {
         match self {
-            Value::Nothing => Rc::from(""),
-            Value::Text(text) | Value::Either(text, _) => text.clone(),
+            Value::Nothing | Value::Array(_) => Rc::from(""),
+            Value::Text(text) | Value::Either(text, _) | Value::Regex(text) => text.clone(),
             Value::Number(number) => Rc::from(number_text(*number, conversion)),
         }
     }
 
     pub(crate) fn truth(&self) -> bool {
         match self {
-            Value::Nothing => false,
+            Value::Nothing | Value::Array(_) => false,
             Value::Number(number) | Value::Either(_, number) => *number != 0.0,
-            Value::Text(text) => !text.is_empty(),
+            Value::Text(text) | Value::Regex(text) => !text.is_empty(),
         }
     }
 
     /// If true, it compares as a number.
     pub(crate) fn numeric(&self) -> bool {
-        !matches!(self, Value::Text(_))
+        !matches!(self, Value::Text(_) | Value::Regex(_))
     }
 }
 
 /// Returns a number's text: integers in full, others formatted by `conversion`.
 pub(crate) fn number_text(number: f64, conversion: &str) -> String {
     if number.is_nan() {
-        return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
+        return if number.is_sign_negative() { "-nan" } else { "+nan" }.to_owned();
     }
     if number.is_infinite() {
-        return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
+        return if number < 0.0 { "-inf" } else { "+inf" }.to_owned();
     }
-    if number == number.trunc() && number.abs() < 1e30 {
+    if number == number.trunc() {
         return format!("{:.0}", if number == 0.0 { 0.0 } else { number });
     }
     format::float(conversion, number)

@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::printf::{self, Part};
 use super::walk::{Follow, Options};
 use crate::clock;
-use crate::pattern::{self, Notation};
+use crate::pattern::{self, Notation, Tool};
 use crate::say::words;
 
 /// An expression that is evaluated for each file.
@@ -96,7 +96,7 @@ pub(crate) fn read(words: Vec<String>) -> Result<(Expression, Options), String> 
     let mut reader = Reader {
         words: words.into_iter().peekable(),
         options: Options { most: usize::MAX, least: 0, deep: false, follow: Follow::Never },
-        notation: Notation::Basic,
+        notation: Notation::new(Tool::Grep, false),
         acts: false,
         commands: 0,
         now: SystemTime::now(),
@@ -183,84 +183,15 @@ impl Reader {
                 Expression::True
             }
             "-false" => Expression::False,
-            "-name" | "-iname" => {
-                Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?)
-            }
-            "-path" | "-wholename" | "-ipath" | "-iwholename" => {
-                Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?)
-            }
-            "-lname" | "-ilname" => {
-                Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?)
-            }
-            "-regex" | "-iregex" => {
-                let made = pattern::translate(&self.value(word)?, self.notation)?;
-                let text = format!(r"\A(?:{})\z", made.text);
-                let built = RegexBuilder::new(&text).case_insensitive(word == "-iregex").build();
-                Expression::Path(built.map_err(|error| error.to_string())?)
-            }
-            "-regextype" => {
-                self.notation = match self.value(word)?.as_str() {
-                    "posix-extended" | "posix-egrep" | "egrep" | "awk" | "posix-awk"
-                    | "gnu-awk" => Notation::Extended,
-                    "posix-basic"
-                    | "grep"
-                    | "sed"
-                    | "ed"
-                    | "emacs"
-                    | "findutils-default"
-                    | "posix-minimal-basic" => Notation::Basic,
-                    other => {
-                        return Err(format!(
-                            "unknown regular expression type '{other}'; use posix-extended or posix-basic"
-                        ));
-                    }
-                };
-                Expression::True
-            }
-            "-type" | "-xtype" => {
-                let value = self.value(word)?;
-                let kinds: Vec<char> =
-                    value.split(',').filter_map(|kind| kind.chars().next()).collect();
-                if let Some(other) = kinds.iter().find(|kind| !"fdlbcps".contains(**kind)) {
-                    return Err(format!("Unknown argument to {word}: {other}"));
-                }
-                Expression::Kind(kinds, word == "-xtype")
-            }
+            "-name" | "-iname" | "-path" | "-wholename" | "-ipath" | "-iwholename" | "-lname"
+            | "-ilname" | "-regex" | "-iregex" | "-regextype" => self.pattern(word)?,
+            "-type" | "-xtype" => self.kind(word)?,
             "-size" => self.size()?,
             "-empty" => Expression::Empty,
             "-executable" => Expression::Mode { bits: 0o111, kind: '/' },
-            "-perm" => {
-                let value = self.value(word)?;
-                let kind =
-                    value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
-                let digits = value.trim_start_matches(['-', '/']);
-                let bits = u32::from_str_radix(digits, 8)
-                    .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
-                Expression::Mode { bits, kind }
-            }
-            "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
-            "-atime" => self.age(word, Which::Read, 86_400)?,
-            "-mmin" | "-cmin" => self.age(word, Which::Changed, 60)?,
-            "-amin" => self.age(word, Which::Read, 60)?,
-            "-newer" | "-cnewer" | "-anewer" | "-newermm" => {
-                let path = self.value(word)?;
-                let found = std::fs::metadata(&path).and_then(|found| found.modified());
-                let than = found.map_err(|error| format!("'{path}': {}", words(&error)))?;
-                Expression::Newer {
-                    moment: if word == "-anewer" { Which::Read } else { Which::Changed },
-                    than,
-                }
-            }
-            "-newermt" | "-newerct" | "-newerat" => {
-                let text = self.value(word)?;
-                let than = clock::parse(&text).ok_or_else(|| {
-                    format!("I cannot figure out how to interpret '{text}' as a date or time")
-                })?;
-                Expression::Newer {
-                    moment: if word == "-newerat" { Which::Read } else { Which::Changed },
-                    than,
-                }
-            }
+            "-perm" => self.permissions(word)?,
+            "-mtime" | "-ctime" | "-atime" | "-mmin" | "-cmin" | "-amin" | "-newer" | "-cnewer"
+            | "-anewer" | "-newermm" | "-newermt" | "-newerct" | "-newerat" => self.time(word)?,
             "-maxdepth" => {
                 self.options.most = self.whole(word)?;
                 Expression::True
@@ -293,6 +224,98 @@ impl Reader {
             }
             "-exec" | "-execdir" | "-ok" | "-okdir" => self.command(word)?,
             other => return Err(format!("unknown predicate '{other}'")),
+        })
+    }
+
+    /// Reads a test of the name or the path.
+    fn pattern(&mut self, word: &str) -> Result<Expression, String> {
+        Ok(match word {
+            "-name" | "-iname" => {
+                Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?)
+            }
+            "-path" | "-wholename" | "-ipath" | "-iwholename" => {
+                Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?)
+            }
+            "-lname" | "-ilname" => {
+                Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?)
+            }
+            "-regex" | "-iregex" => {
+                let made = pattern::translate(&self.value(word)?, self.notation)?;
+                let text = format!(r"\A(?:{})\z", made.text);
+                let built = RegexBuilder::new(&text).case_insensitive(word == "-iregex").build();
+                Expression::Path(built.map_err(|error| error.to_string())?)
+            }
+            "-regextype" => {
+                let extended = match self.value(word)?.as_str() {
+                    "posix-extended" | "posix-egrep" | "egrep" | "awk" | "posix-awk"
+                    | "gnu-awk" => true,
+                    "posix-basic"
+                    | "grep"
+                    | "sed"
+                    | "ed"
+                    | "emacs"
+                    | "findutils-default"
+                    | "posix-minimal-basic" => false,
+                    other => {
+                        return Err(format!(
+                            "unknown regular expression type '{other}'; use posix-extended or posix-basic"
+                        ));
+                    }
+                };
+                self.notation = Notation::new(Tool::Grep, extended);
+                Expression::True
+            }
+            _ => return Err(format!("unknown predicate `{word}'")),
+        })
+    }
+
+    fn kind(&mut self, word: &str) -> Result<Expression, String> {
+        let value = self.value(word)?;
+        let kinds: Vec<char> =
+            value.split(',').filter_map(|kind| kind.chars().next()).collect();
+        if let Some(other) = kinds.iter().find(|kind| !"fdlbcps".contains(**kind)) {
+            return Err(format!("Unknown argument to {word}: {other}"));
+        }
+        Ok(Expression::Kind(kinds, word == "-xtype"))
+    }
+
+    fn permissions(&mut self, word: &str) -> Result<Expression, String> {
+        let value = self.value(word)?;
+        let kind =
+            value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
+        let digits = value.trim_start_matches(['-', '/']);
+        let bits = u32::from_str_radix(digits, 8)
+            .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
+        Ok(Expression::Mode { bits, kind })
+    }
+
+    /// Reads a test of the time of the last change or reading.
+    fn time(&mut self, word: &str) -> Result<Expression, String> {
+        Ok(match word {
+            "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
+            "-atime" => self.age(word, Which::Read, 86_400)?,
+            "-mmin" | "-cmin" => self.age(word, Which::Changed, 60)?,
+            "-amin" => self.age(word, Which::Read, 60)?,
+            "-newer" | "-cnewer" | "-anewer" | "-newermm" => {
+                let path = self.value(word)?;
+                let found = std::fs::metadata(&path).and_then(|found| found.modified());
+                let than = found.map_err(|error| format!("'{path}': {}", words(&error)))?;
+                Expression::Newer {
+                    moment: if word == "-anewer" { Which::Read } else { Which::Changed },
+                    than,
+                }
+            }
+            "-newermt" | "-newerct" | "-newerat" => {
+                let text = self.value(word)?;
+                let than = clock::parse(&text).ok_or_else(|| {
+                    format!("I cannot figure out how to interpret '{text}' as a date or time")
+                })?;
+                Expression::Newer {
+                    moment: if word == "-newerat" { Which::Read } else { Which::Changed },
+                    than,
+                }
+            }
+            _ => return Err(format!("unknown predicate `{word}'")),
         })
     }
 

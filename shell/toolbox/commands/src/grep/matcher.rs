@@ -1,20 +1,47 @@
 //! The matcher of all patterns of one grep.
 
+use std::ops::Range;
+
 use grep_matcher::{Match, Matcher, NoCaptures, NoError};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use crate::options::Line;
-use crate::pattern::{self, Notation};
+use crate::pattern::{self, Notation, Posix, Tool, Translated};
 use crate::say::{say, whole, words};
 
-/// The compiled patterns. The second kind supports backreferences and lookaround, and is slower.
-pub(crate) enum Pattern {
+/// The compiled patterns.
+pub(crate) struct Pattern {
+    engine: Engine,
+    /// Finds the longest match, where the engine may find a shorter one.
+    longest: Option<Posix>,
+}
+
+/// The engine that finds lines. The second supports backreferences and lookaround, and is slower.
+enum Engine {
     Plain(RegexMatcher),
     Backtracking(fancy_regex::Regex),
 }
 
 /// Reads the patterns of a command line. Without an option for patterns, the first operand is one.
 pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
+    let patterns = patterns(line, operands)?;
+    let kind = line
+        .options
+        .iter()
+        .rev()
+        .map(|found| line.name(found))
+        .find(|name| ["E", "F", "G", "P"].contains(&name.as_str()));
+    let kind = kind.unwrap_or_else(|| match name {
+        "egrep" => "E".to_owned(),
+        "fgrep" => "F".to_owned(),
+        _ => "G".to_owned(),
+    });
+    let made = joined(name, &kind, &patterns)?;
+    compiled(line, &kind, made)
+}
+
+/// Returns the patterns of the options, or the first operand.
+fn patterns(line: &Line, operands: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {
         let value = found.value.as_deref().unwrap_or_default();
@@ -28,86 +55,110 @@ pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Resul
             _ => {}
         }
     }
-    let patterns = match given {
-        Some(patterns) => patterns,
+    match given {
+        Some(patterns) => Ok(patterns),
         None if operands.is_empty() => {
-            return Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned());
+            Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned())
         }
-        None => operands.remove(0).split('\n').map(str::to_owned).collect(),
+        None => Ok(operands.remove(0).split('\n').map(str::to_owned).collect()),
+    }
+}
+
+/// Translates patterns of a kind (`E`, `F`, `G` or `P`) and joins them.
+fn joined(name: &str, kind: &str, patterns: &[String]) -> Result<Translated, String> {
+    let mut all = Translated {
+        text: String::new(),
+        groups: 0,
+        refers_back: false,
+        has_choices: patterns.len() > 1,
+        stray: None,
     };
-    let kind = line
-        .options
-        .iter()
-        .rev()
-        .map(|found| line.name(found))
-        .find(|name| ["E", "F", "G", "P"].contains(&name.as_str()));
-    let kind = kind.unwrap_or_else(|| match name {
-        "egrep" => "E".to_owned(),
-        "fgrep" => "F".to_owned(),
-        _ => "G".to_owned(),
-    });
-    let mut backtracking = false;
     let mut texts = Vec::new();
-    for pattern in &patterns {
-        texts.push(match kind.as_str() {
+    for pattern in patterns {
+        texts.push(match kind {
             "F" => regex::escape(pattern),
-            "P" => pattern.clone(),
+            "P" => pattern::perl(pattern),
             _ => {
-                let notation = if kind == "E" { Notation::Extended } else { Notation::Basic };
-                let made = pattern::translate(pattern, notation)?;
+                let made = pattern::translate(pattern, Notation::new(Tool::Grep, kind == "E"))?;
                 if let Some(letter) = made.stray {
-                    say(
-                        name,
-                        format_args!(
-                            "warning: stray \\ before {letter}; a class such as \\d needs -P"
-                        ),
-                    );
+                    let why = "a class such as \\d needs -P";
+                    say(name, format_args!("warning: stray \\ before {letter}; {why}"));
                 }
-                backtracking |= made.refers_back;
+                all.refers_back |= made.refers_back;
+                all.has_choices |= made.has_choices;
                 made.text
             }
         });
     }
-    if kind == "F" {
-        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        texts.dedup();
-    }
-    let nothing = texts.is_empty();
-    let mut text = match texts.len() {
-        1 => texts.concat(),
+    all.text = match texts.as_slice() {
+        [] => r"[^\s\S]".to_owned(),
+        [only] => only.clone(),
         _ => texts.iter().map(|text| format!("(?:{text})")).collect::<Vec<_>>().join("|"),
     };
-    if nothing {
-        text = r"[^\s\S]".to_owned();
-    }
+    Ok(all)
+}
+
+/// Compiles the joined patterns.
+fn compiled(line: &Line, kind: &str, mut made: Translated) -> Result<Pattern, String> {
     if line.has("x") {
-        text = format!("^(?:{text})$");
+        made.text = format!("^(?:{})$", made.text);
     } else if line.has("w") {
-        text = match backtracking {
-            true => format!(r"(?<!\w)(?:{text})(?!\w)"),
-            false => format!(r"\b{{start-half}}(?:{text})\b{{end-half}}"),
+        made.text = match made.refers_back {
+            true => format!(r"(?<!\w)(?:{})(?!\w)", made.text),
+            false => format!(r"\b{{start-half}}(?:{})\b{{end-half}}", made.text),
         };
     }
     let ignore_case = (line.has("i") || line.has("y")) && !line.has("no-ignore-case");
     let end = if line.has("z") { 0 } else { b'\n' };
-    if !backtracking {
+    if !made.refers_back {
         let mut builder = RegexMatcherBuilder::new();
         builder
             .case_insensitive(ignore_case)
             .multi_line(true)
             .line_terminator(Some(end))
             .size_limit(64 << 20);
-        match builder.build(&text) {
-            Ok(matcher) => return Ok(Pattern::Plain(matcher)),
+        match builder.build(&made.text) {
+            Ok(matcher) => {
+                let notation =
+                    Notation { ignore_case, lines: true, ..Notation::new(Tool::Grep, true) };
+                let longest = match kind != "P" && made.has_choices {
+                    true => Some(Posix::of(&made, notation)?),
+                    false => None,
+                };
+                return Ok(Pattern { engine: Engine::Plain(matcher), longest });
+            }
             Err(error) if kind != "P" => return Err(reason(&error.to_string())),
             Err(_) => {}
         }
     }
-    let text = if ignore_case { format!("(?i){text}") } else { text };
-    let text = if line.has("z") { format!("(?m){text}") } else { text };
-    fancy_regex::Regex::new(&text)
-        .map(Pattern::Backtracking)
-        .map_err(|error| reason(&error.to_string()))
+    let flags = if ignore_case { "(?im)" } else { "(?m)" };
+    let engine = fancy_regex::Regex::new(&format!("{flags}{}", made.text))
+        .map(Engine::Backtracking)
+        .map_err(|error| reason(&error.to_string()))?;
+    Ok(Pattern { engine, longest: None })
+}
+
+impl Pattern {
+    /// Returns the parts of a line that match and are not empty.
+    pub(crate) fn parts(&self, line: &[u8]) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < line.len() {
+            let found = match &self.longest {
+                Some(longest) => longest.find_at(line, at),
+                None => {
+                    let found = self.find_at(line, at).unwrap_or_default();
+                    found.map(|found| found.start()..found.end())
+                }
+            };
+            let Some(found) = found else { break };
+            at = if found.is_empty() { found.end + 1 } else { found.end };
+            if !found.is_empty() {
+                parts.push(found);
+            }
+        }
+        parts
+    }
 }
 
 /// Returns the last line of an engine's error, which has the reason.
@@ -116,14 +167,14 @@ fn reason(text: &str) -> String {
     last.trim_start_matches("error: ").to_owned()
 }
 
-impl Matcher for &Pattern {
+impl Matcher for Pattern {
     type Captures = NoCaptures;
     type Error = NoError;
 
     fn find_at(&self, haystack: &[u8], at: usize) -> Result<Option<Match>, NoError> {
-        match self {
-            Pattern::Plain(matcher) => matcher.find_at(haystack, at),
-            Pattern::Backtracking(matcher) => {
+        match &self.engine {
+            Engine::Plain(matcher) => matcher.find_at(haystack, at),
+            Engine::Backtracking(matcher) => {
                 let Ok(text) = std::str::from_utf8(haystack) else { return Ok(None) };
                 let line = text.strip_suffix('\n').unwrap_or(text);
                 if !line.is_char_boundary(at) {
@@ -143,16 +194,16 @@ impl Matcher for &Pattern {
     }
 
     fn non_matching_bytes(&self) -> Option<&grep_matcher::ByteSet> {
-        match self {
-            Pattern::Plain(matcher) => matcher.non_matching_bytes(),
-            Pattern::Backtracking(_) => None,
+        match &self.engine {
+            Engine::Plain(matcher) => matcher.non_matching_bytes(),
+            Engine::Backtracking(_) => None,
         }
     }
 
     fn line_terminator(&self) -> Option<grep_matcher::LineTerminator> {
-        match self {
-            Pattern::Plain(matcher) => matcher.line_terminator(),
-            Pattern::Backtracking(_) => None,
+        match &self.engine {
+            Engine::Plain(matcher) => matcher.line_terminator(),
+            Engine::Backtracking(_) => None,
         }
     }
 
@@ -160,9 +211,9 @@ impl Matcher for &Pattern {
         &self,
         haystack: &[u8],
     ) -> Result<Option<grep_matcher::LineMatchKind>, NoError> {
-        match self {
-            Pattern::Plain(matcher) => matcher.find_candidate_line(haystack),
-            Pattern::Backtracking(_) => Ok(self
+        match &self.engine {
+            Engine::Plain(matcher) => matcher.find_candidate_line(haystack),
+            Engine::Backtracking(_) => Ok(self
                 .find_at(haystack, 0)?
                 .map(|found| grep_matcher::LineMatchKind::Confirmed(found.start()))),
         }

@@ -141,75 +141,12 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     if !given {
         operands.push(if files.recursive { "." } else { "-" }.to_owned());
     }
-    let many = operands.len() > 1 || files.recursive;
-    let named = line
-        .options
-        .iter()
-        .rev()
-        .find_map(|found| match line.name(found).as_str() {
-            "H" => Some(true),
-            "h" => Some(false),
-            _ => None,
-        })
-        .unwrap_or(many);
-    let context = number(line, "C")?.unwrap_or(0);
-    let (before, after) =
-        (number(line, "B")?.unwrap_or(context), number(line, "A")?.unwrap_or(context));
-    let only = line.has("o");
-    let shown = if line.has("q") || line.has("silent") {
-        Shown::Nothing
-    } else if line.has("L") {
-        Shown::NamesWithout
-    } else if line.has("l") {
-        Shown::Names
-    } else if line.has("c") {
-        Shown::Count
-    } else {
-        Shown::Lines
-    };
-    let plain = shown == Shown::Lines && !only;
-    let end = if line.has("z") { 0 } else { b'\n' };
-    let binary = match line.value("binary-files") {
-        _ if line.has("a") => sink::Binary::Text,
-        Some("text") => sink::Binary::Text,
-        Some("without-match") => sink::Binary::Skip,
-        None if line.has("I") => sink::Binary::Skip,
-        Some("binary") | None => sink::Binary::Told,
-        Some(_) => return Err("unknown binary-files type".to_owned()),
-    };
-    let most = number(line, "m")?;
-    let separator = if line.has("no-group-separator") {
-        None
-    } else {
-        Some(line.value("group-separator").unwrap_or("--").to_owned())
-    };
-    let look = Look {
-        shown,
-        only,
-        invert: line.has("v"),
-        named,
-        numbered: line.has("n"),
-        offsets: line.has("b"),
-        tab: line.has("T"),
-        null: line.has("Z"),
-        end,
-        binary,
-        most: most.map(|most| most as u64),
-        separator: (before > 0 || after > 0).then_some(separator).flatten(),
-        prompt: line.has("line-buffered"),
-    };
-    let text = binary == sink::Binary::Text || end == 0;
-    let mut searcher = SearcherBuilder::new();
-    searcher
-        .line_terminator(grep_matcher::LineTerminator::byte(end))
-        .invert_match(line.has("v"))
-        .line_number(line.has("n"))
-        .before_context(if plain { before } else { 0 })
-        .after_context(if plain { after } else { 0 })
-        .bom_sniffing(false)
-        .binary_detection(if text { BinaryDetection::none() } else { BinaryDetection::convert(0) });
+    let is_folder = |path: &String| fs::metadata(path).is_ok_and(|found| found.is_dir());
+    let many = operands.len() > 1 || (files.recursive && operands.iter().any(is_folder));
+    let context = context(line)?;
+    let look = look(line, many, context)?;
+    let searcher = searcher(&look, context);
     let label = line.value("label").unwrap_or("(standard input)").to_owned();
-    let searcher = searcher.build();
     let mut grep =
         Grep { name, pattern, searcher, look, files, label, matched: false, failed: false };
     for operand in &operands {
@@ -226,6 +163,74 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     })
 }
 
+/// Returns how many lines are printed before and after a matching line.
+fn context(line: &Line) -> Result<(usize, usize), String> {
+    let both = number(line, "C")?.unwrap_or(0);
+    Ok((number(line, "B")?.unwrap_or(both), number(line, "A")?.unwrap_or(both)))
+}
+
+/// Returns the format of the output. If `many` is true, file names are printed by default.
+fn look(line: &Line, many: bool, (before, after): (usize, usize)) -> Result<Look, String> {
+    let shown = if line.has("q") || line.has("silent") {
+        Shown::Nothing
+    } else if line.has("L") {
+        Shown::NamesWithout
+    } else if line.has("l") {
+        Shown::Names
+    } else if line.has("c") {
+        Shown::Count
+    } else {
+        Shown::Lines
+    };
+    let named = line.options.iter().rev().find_map(|found| match line.name(found).as_str() {
+        "H" => Some(true),
+        "h" => Some(false),
+        _ => None,
+    });
+    let binary = match line.value("binary-files") {
+        _ if line.has("a") => sink::Binary::Text,
+        Some("text") => sink::Binary::Text,
+        Some("without-match") => sink::Binary::Skip,
+        None if line.has("I") => sink::Binary::Skip,
+        Some("binary") | None => sink::Binary::Told,
+        Some(_) => return Err("unknown binary-files type".to_owned()),
+    };
+    let separator = match line.has("no-group-separator") {
+        true => None,
+        false => Some(line.value("group-separator").unwrap_or("--").to_owned()),
+    };
+    Ok(Look {
+        shown,
+        only: line.has("o"),
+        invert: line.has("v"),
+        named: named.unwrap_or(many),
+        numbered: line.has("n"),
+        offsets: line.has("b"),
+        tab: line.has("T"),
+        null: line.has("Z"),
+        end: if line.has("z") { 0 } else { b'\n' },
+        binary,
+        most: number(line, "m")?.map(|most| most as u64),
+        separator: separator.filter(|_| before > 0 || after > 0),
+        coloured: [line.value("color"), line.value("colour")].contains(&Some("always")),
+        prompt: line.has("line-buffered"),
+    })
+}
+
+fn searcher(look: &Look, (before, after): (usize, usize)) -> Searcher {
+    let plain = look.shown == Shown::Lines && !look.only;
+    let text = look.binary == sink::Binary::Text || look.end == 0;
+    SearcherBuilder::new()
+        .line_terminator(grep_matcher::LineTerminator::byte(look.end))
+        .invert_match(look.invert)
+        .line_number(look.numbered)
+        .before_context(if plain { before } else { 0 })
+        .after_context(if plain { after } else { 0 })
+        .bom_sniffing(false)
+        .binary_detection(if text { BinaryDetection::none() } else { BinaryDetection::convert(0) })
+        .build()
+}
+
 impl Grep<'_> {
     /// Searches one operand. Returns true if the search is finished.
     fn operand(&mut self, path: &str, shown: &str) -> bool {
@@ -236,6 +241,7 @@ impl Grep<'_> {
             Ok(kind) if kind.is_dir() && self.files.recursive => self.folder(path, shown),
             Ok(kind) if kind.is_dir() => {
                 if !self.files.skip_folders {
+                    self.failed = true;
                     say(self.name, format_args!("{path}: Is a directory"));
                 }
                 false

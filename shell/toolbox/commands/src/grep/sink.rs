@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use grep_matcher::Matcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
 
 use super::matcher::Pattern;
@@ -43,6 +42,8 @@ pub(crate) struct Look {
     pub most: Option<u64>,
     /// The separator of groups of lines.
     pub separator: Option<String>,
+    /// If true, matches, names and numbers are coloured.
+    pub coloured: bool,
     /// If true, flushes after each line.
     pub prompt: bool,
 }
@@ -73,73 +74,98 @@ impl<'a, W: Write> Found<'a, W> {
             _ => Ok(()),
         };
         _ = done.and_then(|()| self.out.flush());
-        match self.look.shown {
-            Shown::NamesWithout => !found,
-            _ => found,
-        }
+        found
     }
 
     fn counted(&mut self) -> io::Result<()> {
         if self.look.named {
-            self.out.write_all(self.name.as_bytes())?;
-            self.out.write_all(if self.look.null { b"\0" } else { b":" })?;
+            self.name(Some(':'))?;
         }
         writeln!(self.out, "{}", self.count)
     }
 
     fn names(&mut self) -> io::Result<()> {
-        self.out.write_all(self.name.as_bytes())?;
-        self.out.write_all(if self.look.null { b"\0" } else { b"\n" })
+        self.name(None)?;
+        self.out.write_all(if self.look.null { b"" } else { b"\n" })
+    }
+
+    /// Prints the name of the file, then a NUL or a sign.
+    fn name(&mut self, sign: Option<char>) -> io::Result<()> {
+        self.coloured(NAME, self.name.as_bytes())?;
+        match sign {
+            _ if self.look.null => self.out.write_all(b"\0"),
+            Some(sign) => self.coloured(SIGN, sign.to_string().as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    fn coloured(&mut self, colour: &str, text: &[u8]) -> io::Result<()> {
+        if !self.look.coloured {
+            return self.out.write_all(text);
+        }
+        write!(self.out, "\x1b[{colour}m\x1b[K")?;
+        self.out.write_all(text)?;
+        self.out.write_all(b"\x1b[m\x1b[K")
     }
 
     fn head(&mut self, sign: char, line: Option<u64>, offset: u64) -> io::Result<()> {
         if self.look.named {
-            self.out.write_all(self.name.as_bytes())?;
-            if self.look.null {
-                self.out.write_all(b"\0")?;
-            } else {
-                write!(self.out, "{sign}")?;
-            }
+            self.name(Some(sign))?;
         }
-        if let (true, Some(line)) = (self.look.numbered, line) {
-            write!(self.out, "{line}{sign}")?;
+        let line = line.filter(|_| self.look.numbered);
+        let offset = Some(offset).filter(|_| self.look.offsets);
+        for number in [line, offset].into_iter().flatten() {
+            let width = if self.look.tab { ALIGNED } else { 0 };
+            self.coloured(NUMBER, format!("{number:width$}").as_bytes())?;
+            self.coloured(SIGN, sign.to_string().as_bytes())?;
         }
-        if self.look.offsets {
-            write!(self.out, "{offset}{sign}")?;
-        }
-        if self.look.tab {
+        if self.look.tab && (self.look.named || line.is_some() || offset.is_some()) {
             self.out.write_all(b"\t")?;
         }
         Ok(())
     }
 
-    fn line(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(bytes)?;
-        if bytes.last() != Some(&self.look.end) {
-            self.out.write_all(&[self.look.end])?;
+    /// Prints a line. If `matches` is true, its matching parts are coloured.
+    fn line(&mut self, bytes: &[u8], matches: bool) -> io::Result<()> {
+        let text = bytes.strip_suffix(&[self.look.end]).unwrap_or(bytes);
+        if self.look.coloured && matches {
+            let mut end = 0;
+            for part in self.pattern.parts(text) {
+                self.out.write_all(text.get(end..part.start).unwrap_or_default())?;
+                end = part.end;
+                self.coloured(MATCH, text.get(part).unwrap_or_default())?;
+            }
+            self.out.write_all(text.get(end..).unwrap_or_default())?;
+        } else {
+            self.out.write_all(text)?;
         }
+        self.out.write_all(&[self.look.end])?;
         if self.look.prompt {
             self.out.flush()?;
         }
         Ok(())
     }
 
+    /// Prints the matching parts of a line, each on a line of its own.
     fn parts(&mut self, bytes: &[u8], line: Option<u64>, offset: u64) -> io::Result<()> {
         let text = bytes.strip_suffix(&[self.look.end]).unwrap_or(bytes);
-        let mut at = 0;
-        while at <= text.len() {
-            let Ok(Some(found)) = self.pattern.find_at(text, at) else { break };
-            if found.is_empty() {
-                at = found.end() + 1;
-                continue;
-            }
-            self.head(':', line, offset + found.start() as u64)?;
-            self.line(text.get(found.start()..found.end()).unwrap_or_default())?;
-            at = found.end();
+        for part in self.pattern.parts(text) {
+            self.head(':', line, offset + part.start as u64)?;
+            self.coloured(MATCH, text.get(part).unwrap_or_default())?;
+            self.out.write_all(&[self.look.end])?;
         }
         Ok(())
     }
 }
+
+/// The colours of GNU grep.
+const MATCH: &str = "01;31";
+const NAME: &str = "35";
+const NUMBER: &str = "32";
+const SIGN: &str = "36";
+
+/// The width of a number before a tab.
+const ALIGNED: usize = 19;
 
 impl<W: Write> Sink for &mut Found<'_, W> {
     type Error = io::Error;
@@ -165,7 +191,7 @@ impl<W: Write> Sink for &mut Found<'_, W> {
             }
             Shown::Lines => {
                 self.head(':', found.line_number(), found.absolute_byte_offset())?;
-                self.line(found.bytes())?;
+                self.line(found.bytes(), !self.look.invert)?;
             }
             Shown::Count => {}
             Shown::Names | Shown::NamesWithout | Shown::Nothing => return Ok(false),
@@ -180,7 +206,7 @@ impl<W: Write> Sink for &mut Found<'_, W> {
         }
         if !self.binary {
             self.head('-', context.line_number(), context.absolute_byte_offset())?;
-            self.line(context.bytes())?;
+            self.line(context.bytes(), self.look.invert)?;
         }
         Ok(true)
     }
@@ -190,7 +216,8 @@ impl<W: Write> Sink for &mut Found<'_, W> {
             return Ok(false);
         }
         if let Some(separator) = &self.look.separator {
-            writeln!(self.out, "{separator}")?;
+            self.coloured(SIGN, separator.as_bytes())?;
+            self.out.write_all(b"\n")?;
         }
         Ok(true)
     }

@@ -62,26 +62,11 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
             "--slurpfile" | "--rawfile" => {
                 let name = next("a name and a file")?;
                 let path = next("a name and a file")?;
-                let text = whole(&path).map_err(|error| {
-                    format!("bad file for {arg} {name}: {path}: {}", words(&error))
-                })?;
-                let value = if arg == "--rawfile" {
-                    Val::utf8_str(text)
-                } else {
-                    let all: Result<Vec<Val>, _> = read::parse_many(&text).collect();
-                    all.map_err(|error| format!("bad JSON in {path}: {error}"))?
-                        .into_iter()
-                        .collect()
-                };
+                let value = content(arg, &name, &path)?;
                 named.push((name, value));
             }
             "--indent" => {
-                let width: usize =
-                    next("a number")?.parse().map_err(|_| "--indent takes a number".to_owned())?;
-                if width > 7 {
-                    return Err("cannot indent more than 7 characters".to_owned());
-                }
-                line.look.indent = (width > 0).then(|| " ".repeat(width));
+                line.look.indent = indent(&next("a number")?)?;
             }
             "--tab" => line.look.indent = Some("\t".to_owned()),
             "--args" => rest = Rest::Texts,
@@ -119,16 +104,52 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
             }
         }
     }
-    line.filter = match (from_file, filter) {
+    line.filter = program(&mut line.files, from_file, filter)?;
+    line.variables = variables(named, positional);
+    Ok(Some(line))
+}
+
+/// Returns the indentation of a level; `None` prints a value on one line.
+fn indent(width: &str) -> Result<Option<String>, String> {
+    match width.parse() {
+        Ok(width @ 0..=7) => Ok((width > 0).then(|| " ".repeat(width))),
+        Ok(8_usize..) => Err("cannot indent more than 7 characters".to_owned()),
+        Err(_) => Err("--indent takes a number".to_owned()),
+    }
+}
+
+/// Reads the file of `--rawfile` or `--slurpfile`.
+fn content(option: &str, name: &str, path: &str) -> Result<Val, String> {
+    let text = whole(path)
+        .map_err(|error| format!("bad file for {option} {name}: {path}: {}", words(&error)))?;
+    if option == "--rawfile" {
+        return Ok(Val::utf8_str(text));
+    }
+    let all: Result<Vec<Val>, _> = read::parse_many(&text).collect();
+    let all = all.map_err(|error| format!("bad JSON in {path}: {error}"))?;
+    Ok(all.into_iter().collect())
+}
+
+/// Returns the text of the filter. If it is in a file, the first operand names a file, too.
+fn program(
+    files: &mut Vec<String>,
+    from_file: Option<String>,
+    filter: Option<String>,
+) -> Result<String, String> {
+    match (from_file, filter) {
         (Some(path), operand) => {
-            line.files.splice(0..0, operand);
+            files.splice(0..0, operand);
             let text = whole(&path)
                 .map_err(|error| format!("could not open {path}: {}", words(&error)))?;
-            String::from_utf8_lossy(&text).into_owned()
+            Ok(String::from_utf8_lossy(&text).into_owned())
         }
-        (None, Some(filter)) => filter,
-        (None, None) => return Err(USAGE.to_owned()),
-    };
+        (None, Some(filter)) => Ok(filter),
+        (None, None) => Err(USAGE.to_owned()),
+    }
+}
+
+/// Returns the variables of the filter: the named ones, `$ARGS` and `$ENV`.
+fn variables(mut named: Vec<(String, Val)>, positional: Vec<Val>) -> Vec<(String, Val)> {
     let mut map = Map::default();
     map.extend(named.iter().map(|(name, value)| (Val::utf8_str(name.clone()), value.clone())));
     let mut arguments = Map::default();
@@ -137,10 +158,9 @@ pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut environment = Map::default();
     environment
         .extend(std::env::vars().map(|(name, value)| (Val::utf8_str(name), Val::utf8_str(value))));
-    line.variables = named;
-    line.variables.push(("ARGS".to_owned(), Val::obj(arguments)));
-    line.variables.push(("ENV".to_owned(), Val::obj(environment)));
-    Ok(Some(line))
+    named.push(("ARGS".to_owned(), Val::obj(arguments)));
+    named.push(("ENV".to_owned(), Val::obj(environment)));
+    named
 }
 
 const LONG: [(&str, char); 18] = [

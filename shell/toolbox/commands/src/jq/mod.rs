@@ -1,6 +1,7 @@
 //! `jq`, based on jaq.
 
 mod line;
+mod regex;
 mod write;
 
 use std::cell::RefCell;
@@ -98,28 +99,7 @@ fn apply(line: &Line) -> Result<i32, i32> {
     let file = RefCell::new(Val::Null);
     let failed = RefCell::new(false);
     let texts = Texts { files: line.files.iter(), started: false, file: &file, failed: &failed };
-    let inputs: Box<dyn Iterator<Item = Result<Val, String>> + '_> = if line.raw_input && line.slurp
-    {
-        let mut all = Vec::new();
-        texts.for_each(|mut text| _ = text.read_to_end(&mut all));
-        Box::new(std::iter::once(Ok(Val::utf8_str(all))))
-    } else if line.raw_input {
-        Box::new(
-            texts
-                .flat_map(|text| text.split(b'\n'))
-                .map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
-        )
-    } else {
-        let values =
-            texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
-        if line.slurp {
-            let all: Result<Vec<Val>, String> = values.collect();
-            Box::new(std::iter::once(all.map(|all| all.into_iter().collect())))
-        } else {
-            Box::new(values)
-        }
-    };
-    let inputs = RcIter::new(inputs);
+    let inputs = RcIter::new(values(line, texts));
     let state = State { lut: &filter.lut, inputs: &inputs, file: &file };
     let ctx = jaq_core::Ctx::<Kind>::new(
         &state,
@@ -159,6 +139,28 @@ fn apply(line: &Line) -> Result<i32, i32> {
         status = 2;
     }
     Ok(status)
+}
+
+/// Reads the values of the inputs as the options say.
+fn values<'a>(line: &Line, texts: Texts<'a>) -> Box<dyn Iterator<Item = Result<Val, String>> + 'a> {
+    if line.raw_input && line.slurp {
+        let mut all = Vec::new();
+        texts.for_each(|mut text| _ = text.read_to_end(&mut all));
+        return Box::new(std::iter::once(Ok(Val::utf8_str(all))));
+    }
+    if line.raw_input {
+        let lines = texts.flat_map(|text| text.split(b'\n'));
+        return Box::new(
+            lines.map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
+        );
+    }
+    let values = texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
+    if line.slurp {
+        let all: Result<Vec<Val>, String> = values.collect();
+        Box::new(std::iter::once(all.map(|all| all.into_iter().collect())))
+    } else {
+        Box::new(values)
+    }
 }
 
 /// Reads the files one after the other, or standard input if there are none.
@@ -216,11 +218,13 @@ fn functions() -> impl Iterator<Item = Fun<Kind>> {
     ];
     let theirs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let inputs = jaq_std::input::funs::<Kind>().into_vec().into_iter().map(native::<Kind>);
-    let replaced = |(name, arity, _): &Fun<Kind>| matches!((*name, arity.len()), ("halt", 1));
+    let replaced = |(name, arity, _): &Fun<Kind>| {
+        matches!((*name, arity.len()), ("halt", 1) | ("matches" | "split_matches" | "split_", 2))
+    };
     theirs
         .filter(move |fun| !replaced(fun))
         .chain(inputs)
-        .chain(own.into_iter().map(native::<Kind>))
+        .chain(own.into_iter().chain(regex::functions()).map(native::<Kind>))
 }
 
 /// Returns the reason why a filter could not be parsed, in one line.

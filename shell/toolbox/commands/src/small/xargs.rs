@@ -218,7 +218,7 @@ fn delimited(input: &[u8], end: u8) -> Vec<Word> {
         .collect()
 }
 
-/// Reads one word per line, without leading blanks and quotes. Skips empty lines.
+/// Reads one word per line, without leading whitespace and quotes. Skips empty lines.
 fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items = Vec::new();
     for line in input.split(|byte| *byte == b'\n') {
@@ -244,7 +244,7 @@ fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
     Ok(items)
 }
 
-/// Reads words separated by blanks, with quotes and backslashes.
+/// Reads words separated by whitespace, with quotes and backslashes.
 fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
     let mut items: Vec<Word> = Vec::new();
     let mut word: Option<Vec<u8>> = None;

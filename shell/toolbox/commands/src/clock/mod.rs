@@ -1,4 +1,8 @@
-//! Calendar dates and times, in UTC.
+//! Calendar dates and times, in UTC or a time zone.
+
+mod zone;
+
+pub(crate) use self::zone::Zone;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +20,10 @@ pub(crate) struct Moment {
     /// The day of the year; 1 is the first of January.
     pub yearday: u32,
     pub epoch: i64,
+    /// Seconds east of Greenwich.
+    pub offset: i64,
+    /// The name of the zone.
+    pub zone: String,
 }
 
 pub(crate) const MONTHS: [&str; 12] = [
@@ -43,7 +51,7 @@ pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     }
 }
 
-/// Returns the date and time of a number of seconds since 1970.
+/// Returns the date and time in UTC of a number of seconds since 1970.
 pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     let (days, rest) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400) as u32);
     // Days from the first of March of the year 0: leap days come last in a year.
@@ -67,6 +75,8 @@ pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
         weekday: (days + 4).rem_euclid(7) as u32,
         yearday: (days - days_before(year, 1, 1) + 1) as u32,
         epoch,
+        offset: 0,
+        zone: "UTC".to_owned(),
     }
 }
 
@@ -162,7 +172,8 @@ pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
         'U' => two((at.yearday + 6 - at.weekday) / 7),
         'W' => two((at.yearday + 6 - (at.weekday + 6) % 7) / 7),
         'V' | 'G' | 'g' => {
-            let thursday = moment(at.epoch + (3 - i64::from((at.weekday + 6) % 7)) * 86_400, 0);
+            let days = 3 - i64::from((at.weekday + 6) % 7);
+            let thursday = moment(at.epoch + at.offset + days * 86_400, 0);
             match letter {
                 'V' => two(thursday.yearday.div_ceil(7)),
                 'G' => thursday.year.to_string(),
@@ -170,8 +181,11 @@ pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
             }
         }
         's' => at.epoch.to_string(),
-        'Z' => "UTC".to_owned(),
-        'z' => "+0000".to_owned(),
+        'Z' => at.zone.clone(),
+        'z' => {
+            let (sign, minutes) = (if at.offset < 0 { '-' } else { '+' }, at.offset.abs() / 60);
+            format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
+        }
         'n' => "\n".to_owned(),
         't' => "\t".to_owned(),
         '%' => "%".to_owned(),

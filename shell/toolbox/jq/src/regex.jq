@@ -1,0 +1,18 @@
+def as_flags: if . == null then "" else (split("s") | join("")) | (split("p") | join("s")) end;
+def test(re; flags): matches(re | as_regex; flags | as_flags) | any;
+def match(re; flags): matches(re | as_regex; flags | as_flags)[] | .[0] + {captures: .[1:]};
+def capture(re; flags): matches(re | as_regex; flags | as_flags)[] | capture_of_match;
+def scan(re; flags): matches(re | as_regex; "g" + (flags | as_flags))[] | [.[].string] | if length > 1 then .[1:] else .[0] end;
+def split(re; flags): split_(re | as_regex; "g" + (flags | as_flags));
+def splits(re; flags): split(re; flags)[];
+def sub(re; f; flags): reduce split_matches(re | as_regex; flags | as_flags)[] as $x (""; . + ($x | if isarray then capture_of_match | f else . end));
+def gsub(re; f; flags): sub(re; f; "g" + flags);
+def gsub(re; f): sub(re; f; "g");
+def sub(re; f): sub(re; f; "");
+def scan(re): scan(re; "");
+def splits(re): splits(re; "");
+def regex_of: if isarray then .[0] else . end;
+def flags_of: if isarray then .[1] else null end;
+def test(re): re as $re | test($re | regex_of; $re | flags_of);
+def match(re): re as $re | match($re | regex_of; $re | flags_of);
+def capture(re): re as $re | capture($re | regex_of; $re | flags_of);
