@@ -10,7 +10,8 @@ use crate::QUOTED;
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0.
+    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0;
+    /// push, set, sort, uniq and reverse change the array in place, slice and concat make a new one.
     pub const ARR: "arr" 2;
 
     /// Creates an empty array
