@@ -6,15 +6,18 @@
 ;;; [[args]]
 ;;; name = "from"
 ;;; type_hint = "string"
-;;; description = "A date such as 2026-03-01 or 2026-03-01T12:00:00Z"
+;;; format = "2026-03-01 or RFC 3339"
+;;; description = "The first date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "to"
 ;;; type_hint = "string"
-;;; description = "The other date"
+;;; format = "2026-03-01 or RFC 3339"
+;;; description = "The second date"
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"
-;;; description = "seconds, minutes, hours, days, weeks, months or years"
+;;; format = "seconds|minutes|hours|days|weeks|months|years"
+;;; description = "The unit"
 ;;; default = "days"
 ;;; [[example]]
 ;;; args = ["2024-02-28", "2024-03-01"]

@@ -10,7 +10,8 @@
 ;;; [[args]]
 ;;; name = "offset"
 ;;; type_hint = "int"
-;;; description = "The offset to continue from, in characters"
+;;; format = "int from 0"
+;;; description = "The character to continue from"
 ;;; default = 0
 ;;; [[example]]
 ;;; args = ["https://a.example/cats"]

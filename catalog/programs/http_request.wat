@@ -6,7 +6,8 @@
 ;;; [[args]]
 ;;; name = "method"
 ;;; type_hint = "string"
-;;; description = "GET, POST, PUT, PATCH, DELETE or HEAD"
+;;; format = "GET|POST|PUT|PATCH|DELETE|HEAD"
+;;; description = "The method"
 ;;; [[args]]
 ;;; name = "url"
 ;;; type_hint = "url"
@@ -14,6 +15,7 @@
 ;;; [[args]]
 ;;; name = "headers"
 ;;; type_hint = "json"
+;;; format = "JSON object"
 ;;; description = "A JSON object of header names and values; ${secret:NAME} in one is replaced by a secret of the operator"
 ;;; default = "{}"
 ;;; [[args]]
