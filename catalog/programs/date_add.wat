@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "date"
 ;;; type_hint = "string"
-;;; format = "2026-03-01 or RFC 3339"
+;;; format = "ISO date"
 ;;; description = "The date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "count"
@@ -15,8 +15,8 @@
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"
-;;; format = "seconds|minutes|hours|days|weeks|months|years"
-;;; description = "The unit"
+;;; format = "seconds|…|years"
+;;; description = "seconds, minutes, hours, days, weeks, months or years"
 ;;; default = "days"
 ;;; [[example]]
 ;;; args = ["2026-12-31", 1]

@@ -6,18 +6,18 @@
 ;;; [[args]]
 ;;; name = "from"
 ;;; type_hint = "string"
-;;; format = "2026-03-01 or RFC 3339"
+;;; format = "ISO date"
 ;;; description = "The first date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "to"
 ;;; type_hint = "string"
-;;; format = "2026-03-01 or RFC 3339"
+;;; format = "ISO date"
 ;;; description = "The second date"
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"
-;;; format = "seconds|minutes|hours|days|weeks|months|years"
-;;; description = "The unit"
+;;; format = "seconds|…|years"
+;;; description = "seconds, minutes, hours, days, weeks, months or years"
 ;;; default = "days"
 ;;; [[example]]
 ;;; args = ["2024-02-28", "2024-03-01"]

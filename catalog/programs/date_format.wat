@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "date"
 ;;; type_hint = "string"
-;;; format = "2026-03-01 or RFC 3339"
+;;; format = "ISO date"
 ;;; description = "The date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "format"

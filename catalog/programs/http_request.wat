@@ -6,8 +6,8 @@
 ;;; [[args]]
 ;;; name = "method"
 ;;; type_hint = "string"
-;;; format = "GET|POST|PUT|PATCH|DELETE|HEAD"
-;;; description = "The method"
+;;; format = "GET|POST|…"
+;;; description = "GET, POST, PUT, PATCH, DELETE or HEAD"
 ;;; [[args]]
 ;;; name = "url"
 ;;; type_hint = "url"
