@@ -11,7 +11,7 @@ use crate::json::document::{Document, quoted};
 
 capability! {
     /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0;
-    /// push, set, sort, uniq and reverse change the array in place, slice and concat make a new one.
+    /// push, set, sort, uniq, reverse change it in place.
     pub const ARR: "arr" 2;
 
     /// Creates an empty array

@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "labels"
 ;;; type_hint = "string"
-;;; format = "label, label, …"
+;;; format = "comma-separated"
 ;;; description = "The labels, separated by commas"
 ;;; [[example]]
 ;;; args = ["You won a prize!", "ham, spam"]

@@ -10,7 +10,6 @@
 ;;; [[args]]
 ;;; name = "offset"
 ;;; type_hint = "int"
-;;; format = "int from 0"
 ;;; description = "The character to continue from"
 ;;; default = 0
 ;;; [[example]]

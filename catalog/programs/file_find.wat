@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "name"
 ;;; type_hint = "string"
-;;; format = "part of the name"
+;;; format = "part of it"
 ;;; description = "A part of the name, such as .csv; empty finds everything"
 ;;; [[args]]
 ;;; name = "path"

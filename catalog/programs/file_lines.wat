@@ -10,13 +10,12 @@
 ;;; [[args]]
 ;;; name = "first"
 ;;; type_hint = "int"
-;;; format = "int from 1; -1 is the last"
+;;; format = "int from 1"
 ;;; description = "The first line, from 1; negative counts from the end, so -10 is the tenth last"
 ;;; default = 1
 ;;; [[args]]
 ;;; name = "count"
 ;;; type_hint = "int"
-;;; format = "int from 0"
 ;;; description = "Maximum number of lines"
 ;;; default = 100
 ;;; [[example]]

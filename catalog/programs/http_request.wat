@@ -15,7 +15,6 @@
 ;;; [[args]]
 ;;; name = "headers"
 ;;; type_hint = "json"
-;;; format = "JSON object"
 ;;; description = "A JSON object of header names and values; ${secret:NAME} in one is replaced by a secret of the operator"
 ;;; default = "{}"
 ;;; [[args]]

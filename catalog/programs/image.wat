@@ -10,7 +10,6 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; format = "path.png|jpg|webp|gif"
 ;;; description = "The file to write; its suffix is the kind: .png, .jpg, .webp or .gif"
 ;;; [[example]]
 ;;; args = ["a lighthouse at dawn", "content/banner.png"]
