@@ -8,7 +8,8 @@ use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
-    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind,
+    Diagnostic, Exit, FixResult, Grants, Outcome, Position, Program, RunError, Runtime, Trap,
+    TrapKind,
 };
 
 use crate::error::HostError;
@@ -49,7 +50,7 @@ pub(crate) async fn perform(
     let started = Instant::now();
     let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
     match runtime.run_within(&program, grants, args, time).await {
-        Ok(outcome) => Ok(report(call.label(), &program, fixes, outcome, started.elapsed(), time)),
+        Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
             Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
@@ -115,9 +116,10 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-/// Turns an outcome into the execution that the model reads.
+/// Turns an outcome into the execution that the model reads. It has positions only in the model's
+/// own programs: the model never saw the text of a catalog program.
 fn report(
-    label: &str,
+    call: &Call,
     program: &Program,
     fixes: Vec<String>,
     outcome: Outcome,
@@ -127,12 +129,14 @@ fn report(
     let cost =
         Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
+    let own = |position: Option<Position>| position.filter(|_| call.body().is_some());
     match outcome.exit {
         Exit::Trapped(trap)
             if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) =>
         {
             let location =
-                trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
+                own(trap.position).map(|p| format!(" at line {}", p.line)).unwrap_or_default();
+            let label = call.label();
             let reason = format!(
                 "tool error: {label} timed out after {} (killed){location}",
                 seconds(limit)
@@ -143,22 +147,23 @@ fn report(
             Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
         Exit::Trapped(trap) => {
+            let trap = Trap { position: own(trap.position), ..trap };
             Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes }
         }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
-                let call = outcome.failure;
-                let position = call.as_ref().and_then(|c| c.position);
+                let failed = outcome.failure;
+                let position = own(failed.as_ref().and_then(|call| call.position));
                 Failure {
                     exit_code,
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
-                    function: call.as_ref().map(|c| c.function.to_owned()),
+                    function: failed.as_ref().map(|call| call.function.to_owned()),
                     line: position.map(|p| SourceLine {
                         number: p.line,
                         text: line(program.source(), p.line),
                     }),
-                    reason: call.map(|c| c.failure.reason),
+                    reason: failed.map(|call| call.failure.reason),
                 }
             });
             let warnings = program

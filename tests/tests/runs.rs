@@ -144,9 +144,14 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         ("ToolCall::Catalog(\"file_read\")", "file_read error: required arg `path` missing"),
         (
             "ToolCall::Catalog(\"file_read\", \"none.txt\")",
-            "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line ",
+            "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read\nreason: no such file or \
+             folder `none.txt`",
         ),
-        ("ToolCall::Catalog(\"file_read\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
+        (
+            "ToolCall::Catalog(\"file_read\", \"../../etc/passwd\")",
+            "EACCESS (3): access denied\nfrom fs.read\nreason: ../../etc/passwd is outside the \
+             run's folder; only files in it can be read",
+        ),
         (
             "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)",
             "tool error: wat timed out after 200ms (killed) at line 1",
