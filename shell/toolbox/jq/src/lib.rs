@@ -1,14 +1,8 @@
 //! The jq filter of `json.query`, as a guest of the sandbox. The guest's time and memory limits
 //! stop a filter that never ends or grows without bound.
 //!
-<<<<<<< HEAD
-//! The host calls `reserve(n)`, writes `n` bytes there (a head, then the document's text), calls
-//! `answer` with the head's length and the time, and reads `output_len` bytes at `output`. The head
-//! is a JSON object of variables, a zero byte, and the filter's text. The guest has no imports: no
-//! clock, no environment, no files.
-=======
-//! The head of a call is the filter's text, the body the document (`wattle-guest`).
->>>>>>> h3
+//! The head of a call is a JSON object of variables, a zero byte, and the filter's text; the body is
+//! the document (`wattle-guest`).
 
 #![expect(unsafe_code, reason = "the host calls this function by name")]
 
@@ -40,33 +34,20 @@ thread_local! {
     static NOW: Cell<f64> = const { Cell::new(0.0) };
 }
 
-/// Applies the filter in the first `head` bytes of the input to the document in the rest. `now` is
-/// the result of the filter's `now`, in seconds since 1970. The output has one line for each
+/// Applies the filter in the first `head` bytes of the input to the document in the rest. `now`
+/// is the result of the filter's `now`, in seconds since 1970. The output has one line for each
 /// value (a string as it is, anything else as JSON), or the reason of the failure.
 #[unsafe(no_mangle)]
-<<<<<<< HEAD
 pub extern "C" fn answer(head: usize, now: f64) -> i32 {
-    NOW.with_borrow_mut(|known| *known = now);
-    let input = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.input));
-    let (head, document) = input.split_at_checked(head).unwrap_or_default();
-    let mut parts = head.splitn(2, |byte| *byte == 0);
-    let (variables, filter) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let mut output = Vec::new();
-    let filter = String::from_utf8_lossy(filter);
-    let status = match apply(variables, &filter, document, &mut output) {
-        Ok(()) => DONE,
-        Err((status, reason)) => {
-            output = reason.into_bytes();
-            status
-=======
-pub extern "C" fn answer(filter: usize, now: f64) -> i32 {
     NOW.set(now);
-    wattle_guest::answer(filter, |filter, document| {
+    wattle_guest::answer(head, |head, document| {
+        let mut parts = head.splitn(2, |byte| *byte == 0);
+        let variables = parts.next().unwrap_or_default();
+        let filter = String::from_utf8_lossy(parts.next().unwrap_or_default());
         let mut output = Vec::new();
-        match apply(&String::from_utf8_lossy(filter), document, &mut output) {
+        match apply(variables, &filter, document, &mut output) {
             Ok(()) => (DONE, output),
             Err((status, reason)) => (status, reason.into_bytes()),
->>>>>>> h3
         }
     })
 }
@@ -109,6 +90,21 @@ fn apply(
         }
     }
     Ok(())
+}
+
+/// Reads the variables: a JSON object, or nothing. Returns their names, each with its `$`, and their
+/// values.
+fn read_variables(text: &[u8]) -> Result<(Vec<String>, Vec<Val>), (i32, String)> {
+    if text.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let invalid = || (BAD_FILTER, "the variables are not a JSON object".to_owned());
+    let Ok(Val::Obj(variables)) = read::parse_single(text) else { return Err(invalid()) };
+    let named = variables.iter().map(|(name, value)| match name {
+        Val::TStr(name) => Ok((format!("${}", String::from_utf8_lossy(name)), value.clone())),
+        _ => Err(invalid()),
+    });
+    Ok(named.collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }
 
 /// Returns jaq's functions, with `now` from the host and an empty environment. A function that
