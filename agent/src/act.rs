@@ -8,7 +8,7 @@ use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
-    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind,
+    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
 
 use crate::error::HostError;
@@ -49,7 +49,7 @@ pub(crate) async fn perform(
     let started = Instant::now();
     let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
     match runtime.run_within(&program, grants, args, time).await {
-        Ok(outcome) => Ok(report(call.label(), &program, fixes, outcome, started.elapsed(), time)),
+        Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
             Ok(Execution::Refused { reason: format!("denied before it ran: {why}") })
@@ -91,7 +91,14 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
-    if matches!(call, Call::Wat { .. }) && source.len() <= MAX_FIXED_BYTES {
+    if let Call::Catalog { name, .. } = call {
+        return Err(format!(
+            "the program `{name}` of the catalog does not compile: {}\nhint: use another program, \
+             or write one",
+            first.message
+        ));
+    }
+    if source.len() <= MAX_FIXED_BYTES {
         let FixResult { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
@@ -117,7 +124,7 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
 
 /// Turns an outcome into the execution that the model reads.
 fn report(
-    label: &str,
+    call: &Call,
     program: &Program,
     fixes: Vec<String>,
     outcome: Outcome,
@@ -127,14 +134,17 @@ fn report(
     let cost =
         Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
+    // The model has not seen the text of a catalog program, so its lines mean nothing to it.
+    let written = matches!(call, Call::Wat { .. });
     match outcome.exit {
         Exit::Trapped(trap)
             if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) =>
         {
-            let location =
-                trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
+            let position = trap.position.filter(|_| written);
+            let location = position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
             let reason = format!(
-                "tool error: {label} timed out after {} (killed){location}",
+                "tool error: {} timed out after {} (killed){location}",
+                if written { call.label().to_owned() } else { shown(call) },
                 seconds(limit)
             );
             Execution::Stopped { reason, results, cost, fixes }
@@ -143,27 +153,33 @@ fn report(
             Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
         Exit::Trapped(trap) => {
-            Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes }
+            let reason = match written {
+                true => format!("program error: {trap}"),
+                false => format!("program error in {}: {}", shown(call), trap.message),
+            };
+            Execution::Stopped { reason, results, cost, fixes }
         }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
-                let call = outcome.failure;
-                let position = call.as_ref().and_then(|c| c.position);
+                let failed = outcome.failure;
+                let position = failed.as_ref().and_then(|c| c.position).filter(|_| written);
                 Failure {
                     exit_code,
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
-                    function: call.as_ref().map(|c| c.function.to_owned()),
+                    function: failed.as_ref().map(|c| c.function.to_owned()),
                     line: position.map(|p| SourceLine {
                         number: p.line,
                         text: line(program.source(), p.line),
                     }),
-                    reason: call.map(|c| c.failure.reason),
+                    call: (!written).then(|| shown(call)),
+                    reason: failed.map(|c| c.failure.reason),
                 }
             });
             let warnings = program
                 .warnings()
                 .iter()
+                .filter(|_| written)
                 .map(|w| format!("{} ({})", w.message, w.position))
                 .collect();
             Execution::Ran(Completion {
@@ -176,6 +192,18 @@ fn report(
             })
         }
     }
+}
+
+/// Maximum number of a call's arguments that a message shows, and of characters of each.
+const MAX_SHOWN_ARGS: usize = 8;
+const MAX_ARG_CHARS: usize = 100;
+
+/// Describes a call for a message: `file_read("notes.txt")`.
+fn shown(call: &Call) -> String {
+    let args = call.args();
+    let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));
+    let more = (args.len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
+    format!("{}({})", call.label(), quoted.chain(more).collect::<Vec<_>>().join(", "))
 }
 
 fn line(source: &str, number: u32) -> String {
