@@ -8,8 +8,7 @@ use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
-    Diagnostic, Exit, FixResult, Grants, Outcome, Position, Program, RunError, Runtime, Trap,
-    TrapKind,
+    Diagnostic, Exit, FixResult, Grants, Outcome, Program, RunError, Runtime, TrapKind, quote,
 };
 
 use crate::error::HostError;
@@ -92,7 +91,14 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
         Ok(program) => return Ok(PreparedProgram { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
-    if matches!(call, Call::Wat { .. }) && source.len() <= MAX_FIXED_BYTES {
+    if let Call::Catalog { name, .. } = call {
+        return Err(format!(
+            "the program `{name}` of the catalog does not compile: {}\nhint: use another program, \
+             or write one",
+            first.message
+        ));
+    }
+    if source.len() <= MAX_FIXED_BYTES {
         let FixResult { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
@@ -129,16 +135,17 @@ fn report(
     let cost =
         Cost { dur_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
-    let own = |position: Option<Position>| position.filter(|_| call.body().is_some());
+    // The model has not seen the text of a catalog program, so its lines mean nothing to it.
+    let written = matches!(call, Call::Wat { .. });
     match outcome.exit {
         Exit::Trapped(trap)
             if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) =>
         {
-            let location =
-                own(trap.position).map(|p| format!(" at line {}", p.line)).unwrap_or_default();
-            let label = call.label();
+            let position = trap.position.filter(|_| written);
+            let location = position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
             let reason = format!(
-                "tool error: {label} timed out after {} (killed){location}",
+                "tool error: {} timed out after {} (killed){location}",
+                if written { call.label().to_owned() } else { shown(call) },
                 seconds(limit)
             );
             Execution::Stopped { reason, results, cost, fixes }
@@ -147,28 +154,33 @@ fn report(
             Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
         Exit::Trapped(trap) => {
-            let trap = Trap { position: own(trap.position), ..trap };
-            Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes }
+            let reason = match written {
+                true => format!("program error: {trap}"),
+                false => format!("program error in {}: {}", shown(call), trap.message),
+            };
+            Execution::Stopped { reason, results, cost, fixes }
         }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
                 let failed = outcome.failure;
-                let position = own(failed.as_ref().and_then(|call| call.position));
+                let position = failed.as_ref().and_then(|c| c.position).filter(|_| written);
                 Failure {
                     exit_code,
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
-                    function: failed.as_ref().map(|call| call.function.to_owned()),
+                    function: failed.as_ref().map(|c| c.function.to_owned()),
                     line: position.map(|p| SourceLine {
                         number: p.line,
                         text: line(program.source(), p.line),
                     }),
-                    reason: failed.map(|call| call.failure.reason),
+                    call: (!written).then(|| shown(call)),
+                    reason: failed.map(|c| c.failure.reason),
                 }
             });
             let warnings = program
                 .warnings()
                 .iter()
+                .filter(|_| written)
                 .map(|w| format!("{} ({})", w.message, w.position))
                 .collect();
             Execution::Ran(Completion {
@@ -181,6 +193,18 @@ fn report(
             })
         }
     }
+}
+
+/// Maximum number of a call's arguments that a message shows, and of characters of each.
+const MAX_SHOWN_ARGS: usize = 8;
+const MAX_ARG_CHARS: usize = 100;
+
+/// Describes a call for a message: `file_read("notes.txt")`.
+fn shown(call: &Call) -> String {
+    let args = call.args();
+    let quoted = args.iter().take(MAX_SHOWN_ARGS).map(|arg| quote(arg, MAX_ARG_CHARS));
+    let more = (args.len() > MAX_SHOWN_ARGS).then(|| "…".to_owned());
+    format!("{}({})", call.label(), quoted.chain(more).collect::<Vec<_>>().join(", "))
 }
 
 fn line(source: &str, number: u32) -> String {

@@ -7,18 +7,16 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use wattle_capability::history::RunHistoryGrant;
-use wattle_catalog::{Catalog, Entry};
+use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Nonce,
-    Role, Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Role,
+    Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::dialect::DialectSetting;
 use crate::error::HostError;
-use crate::functions::functions;
 use crate::history::StepHistory;
 use crate::host::Host;
 use crate::journal::{self, PendingApproval, RunTape, TurnRecorder};
@@ -27,6 +25,7 @@ use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::settings::Settings;
+use crate::setup::setup;
 use crate::sink::{Sink, Stamp};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
@@ -119,7 +118,7 @@ pub async fn run(
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
-        let setup = setup(host, model, settings, &job);
+        let setup = setup(host, model, settings, &job).await;
         drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
     });
     match driven.await {
@@ -209,47 +208,6 @@ impl Suspended {
         );
         Report { steps, usage, ..failed }
     }
-}
-
-/// Returns the initial state of the machine for a job.
-pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
-    let first = job
-        .history
-        .iter()
-        .find(|message| message.role == Role::User)
-        .map(|message| message.content.as_str());
-    let listing = host.listing(
-        job.session_id.as_deref().map(|session| (&job.tenant, session)),
-        first.unwrap_or(&job.message),
-    );
-    let catalog = host.catalog();
-    let dialect = settings.dialect.choose(model);
-    let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
-    let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
-    let described =
-        |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
-    Setup {
-        settings: settings.machine,
-        system: prompt(dialect),
-        history: job.history.clone(),
-        nonce: nonce(),
-        session_id: job.session_id.clone(),
-        descriptions: catalog.iter().map(described).collect(),
-        dialect,
-        fallback: may_fall_back.then(|| prompt(Dialect::Text)),
-        programs: functions(&catalog, &listing, &job.grants),
-        is_moderated: settings.moderation.is_some(),
-    }
-}
-
-/// Creates the nonce of a run from unpredictable bits.
-pub(crate) fn nonce() -> Nonce {
-    let mut bits = [0; 8];
-    // Without the system's randomness, the nonce still differs from run to run.
-    Nonce::new(
-        getrandom::fill(&mut bits)
-            .map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)),
-    )
 }
 
 /// Returns the messages that a session keeps of a run with this ending.

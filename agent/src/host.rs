@@ -10,7 +10,7 @@ use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
-use wattle_machine::{Dialect, FunctionTool, function_tools};
+use wattle_machine::{Dialect, FunctionTool, SystemPrompt, function_tools};
 use wattle_rt::{Grants, Limits, Runtime};
 use wattle_shell::Toolbox;
 
@@ -207,9 +207,9 @@ impl Host {
         &self.egress
     }
 
-    /// Returns the programs that a session's prompts name. They are chosen to match the session's
-    /// first message and stay the same in all its runs, so that the prompt is the same byte for
-    /// byte. Without a session they are chosen anew each time.
+    /// Returns the programs that a session's prompts list. They stay the same in all its runs, so
+    /// that the prompt is the same byte for byte while programs come and go. Without a session they
+    /// are chosen anew each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
@@ -230,7 +230,7 @@ impl Host {
         grants: &Grants,
         listing: &Listing,
         dialect: Dialect,
-    ) -> String {
+    ) -> SystemPrompt {
         wattle_machine::system_prompt(&prompt::parts(
             &self.runtime,
             settings,

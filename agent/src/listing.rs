@@ -1,21 +1,25 @@
-//! Chooses the programs that a prompt lists.
-
-use std::collections::BTreeSet;
+//! The programs that a prompt lists and that a model is offered as functions.
+//!
+//! The lists depend on the catalog alone, so that all sessions of an agent have the same prompt and
+//! the same functions, which providers can cache. Only a deployment with very many programs has a
+//! part that depends on the session's first message.
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, ProgramLine};
+use wattle_machine::{ArgLine, Dialect, ProgramLine, ProgramList};
 use wattle_rt::Grants;
 
-/// Maximum number of programs that a prompt lists.
-const MAX_NAMED: usize = 60;
+/// Maximum number of a deployment's own programs that a prompt describes. It only names the others.
+const MAX_DESCRIBED: usize = 100;
 
-/// Maximum number of programs of a catalog in which every program is offered as a function.
-/// Endpoints accept at most 128 functions.
-const MAX_OFFERED: usize = 100;
+/// Maximum number of programs that are offered as functions. Endpoints accept at most 128
+/// functions, and a few of them are not programs.
+const MAX_OFFERED: usize = 120;
 
-/// The base tools, which every prompt lists: what a model needs for any task, and the program that
-/// finds the others.
+/// Maximum number of programs that are kept because they match the first message.
+const MAX_MATCHING: usize = 20;
+
+/// The built-in programs that come first in a prompt: what a model needs for any task.
 const BASE: &[&str] = &[
     "help",
     "shell",
@@ -23,24 +27,33 @@ const BASE: &[&str] = &[
     "fetch",
     "web_search",
     "wattle",
-    "file_issue",
+    "run",
     "vfs_read",
     "vfs_write",
-    "run",
+    "file_issue",
     "done",
     "git",
     "publish",
     "image",
 ];
 
+/// The families of the other built-in programs, by the first word of their names, in the order of
+/// the prompt.
+const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
+
+/// The program that ends a run. The text dialect has a call of its own for that.
+const DONE: &str = "done";
+
 /// The programs that a prompt lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    programs: Vec<ListedProgram>,
-    /// Number of programs that the prompt does not list.
-    more: usize,
-    /// If true, all programs are offered as functions; otherwise only the listed ones.
-    offers_all: bool,
+    /// The built-in programs, by family.
+    built_in: Vec<ListedProgram>,
+    /// The deployment's own programs, by name.
+    own: Vec<ListedProgram>,
+    /// The names of those own programs beyond the first [`MAX_DESCRIBED`] that match the first
+    /// message, by relevance.
+    matching: Vec<String>,
 }
 
 /// A program's line, and the trusted capabilities that a run needs for the program to be listed.
@@ -51,54 +64,69 @@ struct ListedProgram {
 }
 
 impl Listing {
-    /// Chooses the programs of a prompt. A catalog of at most 60 programs is listed in full. The
-    /// listing of a larger one contains the base tools, then the programs that match the message,
-    /// then others by name.
+    /// Chooses the programs of a prompt: all of them. The message decides only which programs of a
+    /// deployment with more than 100 are described after the others.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
-        if catalog.len() <= MAX_NAMED {
-            return Listing {
-                programs: catalog.iter().map(|entry| program(entry)).collect(),
-                more: 0,
-                offers_all: true,
-            };
+        let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
+        let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
+        let mut built_in: Vec<&Entry> = entries().filter(is_built_in).collect();
+        built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
+        let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
+        let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();
+        let matching = if rest.is_empty() {
+            Vec::new()
+        } else {
+            let found = catalog.search(message).into_iter().map(|entry| entry.name());
+            let is_in_rest = |name: &&wattle_catalog::Name| rest.iter().any(|e| e.name() == *name);
+            found.filter(is_in_rest).take(MAX_MATCHING).map(ToString::to_string).collect()
+        };
+        Listing {
+            built_in: built_in.into_iter().map(program).collect(),
+            own: own.into_iter().map(program).collect(),
+            matching,
         }
-        let base = BASE.iter().filter_map(|name| catalog.get(name));
-        let relevant = base.chain(catalog.search(message)).chain(catalog.iter());
-        let mut named = BTreeSet::new();
-        for entry in relevant {
-            if named.len() == MAX_NAMED {
-                break;
-            }
-            named.insert(entry.name());
-        }
-        let programs =
-            catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
-        let offers_all = catalog.len() <= MAX_OFFERED;
-        Listing { programs: programs.collect(), more: catalog.len() - named.len(), offers_all }
     }
 
     /// Returns true if this program is offered as a function.
     pub(crate) fn offers(&self, program: &str) -> bool {
-        self.offers_all || self.programs.iter().any(|listed| listed.line.name == program)
+        let listed = self.built_in.iter().chain(&self.own).take(MAX_OFFERED);
+        listed.into_iter().any(|listed| listed.line.name == program)
     }
 
-    /// Returns true if all programs of the catalog are offered as functions.
-    pub(crate) fn offers_all(&self) -> bool {
-        self.offers_all
-    }
-
-    /// Returns the number of programs that the prompt does not list.
-    pub(crate) fn more(&self) -> usize {
-        self.more
-    }
-
-    /// Returns the listed programs that a run with these grants may see.
-    pub(crate) fn visible(&self, grants: &Grants) -> impl Iterator<Item = &ProgramLine> {
-        let may_see =
+    /// Returns the programs that the prompt of a run with these grants lists. The native dialect
+    /// lists those that are not offered as functions.
+    pub(crate) fn programs(&self, grants: &Grants, dialect: Dialect) -> ProgramList {
+        let offered = match dialect {
+            Dialect::Text => 0,
+            Dialect::Native => MAX_OFFERED,
+        };
+        let visible =
             |listed: &&ListedProgram| listed.trusted.iter().all(|name| grants.allows(name));
-        self.programs.iter().filter(may_see).map(|listed| &listed.line)
+        let built_in = self.built_in.iter().skip(offered).filter(visible);
+        let built_in = built_in.map(|listed| &listed.line).filter(|line| line.name != DONE);
+        let own = self.own.iter().skip(offered.saturating_sub(self.built_in.len()));
+        let own: Vec<&ProgramLine> = own.filter(visible).map(|listed| &listed.line).collect();
+        let (own, named) = own.split_at_checked(MAX_DESCRIBED).unwrap_or((&own, &[]));
+        let matching =
+            self.matching.iter().filter_map(|name| named.iter().find(|line| line.name == *name));
+        ProgramList {
+            built_in: built_in.cloned().collect(),
+            own: own.iter().map(|line| (*line).clone()).collect(),
+            named: named.iter().map(|line| line.name.clone()).collect(),
+            matching: matching.map(|line| (*line).clone()).collect(),
+        }
     }
+}
+
+/// Returns the position of a built-in program's family, and of the program in it.
+fn family(name: &str) -> (usize, usize) {
+    if let Some(at) = BASE.iter().position(|base| *base == name) {
+        return (0, at);
+    }
+    let word = name.split('_').next().unwrap_or_default();
+    let family = FAMILIES.iter().position(|family| *family == word);
+    (1 + family.unwrap_or(FAMILIES.len()), 0)
 }
 
 fn program(entry: &Entry) -> ListedProgram {

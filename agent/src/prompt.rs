@@ -22,7 +22,6 @@ pub(crate) fn parts(
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them.
     let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
-    let programs = listing.visible(grants);
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) = capability
             .functions
@@ -57,12 +56,7 @@ pub(crate) fn parts(
                 why: how_to_grant(c.name).to_owned(),
             })
             .collect(),
-        programs: programs.cloned().collect(),
-        more_programs: if dialect == Dialect::Native && listing.offers_all() {
-            0
-        } else {
-            listing.more()
-        },
+        programs: listing.programs(grants, dialect),
         codes: codes.collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),

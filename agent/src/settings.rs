@@ -31,6 +31,9 @@ pub struct Settings {
     pub dialect: DialectSetting,
     /// Model prices that replace or extend the built-in table.
     pub prices: Prices,
+    /// If true, the first request of a run shows the names in the workdir, and the first lines of
+    /// files that the message names.
+    pub orient: bool,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
 }
@@ -48,6 +51,7 @@ impl Default for Settings {
             preamble: None,
             dialect: DialectSetting::default(),
             prices: Prices::default(),
+            orient: true,
             moderation: None,
         }
     }

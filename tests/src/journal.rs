@@ -59,7 +59,7 @@ async fn attempts(journal: &SharedJournal) {
 
 fn opened(id: &str, made: u64) -> RunRecord {
     let start = RunStart {
-        setup: Setup { system: "prompt".to_owned(), ..Setup::default() },
+        setup: Setup { system: "prompt".into(), ..Setup::default() },
         message: "go".to_owned(),
         agent: "a".to_owned(),
         model: "m".to_owned(),

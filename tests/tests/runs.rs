@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
-use wattle_agent::{Job, Settings};
+use wattle_agent::{Access, Host, Job, Settings};
+use wattle_capability::egress::{self, Egress};
+use wattle_capability::files::Files;
 use wattle_capability::kv::Backend as _;
 use wattle_capability::policy::{Policy, Preflight};
+use wattle_catalog::Folders;
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
 use wattle_rt::Limits;
 use wattle_tests::{Scripted, World, plain};
@@ -85,6 +88,47 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
+/// The model has never seen the text of a catalog program.
+#[tokio::test]
+async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, body) in [
+        ("divides", "(ret (str.from_int (/ 1 (str.to_int? (arg 0)))))"),
+        ("loops", "(while 1)"),
+        ("fails", "(fail EBOUND \"too far\")"),
+        ("breaks", "(ret (str.uper? (arg 0)))"),
+    ] {
+        let text = format!(
+            ";;; name = \"{name}\"\n;;; description = \"Does it\"\n;;; [[args]]\n;;; name = \
+             \"a\"\n{body} ;; secret_line\n"
+        );
+        std::fs::write(folder.path().join(format!("{name}.wat")), text).unwrap();
+    }
+    let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
+    let folders = Folders::open(&[folder.path()], &|_| Ok(()));
+    let host = Host::new(limits, folders, Egress::new(egress::Policy::default())).unwrap();
+    let long = "x".repeat(150);
+    for (call, expected) in [
+        (r#"ToolCall::Catalog("divides", "0")"#, "program error in divides(\"0\"): "),
+        (r#"ToolCall::Catalog("loops", "z")"#, "tool error: loops(\"z\") timed out after 200ms"),
+        (r#"ToolCall::Catalog("fails", "z")"#, "in fails(\"z\")\nprinted before that:\ntoo far"),
+        (r#"ToolCall::Catalog("breaks", "z")"#, "the program `breaks` of the catalog does not"),
+        (r#"ToolCall::Catalog("divides", "")"#, "EPARSE"),
+        (&format!("ToolCall::Catalog(\"fails\", \"{long}\")"), &format!("{}\"…)", &long[..100])),
+    ] {
+        let model = Scripted::new(&[call, "ToolCall::Response(\"done\")"]);
+        let files = Arc::new(Files::overlay(None, 1 << 20));
+        let job = Job::new("go", Access::new(&host, files).grants());
+        wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
+        let observation = model.requests()[1].last().unwrap().content.clone();
+        assert!(observation.contains(expected), "{call}: {observation}");
+        for foreign in ["secret_line", "at line", "(line ", "str.uper"] {
+            let is_named = foreign == "str.uper" && call.contains("breaks");
+            assert!(is_named || !observation.contains(foreign), "{call}: {observation}");
+        }
+    }
+}
+
 /// Mistakes that can mean only one thing are fixed, and the program runs in the same step. If any
 /// error remains, the model is asked to repair it.
 #[tokio::test]
@@ -144,13 +188,14 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         ("ToolCall::Catalog(\"file_read\")", "file_read error: required arg `path` missing"),
         (
             "ToolCall::Catalog(\"file_read\", \"none.txt\")",
-            "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read\nreason: no such file or \
-             folder `none.txt`",
+            "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read\nin \
+             file_read(\"none.txt\")\nreason: no such file or folder `none.txt`",
         ),
         (
             "ToolCall::Catalog(\"file_read\", \"../../etc/passwd\")",
-            "EACCESS (3): access denied\nfrom fs.read\nreason: ../../etc/passwd is outside the \
-             run's folder; only files in it can be read",
+            "EACCESS (3): access denied\nfrom fs.read\nin \
+             file_read(\"../../etc/passwd\")\nreason: ../../etc/passwd is outside the run's \
+             folder; only files in it can be read",
         ),
         (
             "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)",

@@ -136,6 +136,7 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
         &world.host.listing(None, ""),
         wattle_machine::Dialect::Text,
     );
+    let prompt = prompt.to_string();
     let section =
         prompt.split("# Catalog programs").nth(1).unwrap().split("\n# ").next().unwrap().to_owned();
     section
@@ -176,6 +177,7 @@ fn each_kind_of_run_has_its_tools() {
         &world.host.listing(None, ""),
         wattle_machine::Dialect::Text,
     );
+    let prompt = prompt.to_string();
     assert!(!prompt.contains("commit_push") && !prompt.contains("exec capability"), "{prompt}");
 }
 

@@ -164,8 +164,11 @@ pub struct Failure {
     pub meaning: Option<String>,
     /// The host function that returned the code, such as `http.get`.
     pub function: Option<String>,
-    /// The line that called the function.
+    /// The line that called the function, of a program that the model wrote.
     pub line: Option<SourceLine>,
+    /// The call of a catalog program with its arguments, such as `file_read("notes.txt")`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// The reason, such as `http status 500`.
     pub reason: Option<String>,
 }

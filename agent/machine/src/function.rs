@@ -7,6 +7,8 @@ use crate::mark::one_line;
 
 /// Name of the function that runs a program written by the model.
 pub(crate) const WAT: &str = "wat";
+/// Name of the function that changes the last program that failed.
+pub(crate) const FIX: &str = "fix";
 /// Name of the function that ends the run.
 pub(crate) const DONE: &str = "done";
 /// Name of the function that calls a catalog program that has no function of its own.
@@ -119,7 +121,7 @@ impl ProgramFunction {
 
     /// Returns true if a built-in function has the same name.
     fn is_shadowed(&self) -> bool {
-        matches!(self.name().as_str(), WAT | DONE | CATALOG)
+        matches!(self.name().as_str(), WAT | FIX | DONE | CATALOG)
     }
 
     fn tool(&self) -> FunctionTool {
@@ -154,7 +156,7 @@ impl ProgramFunction {
 }
 
 /// Returns the functions that a model is offered: one for each listed program, `wat` for inline
-/// programs, and `done` to end the run.
+/// programs, `fix` to change the last one that failed, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     let offered =
         programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
@@ -166,7 +168,7 @@ pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
     }
     tools
         .extend(programs.iter().any(|program| program.offer == Offer::Unlisted).then(catalog_tool));
-    tools.extend([wat_tool(), done_tool()]);
+    tools.extend([wat_tool(), fix_tool(), done_tool()]);
     tools
 }
 
@@ -185,6 +187,23 @@ fn wat_tool() -> FunctionTool {
         name: WAT.to_owned(),
         description: "Run a program that you write, to combine, loop or compute".to_owned(),
         parameters: object(named(properties), vec![json!("body")]),
+    }
+}
+
+fn fix_tool() -> FunctionTool {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let change = object(
+        named([
+            ("old", text("A text that occurs in the program exactly once")),
+            ("new", text("The text that replaces it")),
+        ]),
+        vec![json!("old"), json!("new")],
+    );
+    let changes = json!({"type": "array", "items": change});
+    FunctionTool {
+        name: FIX.to_owned(),
+        description: "Change your last program, which failed, and run it again".to_owned(),
+        parameters: object(named([("changes", changes)]), vec![json!("changes")]),
     }
 }
 

@@ -35,12 +35,14 @@ mod confusable;
 mod dialect;
 mod ending;
 mod event;
+mod fix;
 mod function;
 mod machine;
 mod mark;
 mod message;
 mod moderation;
 mod observation;
+mod orientation;
 mod parts;
 mod prompt;
 mod reader;
@@ -50,14 +52,16 @@ pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
 pub use dialect::Dialect;
 pub use ending::{Bound, Ending};
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
+pub use fix::FixText;
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
 pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
+pub use orientation::{FileHead, Orientation, WorkdirEntry};
 pub use parts::{
-    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts,
-    WithheldCapability,
+    ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
+    SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};

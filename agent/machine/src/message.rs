@@ -15,6 +15,15 @@ pub struct Message {
     /// The id of the call whose result this message contains, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
+    /// Number of bytes at the start of a system message that are the same in all sessions of an
+    /// agent, so that a provider can cache them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stable: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A model's call of a function that it was offered.
@@ -55,7 +64,7 @@ impl Message {
     }
 
     fn of(role: Role, content: String) -> Self {
-        Self { role, content, calls: Vec::new(), answers: None }
+        Self { role, content, calls: Vec::new(), answers: None, stable: 0 }
     }
 }
 

@@ -82,7 +82,8 @@ fn ran_text(ran: &Completion) -> String {
     }
 }
 
-/// Renders a failure: the code and its meaning, the host function and the line, and the reason.
+/// Renders a failure: the code and its meaning, the host function with the line or the call, and
+/// the reason.
 fn failure_text(failure: &Failure) -> String {
     let mut text = match &failure.name {
         Some(name) => format!("{name} ({})", failure.exit_code),
@@ -98,6 +99,9 @@ fn failure_text(failure: &Failure) -> String {
         (Some(function), None) => _ = write!(text, "\nfrom {function}"),
         (None, Some(line)) => _ = write!(text, "\nat line {}: {}", line.number, line.text.trim()),
         (None, None) => {}
+    }
+    if let Some(call) = &failure.call {
+        _ = write!(text, "\nin {call}");
     }
     if let Some(reason) = &failure.reason {
         _ = write!(text, "\nreason: {reason}");

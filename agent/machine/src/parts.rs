@@ -1,7 +1,73 @@
 //! The parts of the system prompt: plain data that the caller collects from the host's settings and
 //! the catalog.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use crate::dialect::Dialect;
+use crate::message::Message;
+
+/// The system prompt.
+///
+/// ```
+/// use wattle_machine::SystemPrompt;
+///
+/// let prompt = SystemPrompt { stable: "You run programs.\n".into(), rest: "Be brief.".into() };
+/// assert_eq!(prompt.to_string(), "You run programs.\nBe brief.");
+/// assert_eq!(SystemPrompt::from("x").stable, "x");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "PromptForm", into = "PromptForm")]
+pub struct SystemPrompt {
+    /// The part that is the same in all sessions of an agent. Providers can cache it.
+    pub stable: String,
+    /// The part that may differ from session to session.
+    pub rest: String,
+}
+
+impl SystemPrompt {
+    /// Converts the prompt to the first message of a conversation.
+    pub(crate) fn into_message(self) -> Message {
+        Message { stable: self.stable.len(), ..Message::system(self.stable + &self.rest) }
+    }
+}
+
+impl fmt::Display for SystemPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.stable)?;
+        f.write_str(&self.rest)
+    }
+}
+
+impl From<&str> for SystemPrompt {
+    fn from(stable: &str) -> Self {
+        Self { stable: stable.to_owned(), rest: String::new() }
+    }
+}
+
+/// The serialized form: a text if all of it is stable.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum PromptForm {
+    Text(String),
+    Parts { stable: String, rest: String },
+}
+
+impl From<PromptForm> for SystemPrompt {
+    fn from(form: PromptForm) -> Self {
+        match form {
+            PromptForm::Text(stable) => Self { stable, rest: String::new() },
+            PromptForm::Parts { stable, rest } => Self { stable, rest },
+        }
+    }
+}
+
+impl From<SystemPrompt> for PromptForm {
+    fn from(SystemPrompt { stable, rest }: SystemPrompt) -> Self {
+        if rest.is_empty() { Self::Text(stable) } else { Self::Parts { stable, rest } }
+    }
+}
 
 /// Everything that the system prompt contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,10 +78,8 @@ pub struct PromptParts {
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
     pub withheld: Vec<WithheldCapability>,
-    /// The catalog programs to list, in any order.
-    pub programs: Vec<ProgramLine>,
-    /// Number of further programs, which are not listed.
-    pub more_programs: usize,
+    /// The catalog programs to list.
+    pub programs: ProgramList,
     /// The error codes that a program can receive or exit with, in display order.
     pub codes: Vec<CodeLine>,
     /// The limits of a program.
@@ -25,6 +89,21 @@ pub struct PromptParts {
     /// Lines that change from session to session: the date, budgets, memory. They come last, so
     /// that the rest of the prompt stays the same byte for byte and providers can cache it.
     pub volatile: Vec<String>,
+}
+
+/// The catalog programs of a prompt, all in display order. The native dialect lists only those that
+/// are not offered as functions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramList {
+    /// The built-in programs.
+    pub built_in: Vec<ProgramLine>,
+    /// The deployment's own programs.
+    pub own: Vec<ProgramLine>,
+    /// The names of the deployment's other programs, of which there are too many to describe.
+    pub named: Vec<String>,
+    /// Those of the named programs that match the session's first message, most relevant first. The
+    /// prompt describes as many as do not lengthen it much.
+    pub matching: Vec<ProgramLine>,
 }
 
 /// A capability and its functions.

@@ -9,7 +9,11 @@ use crate::{
     dialect::Dialect,
     mark::{Nonce, one_line},
     observation::Excerpt,
-    parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, WithheldCapability},
+    parts::{
+        ArgLine, CapabilityPart, Limits, ProgramLine, ProgramList, PromptParts, SystemPrompt,
+        WithheldCapability,
+    },
+    state::FailedProgram,
 };
 
 const ANSWERING: &str = include_str!("../prompt/answering.md");
@@ -22,41 +26,52 @@ const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 /// how many lines of the text contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
-/// Writes the system prompt.
+/// The part of the prompt's length that programs which match the message may add: one twenty-fifth.
+/// So all sessions of an agent share at least 95 % of their prompts as a prefix.
+const MATCHING_PART: usize = 25;
+
+/// Writes the system prompt. What never changes for an agent comes first: how to answer, the
+/// language, the functions and the programs. What may differ from session to session comes last.
 ///
 /// ```
 /// use wattle_machine::{PromptParts, system_prompt};
 ///
 /// let prompt = system_prompt(&PromptParts { volatile: vec!["Today is 2026-03-01.".into()], ..PromptParts::default() });
-/// assert!(prompt.ends_with("Today is 2026-03-01.\n"));
+/// assert!(prompt.rest.ends_with("Today is 2026-03-01.\n"));
 /// ```
-pub fn system_prompt(parts: &PromptParts) -> String {
-    let mut prompt = String::new();
+pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
+    let mut stable = String::new();
     if let Some(preamble) =
         parts.preamble.as_deref().map(str::trim).filter(|preamble| !preamble.is_empty())
     {
-        _ = writeln!(prompt, "{preamble}\n");
+        _ = writeln!(stable, "{preamble}\n");
     }
-    let (answering, listed, example) = match parts.dialect {
-        Dialect::Text => (ANSWERING, programs(&parts.programs, parts.more_programs), EXAMPLE),
-        // The schemas describe the functions.
-        Dialect::Native => (NATIVE, more_functions(parts.more_programs), NATIVE_EXAMPLE),
+    let (answering, example) = match parts.dialect {
+        Dialect::Text => (ANSWERING, EXAMPLE),
+        Dialect::Native => (NATIVE, NATIVE_EXAMPLE),
     };
-    prompt.push_str(answering);
+    stable.push_str(answering);
     for section in [
-        listed,
         format!("{PROGRAMS}{}", limits(&parts.limits)),
         functions(&parts.capabilities),
         codes(parts),
         withheld(&parts.withheld),
         example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
-        volatile(parts),
+        programs(parts.dialect, &parts.programs),
     ] {
         if !section.is_empty() {
-            _ = write!(prompt, "\n{section}");
+            _ = write!(stable, "\n{section}");
         }
     }
-    prompt
+    let mut rest = String::new();
+    for section in
+        [matching(&parts.programs.matching, stable.len() / MATCHING_PART), volatile(parts)]
+    {
+        if !section.is_empty() {
+            _ = write!(rest, "\n{section}");
+        }
+    }
+    SystemPrompt { stable, rest }
 }
 
 fn volatile(parts: &PromptParts) -> String {
@@ -106,36 +121,44 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
     }
 }
 
-/// Lists the catalog programs by name, and explains how to find those that are not listed.
-fn programs(programs: &[ProgramLine], more: usize) -> String {
-    let mut sorted: Vec<&ProgramLine> = programs.iter().collect();
-    sorted.sort_by(|a, b| a.name.cmp(&b.name));
-    let lines: String = sorted.iter().map(|program| program_line(program)).collect();
-    let rest = match more {
-        0 => String::new(),
-        more if sorted.iter().any(|program| program.name == "help") => {
-            format!("… and {more} more: ToolCall::Catalog(\"help\", \"word\") finds them\n")
+/// Lists the catalog programs.
+fn programs(dialect: Dialect, programs: &ProgramList) -> String {
+    let ProgramList { built_in, own, named, .. } = programs;
+    let mut section = String::new();
+    let mut list = |heading: &str, lines: &[ProgramLine]| {
+        if !lines.is_empty() {
+            let gap = if section.is_empty() { "" } else { "\n" };
+            let lines: String = lines.iter().map(program_line).collect();
+            _ = write!(section, "{gap}# {heading}\n{lines}");
         }
-        more => format!("… and {more} more: calling an unknown name lists the nearest ones\n"),
     };
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("# Catalog programs (? may be left out)\n{lines}{rest}")
+    match dialect {
+        Dialect::Text => {
+            list("Catalog programs (? may be left out)", built_in);
+            list("Programs of this deployment", own);
+        }
+        // The schemas describe the programs that are functions.
+        Dialect::Native => {
+            list("Programs without a function (`catalog` calls them by name)", built_in);
+            list("Programs of this deployment (`catalog` calls them by name)", own);
+        }
     }
+    if !named.is_empty() {
+        let names: Vec<String> = named.iter().map(|name| one_line(name, MAX_NAME)).collect();
+        _ = writeln!(section, "More, described by `help`: {}", names.join(" "));
+    }
+    section
 }
 
-/// Explains how to find the catalog programs that have no function.
-fn more_functions(more: usize) -> String {
-    match more {
-        0 => String::new(),
-        more => {
-            format!(
-                "There are {more} more programs: `help` finds them by words, `catalog` calls one \
-                 by its name.\n"
-            )
-        }
-    }
+/// Lists the programs that match the message, most relevant first, within a number of bytes.
+fn matching(programs: &[ProgramLine], max_bytes: usize) -> String {
+    const HEADING: &str = "# Of these, for this task\n";
+    let lines = programs.iter().map(program_line).scan(HEADING.len(), |used, line| {
+        *used += line.len();
+        (*used <= max_bytes).then_some(line)
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("{HEADING}{lines}") }
 }
 
 /// Maximum length of a program's description in a list, in characters.
@@ -181,34 +204,42 @@ fn withheld(withheld: &[WithheldCapability]) -> String {
     }
 }
 
-/// Maximum length of a failed program and of its diagnostic in a request, in characters.
-const REPAIR_LIMIT: usize = 12_000;
+/// Maximum length of a failed program in a request, in characters. The request is the only message
+/// that shows the program.
+const PROGRAM_LIMIT: usize = 60_000;
 
-/// Returns the request to correct a program that does not compile.
-pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &str) -> String {
+/// Maximum length of a diagnostic in a request, in characters.
+const DIAGNOSTIC_LIMIT: usize = 12_000;
+
+/// Returns the request to correct a program that does not compile. It shows the program once, with
+/// line numbers.
+pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, failed: &FailedProgram) -> String {
+    let body = &failed.body;
     let width = body.lines().count().to_string().len();
     let numbered =
         body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
             _ = writeln!(text, "{number:>width$} | {line}");
             text
         });
-    let (numbered, diagnostic) =
-        (Excerpt::of(&numbered, REPAIR_LIMIT), Excerpt::of(diagnostic.trim(), REPAIR_LIMIT));
+    let numbered = Excerpt::of(&numbered, PROGRAM_LIMIT);
+    let diagnostic = Excerpt::of(failed.diagnostic.trim(), DIAGNOSTIC_LIMIT);
     let is_escaped = numbered.has_marks(nonce) || diagnostic.has_marks(nonce);
+    let refusal = failed.refusal.as_deref().map_or_else(String::new, |why| {
+        let why = Excerpt::of(why, DIAGNOSTIC_LIMIT);
+        format!("{}\n{}\n\n", nonce.note("Your last answer was not used:"), why.escaped(nonce))
+    });
     format!(
-        "{} With line numbers it is:\n\n{}\n{}\n\n{}",
-        nonce.note("Your program does not compile, so nothing was run."),
+        "{}\n\n{}\n{}\n\n{refusal}{}",
+        nonce.note("Your program does not compile, so nothing was run. With line numbers it is:"),
         numbered.escaped(nonce),
         diagnostic.escaped(nonce),
         nonce.note(&format!(
-            "Answer with {}: the whole corrected program, without line numbers{}, and its \
-             arguments.",
+            "Answer with {}, where each old text occurs in the program exactly once, or with {} \
+             and the whole corrected program. Write no line numbers{}. The arguments stay the \
+             same unless you give new ones.",
+            dialect.fix(),
             dialect.wat(),
-            if is_escaped {
-                " and without those backslashes after `[` that you did not write"
-            } else {
-                ""
-            }
+            if is_escaped { ", and no backslash after a `[` where you wrote none" } else { "" }
         ))
     )
 }

@@ -10,10 +10,13 @@ use crate::{
     dialect::{Dialect, PlannedCall},
     ending::Ending,
     event::{Dollars, Event, Usage},
+    fix::WrittenProgram,
     function::ProgramFunction,
     mark::{Nonce, escape_marks},
     message::{FunctionCall, Message, Role},
     moderation::Verdict,
+    orientation::Orientation,
+    parts::SystemPrompt,
 };
 
 /// The whole state of a run. It is plain data, so a run can be stored and resumed.
@@ -23,11 +26,13 @@ pub struct State {
     pub(crate) session_id: Option<String>,
     pub(crate) descriptions: BTreeMap<String, String>,
     pub(crate) dialect: Dialect,
-    pub(crate) fallback: Option<String>,
+    pub(crate) fallback: Option<SystemPrompt>,
     pub(crate) programs: Vec<ProgramFunction>,
     pub(crate) is_moderated: bool,
     pub(crate) conversation: Vec<Message>,
     pub(crate) nonce: Nonce,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) orientation: Option<Orientation>,
     /// Index of this run's user message in the conversation.
     pub(crate) opening: usize,
     /// If true, the history or the user's message contains text that looks like marks.
@@ -38,6 +43,9 @@ pub struct State {
     pub(crate) usage: Usage,
     #[serde(rename = "last")]
     pub(crate) last_calls: Option<RepeatedCalls>,
+    /// The last program that the model wrote, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<WrittenProgram>,
     pub(crate) phase: Phase,
 }
 
@@ -46,7 +54,11 @@ impl State {
     pub fn new(setup: Setup) -> Self {
         let (mut conversation, mut opens_escaped) =
             (Vec::with_capacity(setup.history.len() + 1), false);
-        conversation.push(Message::system(setup.system));
+        conversation.push(setup.system.into_message());
+        opens_escaped |= setup
+            .orientation
+            .as_ref()
+            .is_some_and(|orientation| orientation.has_marks(&setup.nonce));
         // Earlier turns are data: marks in them, genuine or not, do not belong to this run.
         for mut message in setup.dialect.translate(setup.history) {
             if message.role != Role::Assistant
@@ -59,6 +71,7 @@ impl State {
         }
         Self {
             nonce: setup.nonce,
+            orientation: setup.orientation,
             opening: conversation.len(),
             opens_escaped,
             knows_escapes: opens_escaped,
@@ -73,6 +86,7 @@ impl State {
             steps: 0,
             usage: Usage::default(),
             last_calls: None,
+            failed: None,
             phase: Phase::Ready,
         }
     }
@@ -111,11 +125,14 @@ pub struct Setup {
     /// Limits and policies.
     pub settings: Settings,
     /// The system prompt.
-    pub system: String,
+    pub system: SystemPrompt,
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
     /// The code that marks the host's lines. Created from random bits for each run.
     pub nonce: Nonce,
+    /// The files that the first request shows after the user's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orientation: Option<Orientation>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
     /// Descriptions of the catalog programs by name, for the event that a program starts.
@@ -124,7 +141,7 @@ pub struct Setup {
     pub dialect: Dialect,
     /// The system prompt of the text dialect, for a model that turns out not to support functions.
     /// Without it such a run fails.
-    pub fallback: Option<String>,
+    pub fallback: Option<SystemPrompt>,
     /// The catalog programs as functions.
     pub programs: Vec<ProgramFunction>,
     /// If true, the user's message is moderated before the first step.
@@ -346,4 +363,7 @@ pub(crate) struct FailedProgram {
     pub(crate) body: String,
     pub(crate) args: Vec<String>,
     pub(crate) diagnostic: String,
+    /// The reason why the last answer to the request was not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refusal: Option<String>,
 }

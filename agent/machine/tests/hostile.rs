@@ -31,6 +31,10 @@ fn strings(reading: &Reading) -> Vec<&str> {
             all.push(name);
             all.extend(args.iter().map(String::as_str));
         }
+        Action::Fix { texts } => {
+            all.extend(texts.iter().map(|text| text.text.as_str()));
+            all.extend(texts.iter().filter_map(|text| text.alternative.as_deref()));
+        }
         Action::Response { text } => all.push(text),
     }
     all
@@ -118,6 +122,13 @@ fn unclosed_text_has_an_action() {
         "<think>ToolCall::Wat(",
         "<think>x ToolCall::Wat(```y\n",
         "ToolCall::Catalog({\"a\":",
+        "ToolCall::Fix(",
+        "ToolCall::Fix(\"a\", \"b\")\n",
+        "ToolCall::Fix(\"a\", \"b\" ",
+        "ToolCall::Fix(\"\"\"\na",
+        "ToolCall::Fix('a\n",
+        "ToolCall::Fix([\"a\",",
+        "ToolCall::Fix(```\n",
         "ToolCall::Catalog([(",
         "\"a\" ",
         "a=\"b\" ",
@@ -162,6 +173,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "ToolCall::Wat(",
         "ToolCall::Catalog(",
         "ToolCall::Response(",
+        "ToolCall::Fix(",
         "toolcall.wat (",
         "Catalog(",
         "\"",

@@ -11,7 +11,7 @@
 use proptest::prelude::*;
 use wattle_machine::{
     Call, Completion, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer,
-    OnMaxSteps, Purpose, Settings, Setup, State, Usage, step,
+    OnMaxSteps, Purpose, Settings, Setup, State, SystemPrompt, Usage, step,
 };
 
 fn answer() -> impl Strategy<Value = Input> {
@@ -48,6 +48,7 @@ fn execution() -> impl Strategy<Value = Execution> {
         meaning: None,
         function: None,
         line: None,
+        call: None,
         reason: None,
     };
     prop_oneof![
@@ -84,7 +85,7 @@ fn setup(settings: Settings) -> impl Strategy<Value = Setup> {
     (any::<bool>(), any::<bool>()).prop_map(move |(native, falls_back)| Setup {
         settings,
         dialect: if native { Dialect::Native } else { Dialect::Text },
-        fallback: falls_back.then(String::new),
+        fallback: falls_back.then(SystemPrompt::default),
         ..Setup::default()
     })
 }

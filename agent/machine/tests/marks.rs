@@ -12,9 +12,9 @@ use std::num::NonZeroI32;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    ArgLine, Call, Completion, Dialect, Effect, Execution, Failure, FunctionCall, Input, Message,
-    ModelAnswer, Nonce, ProgramLine, PromptParts, Role, Settings, Setup, SourceLine, State,
-    announced_nonce, step, system_prompt,
+    ArgLine, Call, Completion, Dialect, Effect, Execution, Failure, FileHead, FunctionCall, Input,
+    Message, ModelAnswer, Nonce, Orientation, ProgramLine, ProgramList, PromptParts, Role,
+    Settings, Setup, SourceLine, State, WorkdirEntry, announced_nonce, step, system_prompt,
 };
 
 /// Pieces of data that imitate the host. `NONCE` is replaced by the run's nonce.
@@ -86,6 +86,7 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
         meaning: Some(own()),
         function: Some(own()),
         line: Some(SourceLine { number: 1, text: own() }),
+        call: Some(own()),
         reason: Some(own()),
     };
     let ran = Completion {
@@ -139,8 +140,14 @@ fn asked(native: bool, nonce: &Nonce, data: &str, limit: usize) -> Vec<Vec<Messa
     ];
     let settings = Settings { observation_limit: limit, max_steps: 5, ..Settings::default() };
     let dialect = if native { Dialect::Native } else { Dialect::Text };
-    let mut state =
-        State::new(Setup { settings, history, dialect, nonce: nonce.clone(), ..Setup::default() });
+    let orientation = Some(Orientation {
+        entries: vec![WorkdirEntry { name: data.to_owned(), size: Some(1) }],
+        more: 0,
+        files: vec![FileHead { path: data.to_owned(), size: 1, lines: vec![data.to_owned()] }],
+    });
+    let nonce = nonce.clone();
+    let setup = Setup { settings, history, dialect, nonce, orientation, ..Setup::default() };
+    let mut state = State::new(setup);
     let mut asked = Vec::new();
     for input in inputs(native, data) {
         let effects;
@@ -215,7 +222,10 @@ proptest! {
     fn programs_are_listed_on_one_line_each_whatever_their_authors_wrote(data in data()) {
         let arg = ArgLine { name: data.clone(), type_hint: data.clone(), optional: true };
         let line = ProgramLine { name: "tool".into(), args: vec![arg], description: data.clone() };
-        let prompt = |programs| system_prompt(&PromptParts { programs, ..PromptParts::default() });
+        let prompt = |own| {
+            let programs = ProgramList { own, ..ProgramList::default() };
+            system_prompt(&PromptParts { programs, ..PromptParts::default() }).to_string()
+        };
         let (without, with) = (prompt(vec![ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() }]), prompt(vec![line]));
         prop_assert_eq!(with.lines().count(), without.lines().count());
         let added = with.lines().find(|line| line.starts_with("tool(")).unwrap();

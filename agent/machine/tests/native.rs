@@ -296,6 +296,7 @@ fn functions_have_names_and_schemas_that_endpoints_accept() {
             "search_text",
             "catalog",
             "wat",
+            "fix",
             "done"
         ]
     );

@@ -9,9 +9,14 @@
 )]
 
 use wattle_machine::{
-    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
-    PromptParts, WithheldCapability, read, system_prompt,
+    Action, ArgLine, CapabilityPart, CodeLine, Dialect, EXAMPLE_PROGRAM, FunctionLine, ProgramLine,
+    ProgramList, PromptParts, WithheldCapability, read,
 };
+
+/// Returns the whole prompt.
+fn system_prompt(parts: &PromptParts) -> String {
+    wattle_machine::system_prompt(parts).to_string()
+}
 
 /// The fixed host functions, as their rows describe them.
 const SIGNATURES: [&str; 41] = [
@@ -105,7 +110,11 @@ fn everything() -> PromptParts {
             WithheldCapability { capability: "agent".into(), why: "no agents are declared".into() },
             WithheldCapability { capability: "par".into(), why: String::new() },
         ],
-        programs: (0..16).rev().map(|number| program(&format!("program_{number:02}"))).collect(),
+        programs: ProgramList {
+            built_in: (0..15).map(|number| program(&format!("program_{number:02}"))).collect(),
+            own: vec![program("program_15")],
+            ..ProgramList::default()
+        },
         codes: names.iter().map(code).collect(),
         preamble: Some("You work for a bakery.\n".into()),
         volatile: vec!["Today is 2026-03-01.".into()],
@@ -128,9 +137,6 @@ fn sections_are_in_order_and_variable_lines_come_last() {
     let marks = [
         "You work for a bakery.",
         "# Answering",
-        "# Catalog programs",
-        "program_00(path: path, count?: int, text) — Does something",
-        "program_15(",
         "# Writing programs",
         "64 MiB",
         "# Host functions",
@@ -141,6 +147,11 @@ fn sections_are_in_order_and_variable_lines_come_last() {
         "# Not granted",
         "agent (no agents are declared); par",
         "# Example",
+        "# Catalog programs",
+        "program_00(path: path, count?: int, text) — Does something",
+        "program_14(",
+        "# Programs of this deployment",
+        "program_15(",
         "At most 12 calls before the final answer.",
         "Today is 2026-03-01.",
     ];
@@ -156,7 +167,6 @@ fn sections_are_in_order_and_variable_lines_come_last() {
 fn the_same_parts_make_the_same_bytes_and_the_stable_part_is_a_prefix() {
     let (today, mut tomorrow) = (everything(), everything());
     tomorrow.volatile = vec!["Today is 2026-03-02.".into()];
-    tomorrow.programs.reverse();
     let (today, tomorrow) = (system_prompt(&today), system_prompt(&tomorrow));
     let same = today.bytes().zip(tomorrow.bytes()).take_while(|(a, b)| a == b).count();
     assert_eq!(today.len() - same, "1.\n".len());
@@ -177,20 +187,23 @@ fn empty_parts_have_no_section() {
     }
 }
 
+/// What matches the first message comes after everything that all sessions share.
 #[test]
-fn the_prompt_explains_how_to_find_unlisted_programs() {
-    let mut parts =
-        PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
-    let prompt = system_prompt(&parts);
-    assert!(
-        prompt.contains("… and 15 more: calling an unknown name lists the nearest ones\n"),
-        "{prompt}"
-    );
-    parts.programs.push(program("help"));
-    assert!(
-        system_prompt(&parts)
-            .contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n")
-    );
+fn programs_that_match_the_message_lengthen_the_prompt_a_little() {
+    for dialect in [Dialect::Text, Dialect::Native] {
+        let mut parts = PromptParts { dialect, ..everything() };
+        parts.programs.named = (0..300).map(|number| format!("named_{number:03}")).collect();
+        let without = wattle_machine::system_prompt(&parts);
+        parts.programs.matching = parts.programs.named.iter().map(|name| program(name)).collect();
+        let with = wattle_machine::system_prompt(&parts);
+        assert_eq!(with.stable, without.stable);
+        assert!(with.stable.contains("More, described by `help`: named_000 named_001 "));
+        let matching = with.rest.strip_suffix(without.rest.as_str()).unwrap();
+        assert!(matching.starts_with("\n# Of these, for this task\nnamed_000(path"), "{matching}");
+        let whole = with.to_string().len();
+        assert!(with.stable.len() * 100 >= whole * 95, "{} of {whole}", with.stable.len());
+        assert!(matching.lines().count() > 3, "{matching}");
+    }
 }
 
 #[test]

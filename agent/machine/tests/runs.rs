@@ -51,7 +51,7 @@ fn show(effect: &Effect) -> String {
                 ask.step,
                 ask.attempt
             );
-            for Message { role, content, calls, answers } in &ask.messages {
+            for Message { role, content, calls, answers, .. } in &ask.messages {
                 match role {
                     Role::System => writeln!(shown, "  system: {content}").unwrap(),
                     Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),

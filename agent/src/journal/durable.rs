@@ -22,6 +22,7 @@ use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
 use crate::settings::Settings;
+use crate::setup::setup;
 use crate::sink::{Sink, Stamp};
 use crate::trace::clip;
 
@@ -118,7 +119,7 @@ pub async fn run(
 ) -> Result<RunOutcome, StoreError> {
     let job = Job { tenant: journal.tenant().clone(), ..job };
     host.mask_run(model, &job.grants).await;
-    let setup = driver::setup(host, model, settings, &job);
+    let setup = setup(host, model, settings, &job).await;
     let now = crate::now_ms();
     let opened = RunRecord {
         id: id.clone(),

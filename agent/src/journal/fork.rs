@@ -99,7 +99,9 @@ fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart
     };
     let mut start = RunStart { message, ..of.clone() };
     start.setup.history = history;
-    start.setup.nonce = crate::driver::nonce();
+    // The files may have changed since the start of the other run.
+    start.setup.orientation = None;
+    start.setup.nonce = crate::setup::nonce();
     start
 }
 

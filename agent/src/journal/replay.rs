@@ -110,10 +110,11 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    if prompt == start.setup.system {
+    let (was, is) = (start.setup.system.to_string(), prompt.to_string());
+    if was == is {
         return None;
     }
-    let (was, is) = excerpts(&start.setup.system, &prompt);
+    let (was, is) = excerpts(&was, &is);
     Some(Difference { what: "the system prompt".to_owned(), was, is })
 }
 

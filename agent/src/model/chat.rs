@@ -36,11 +36,49 @@ struct StreamOptions {
 #[derive(Serialize)]
 struct RequestMessage<'a> {
     role: Role,
-    content: &'a str,
+    content: Content<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+}
+
+/// The content of a message: a text, or parts of which one is marked for the cache.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<TextPart<'a>>),
+}
+
+#[derive(Serialize)]
+struct TextPart<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+impl<'a> Content<'a> {
+    /// Splits a text and marks the first part. An empty part is left out.
+    fn marked(text: &'a str, at: usize) -> Self {
+        if text.trim().is_empty() {
+            return Content::Text(text);
+        }
+        let (marked, rest) = match text.split_at_checked(at) {
+            Some((marked, rest)) if !marked.is_empty() => (marked, rest),
+            _ => (text, ""),
+        };
+        let part = |text, cache_control| TextPart { r#type: "text", text, cache_control };
+        let marked = part(marked, Some(CacheControl { r#type: "ephemeral" }));
+        let rest = (!rest.trim().is_empty()).then(|| part(rest, None));
+        Content::Parts([marked].into_iter().chain(rest).collect())
+    }
 }
 
 #[derive(Serialize)]
@@ -71,11 +109,23 @@ impl<'a> From<&'a Message> for RequestMessage<'a> {
         };
         RequestMessage {
             role: message.role,
-            content: &message.content,
+            content: Content::Text(&message.content),
             tool_calls: message.calls.iter().map(tool_call).collect(),
             tool_call_id: message.answers.as_deref(),
         }
     }
+}
+
+/// Converts a message and marks its text for the cache: the end of the system text that all
+/// sessions of an agent share, and the end of the user's last message.
+fn marked(message: &Message, is_last: bool) -> RequestMessage<'_> {
+    let end = match message.role {
+        Role::System => message.stable,
+        Role::User if is_last => message.content.len(),
+        _ => return RequestMessage::from(message),
+    };
+    let content = Content::marked(&message.content, end);
+    RequestMessage { content, ..RequestMessage::from(message) }
 }
 
 /// Serializes a request's body.
@@ -88,7 +138,15 @@ pub(super) fn body(
     let length = |field| (fields.length == field).then_some(request.max_tokens);
     serde_json::to_vec(&Body {
         model,
-        messages: request.messages.iter().map(RequestMessage::from).collect(),
+        messages: match fields.cache_marks {
+            true => request
+                .messages
+                .iter()
+                .enumerate()
+                .map(|(at, message)| marked(message, at + 1 == request.messages.len()))
+                .collect(),
+            false => request.messages.iter().map(RequestMessage::from).collect(),
+        },
         tools: request
             .functions
             .iter()

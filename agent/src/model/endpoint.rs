@@ -43,6 +43,8 @@ pub(super) struct Quirks {
     pub(super) length_field: LengthField,
     pub(super) stream_usage: bool,
     pub(super) reasoning_fields: Vec<String>,
+    /// Prefixes of the names of models whose texts have to be marked for the cache.
+    pub(super) cache_marks: Vec<String>,
     pub(super) headers: BTreeMap<String, String>,
 }
 
@@ -55,8 +57,16 @@ impl Default for Quirks {
             length_field: LengthField::default(),
             stream_usage: true,
             reasoning_fields: vec!["reasoning_content".to_owned(), "reasoning".to_owned()],
+            cache_marks: Vec::new(),
             headers: BTreeMap::new(),
         }
+    }
+}
+
+impl Quirks {
+    /// Returns true if the texts of requests to this model have to be marked for the cache.
+    pub(super) fn marks_cache_of(&self, model: &str) -> bool {
+        self.cache_marks.iter().any(|prefix| model.starts_with(prefix.as_str()))
     }
 }
 

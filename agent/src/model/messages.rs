@@ -30,8 +30,9 @@ struct Turn {
     content: Vec<Value>,
 }
 
-/// Serializes a request's body. The parts that repeat from turn to turn are marked for the
-/// provider's cache: the system text, and the conversation so far.
+/// Serializes a request's body. Two positions are marked for the provider's cache, which keeps
+/// everything before a mark: the end of the system text that all sessions of an agent share, and
+/// the end of the conversation so far.
 pub(super) fn body(
     model: &str,
     request: &ModelRequest<'_>,
@@ -42,9 +43,8 @@ pub(super) fn body(
         .messages
         .iter()
         .filter(|message| message.role == Role::System && !message.content.is_empty());
-    let mut system: Vec<Value> = system.map(|message| text(&message.content)).collect();
+    let system: Vec<Value> = system.flat_map(system_blocks).collect();
     let mut messages = turns(request.messages);
-    system.last_mut().into_iter().for_each(mark);
     messages.last_mut().and_then(|turn| turn.content.last_mut()).into_iter().for_each(mark);
     serde_json::to_vec(&Body {
         model,
@@ -64,6 +64,19 @@ fn tool(function: &FunctionTool) -> Value {
 
 fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
+}
+
+/// Splits a system message at the end of its stable part, which is marked. A message without a
+/// stable part is marked as a whole.
+fn system_blocks(message: &Message) -> Vec<Value> {
+    let (stable, rest) = match message.content.split_at_checked(message.stable) {
+        Some((stable, rest)) if !stable.is_empty() => (stable, rest),
+        _ => (message.content.as_str(), ""),
+    };
+    let mut stable = text(stable);
+    mark(&mut stable);
+    // The protocol does not allow empty texts.
+    [stable].into_iter().chain((!rest.trim().is_empty()).then(|| text(rest))).collect()
 }
 
 fn mark(block: &mut Value) {

@@ -88,6 +88,9 @@ pub(super) struct OptionalFields {
     pub(super) length: LengthField,
     pub(super) temperature: bool,
     pub(super) stream_options: bool,
+    /// If true, texts are marked for the cache. Most providers of the chat-completions protocol
+    /// cache unasked.
+    pub(super) cache_marks: bool,
 }
 
 impl OptionalFields {
@@ -112,6 +115,8 @@ impl OptionalFields {
         let mut fields = self;
         if message.contains("stream_options") {
             fields.stream_options = false;
+        } else if message.contains("cache_control") {
+            fields.cache_marks = false;
         } else if message.contains("max_completion_tokens") {
             let names_both = message.replace("max_completion_tokens", "").contains("max_tokens");
             fields.length =

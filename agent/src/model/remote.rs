@@ -75,6 +75,7 @@ impl RemoteModel {
             length: quirks.length_field,
             temperature: true,
             stream_options: quirks.stream_usage,
+            cache_marks: quirks.marks_cache_of(&endpoint.model),
         };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());

@@ -10,7 +10,7 @@ use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 
-use crate::config::{Layer, Sandbox, Span, count, dollars};
+use crate::config::{Layer, Sandbox, Span, count, dollars, switch};
 
 /// Declares groups of options. Each option sets the field of [`Layer`] behind its arrow.
 macro_rules! groups {
@@ -85,6 +85,9 @@ groups! {
         /// Choose the form of calls: text, native or auto [default: auto]
         #[arg(long, value_name = "DIALECT")]
         dialect: Option<DialectSetting> => |value| value;
+        /// Show the model the workdir's names: on or off [default: on]
+        #[arg(long, value_name = "SWITCH", value_parser = switch)]
+        orient: Option<bool> => |value| value;
     }
 
     /// The time limit of a run.

@@ -4,7 +4,7 @@ use super::*;
 
 const MODEL: &str = "model cassette";
 const ENDPOINT: &str = "base-url api-key-env provider";
-const LIMITS: &str = "max-steps max-tokens-total max-cost dialect timeout";
+const LIMITS: &str = "max-steps max-tokens-total max-cost dialect orient timeout";
 const AI: &str = "ai-calls ai-tokens embed-model";
 const SEARCH: &str = "search-engine search-url search-key-env";
 const WRITE: &str = "write apply exec";

@@ -31,7 +31,7 @@ pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use table::{Config, Layer};
-pub(crate) use value::{Sandbox, Span, Value, count};
+pub(crate) use value::{Sandbox, Span, Value, count, switch};
 
 use table::KEYS;
 

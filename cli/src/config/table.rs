@@ -172,6 +172,9 @@ keys! {
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
+    /// If true, a run's first request shows the names in the workdir, and the first lines of files
+    /// that the message names.
+    orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
     /// Maximum number of steps of a run. By default, each command has its own limit.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// Maximum time of a run.

@@ -130,13 +130,18 @@ impl Value for NonZeroU32 {
     }
 }
 
+/// Parses a switch.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(format!("expected true or false, found {text:?}")),
+    }
+}
+
 impl Value for bool {
     fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Ok(true),
-            "0" | "false" | "no" | "off" => Ok(false),
-            _ => Err(format!("expected true or false, found {text:?}")),
-        }
+        switch(text)
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {

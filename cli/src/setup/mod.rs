@@ -118,7 +118,8 @@ impl Setup {
         };
         let (dialect, prices) = (self.config.dialect.value, self.config.prices.value.clone());
         let timeout = self.config.timeout.value.map(|span| span.0);
-        Settings { machine, ai, timeout, dialect, prices, ..Settings::default() }
+        let orient = self.config.orient.value;
+        Settings { machine, ai, timeout, dialect, prices, orient, ..Settings::default() }
     }
 
     /// Returns the settings of an agent, with its content guard. The guard's classifier asks

@@ -13,6 +13,10 @@ fn strings(reading: &Reading) -> Vec<&str> {
             all.push(first);
             all.extend(args.iter().map(String::as_str));
         }
+        Action::Fix { texts } => {
+            all.extend(texts.iter().map(|text| text.text.as_str()));
+            all.extend(texts.iter().filter_map(|text| text.alternative.as_deref()));
+        }
         Action::Response { text } => all.push(text),
     }
     all

@@ -4,8 +4,10 @@
 use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::catalog::Folders;
-use wattle_agent::journal::{Difference, Journal as _, RecordedCall, RunRecord, replay};
-use wattle_agent::machine::Input;
+use wattle_agent::journal::{
+    Difference, Journal as _, RecordedCall, RecordedEffect, RunRecord, replay,
+};
+use wattle_agent::machine::{Input, WorkdirEntry};
 use wattle_agent::rt::Limits;
 use wattle_agent::rt::tape::RecordedValue;
 
@@ -60,7 +62,8 @@ async fn each_kind_of_difference_is_named() {
         as_is,
     )
     .await;
-    changed(&place, "prompt", |run| run.start.setup.system.push_str(" More."), same, as_is).await;
+    changed(&place, "prompt", |run| run.start.setup.system.rest.push_str(" More."), same, as_is)
+        .await;
     let answers = |at: usize, input: &mut Input| {
         if let (1, Input::Answer(answer)) = (at, input) {
             answer.text = answer.text.replace("\"n\" 1", "\"n\" 2");
@@ -127,4 +130,33 @@ async fn a_changed_program_of_the_catalog_is_named() {
     assert_eq!((step, difference.what.as_str()), (1, "the program"), "{difference:?}");
     let from_two = replay(&host(), &place.journal(), &place.opened("r").await, 2).await.unwrap();
     assert_eq!(from_two.difference, None, "the programs of earlier steps are not run again");
+}
+
+/// A fix is in the recording as the program that it resulted in, and the files that the run began
+/// with are those of its start.
+#[tokio::test]
+async fn a_fix_and_the_first_request_are_replayed() {
+    let place = Place::new();
+    let turns = vec![
+        wat("(resv (str.measure \"four\"))"),
+        "ToolCall::Fix(\"str.measure\", \"str.upper?\")".to_owned(),
+        done(),
+    ];
+    let (ended, _) = place.run(&place.journal(), &ByTurn(turns), "r").await;
+    assert_eq!(answer(&ended), "done");
+    let start = place.opened("r").await.start;
+    let names = |entry: &WorkdirEntry| entry.name.clone();
+    let orientation = start.setup.orientation.unwrap();
+    assert_eq!(orientation.entries.iter().map(names).collect::<Vec<_>>(), ["base.txt"]);
+    let turns = place.store.turns("r").await.unwrap();
+    let bodies = turns.iter().flat_map(|turn| &turn.effects).filter_map(|effect| match effect {
+        RecordedEffect::Execute { calls, .. } => calls[0].body().map(str::to_owned),
+        _ => None,
+    });
+    let bodies: Vec<String> = bodies.collect();
+    assert_eq!(bodies.len(), 2, "{bodies:?}");
+    assert!(bodies[1].contains("str.upper?") && !bodies[1].contains("str.measure"), "{bodies:?}");
+    std::fs::write(place.dir.path().join("new.txt"), "later").unwrap();
+    std::fs::remove_file(place.dir.path().join("base.txt")).unwrap();
+    assert_eq!(place.replay("r").await.difference, None);
 }

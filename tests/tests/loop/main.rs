@@ -11,7 +11,9 @@
 mod bounds;
 mod dialects;
 mod endpoint;
+mod fix;
 mod guard;
 mod injection;
 mod misbehaving;
+mod orient;
 mod usage;

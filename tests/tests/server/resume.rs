@@ -11,11 +11,8 @@ use crate::world::World;
 /// Stores a run in the state in which a server leaves it when the server is killed during a model
 /// request.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
-    let setup = Setup {
-        system: "prompt".to_owned(),
-        session_id: Some(session.to_owned()),
-        ..Setup::default()
-    };
+    let setup =
+        Setup { system: "prompt".into(), session_id: Some(session.to_owned()), ..Setup::default() };
     let start = RunStart {
         setup: setup.clone(),
         message: "hello".to_owned(),

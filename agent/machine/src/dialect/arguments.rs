@@ -6,12 +6,15 @@ use serde_json::{Map, Value};
 use super::PlannedCall;
 use super::json::{self, Lenient};
 use crate::call::Call;
+use crate::fix::{self, FixText};
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
 
 /// The meaning of a function call.
 pub(super) enum Meaning {
     /// Run a program, or refuse to.
     Run(PlannedCall),
+    /// Change the last program that failed, and run it. The texts are pairs: an old one, a new one.
+    Fix(Vec<FixText>),
     /// End the run with this answer.
     Done(String),
 }
@@ -41,6 +44,7 @@ pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) ->
 pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     match known(name, programs) {
         Some(KnownFunction::Wat) => wat(value),
+        Some(KnownFunction::Fix) => fix(value),
         Some(KnownFunction::Done) => Meaning::Done(answer(value)),
         Some(KnownFunction::Catalog) => catalog(name, value, programs),
         Some(KnownFunction::Program(function)) => program(function, value),
@@ -68,6 +72,7 @@ pub(super) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
 #[derive(PartialEq)]
 enum KnownFunction<'a> {
     Wat,
+    Fix,
     Done,
     Catalog,
     Program(&'a ProgramFunction),
@@ -80,6 +85,7 @@ fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<KnownFunctio
     let same = |function: &&ProgramFunction| normal(&function.program) == normal(name);
     let by_name = |name: &str| match normal(name).as_str() {
         "wat" | "toolcallwat" => Some(KnownFunction::Wat),
+        "fix" | "toolcallfix" => Some(KnownFunction::Fix),
         "done" | "response" | "toolcallresponse" => Some(KnownFunction::Done),
         "catalog" | "toolcallcatalog" => Some(KnownFunction::Catalog),
         _ => None,
@@ -104,7 +110,9 @@ fn normal(name: &str) -> String {
 /// Returns a call without arguments, in place of one whose arguments are invalid.
 fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
-        Some(KnownFunction::Wat) => Call::Wat { body: String::new(), args: Vec::new() },
+        Some(KnownFunction::Wat | KnownFunction::Fix) => {
+            Call::Wat { body: String::new(), args: Vec::new() }
+        }
         Some(KnownFunction::Program(function)) => {
             Call::Catalog { name: function.program.clone(), args: Vec::new() }
         }
@@ -143,6 +151,18 @@ fn missing_body() -> Meaning {
         call,
         "wat error: required arg `body` missing or not a string",
     ))
+}
+
+/// Interprets a call of the function `fix`.
+fn fix(value: Value) -> Meaning {
+    match fix::texts_of_json(value) {
+        Some(texts) => Meaning::Fix(texts),
+        None => Meaning::Run(PlannedCall::refused(
+            Call::Wat { body: String::new(), args: Vec::new() },
+            "fix error: required arg `changes` missing or not a list of objects with the strings \
+             `old` and `new`",
+        )),
+    }
 }
 
 /// Removes whitespace and a fence around a program.

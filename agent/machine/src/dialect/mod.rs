@@ -17,11 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::Call,
+    fix::{self, FixText, WrittenProgram},
     function::ProgramFunction,
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::Output,
-    state::{ModelAnswer, Purpose},
+    reader,
+    state::{FailedProgram, ModelAnswer, Purpose},
 };
 
 /// The form in which a model calls programs.
@@ -33,6 +35,21 @@ pub enum Dialect {
     Text,
     /// Calls of functions that the model is offered.
     Native,
+}
+
+/// The program that stands in for a failed one in the model's own answer, since the request to
+/// correct it shows the program.
+const SHOWN_BELOW: &str = ";; your program, which is shown below with line numbers";
+
+/// The context in which an answer is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) purpose: Purpose,
+    /// The current step, counted from 1.
+    pub(crate) step: u32,
+    pub(crate) programs: &'a [ProgramFunction],
+    /// The last program that failed, which a fix changes.
+    pub(crate) failed: Option<&'a WrittenProgram>,
 }
 
 /// The content of an answer.
@@ -71,6 +88,23 @@ impl PlannedCall {
         Self { call, refused: None }
     }
 
+    /// Applies a fix to the last program that failed.
+    fn fixed(dialect: Dialect, failed: Option<&WrittenProgram>, texts: &[FixText]) -> Self {
+        let Some(WrittenProgram { body, args }) = failed else {
+            let why = format!(
+                "there is no failed program to fix, so nothing was run\nhint: write the whole \
+                 program with {}",
+                dialect.wat()
+            );
+            return Self::refused(Call::Wat { body: String::new(), args: Vec::new() }, why);
+        };
+        let (args, fixed) = (args.clone(), fix::apply(body, texts));
+        match fixed {
+            Ok(body) => Self::new(Call::Wat { body, args }),
+            Err(why) => Self::refused(Call::Wat { body: body.clone(), args }, why),
+        }
+    }
+
     /// Refuses the call because the answer was truncated and parts of the call may be missing.
     pub(crate) fn truncated(self) -> Self {
         let why = "nothing was run: the answer was cut off before its end, in the middle of the \
@@ -85,16 +119,10 @@ impl PlannedCall {
 
 impl Dialect {
     /// Reads an answer. Never fails.
-    pub(crate) fn read(
-        self,
-        answer: &ModelAnswer,
-        purpose: Purpose,
-        step: u32,
-        programs: &[ProgramFunction],
-    ) -> ParsedAnswer {
+    pub(crate) fn read(self, answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
         match self {
-            Self::Text => text::read(answer, purpose, programs),
-            Self::Native => native::read(answer, purpose, step, programs),
+            Self::Text => text::read(answer, context),
+            Self::Native => native::read(answer, context),
         }
     }
 
@@ -114,13 +142,28 @@ impl Dialect {
     }
 
     /// Returns the answer whose program does not compile, followed by the request to correct it.
-    pub(crate) fn repair(self, answer: Message, request: String) -> Vec<Message> {
+    /// The request shows the program, so the answer does not.
+    pub(crate) fn repair(
+        self,
+        failed: &FailedProgram,
+        request: String,
+        programs: &[ProgramFunction],
+    ) -> Vec<Message> {
+        let FailedProgram { answer, args, .. } = failed;
+        let call = Call::Wat { body: SHOWN_BELOW.to_owned(), args: args.clone() };
         match answer.calls.first() {
-            Some(call) => {
-                let result = Message::tool(call.id.clone(), request);
-                vec![answer, result]
+            Some(first) => {
+                let calls = vec![function_call(first.id.clone(), &call, programs)];
+                let result = Message::tool(first.id.clone(), request);
+                vec![Message { calls, ..answer.clone() }, result]
             }
-            None => vec![answer, Message::user(request)],
+            None => {
+                let thought = reader::read(&answer.content).thought;
+                vec![
+                    Message::assistant(text::with_thought(thought.as_deref(), &call)),
+                    Message::user(request),
+                ]
+            }
         }
     }
 
@@ -151,6 +194,14 @@ impl Dialect {
         match self {
             Self::Text => "ToolCall::Wat(…)",
             Self::Native => "the function `wat`",
+        }
+    }
+
+    /// Returns the syntax of a fix, for requests to the model.
+    pub(crate) fn fix(self) -> &'static str {
+        match self {
+            Self::Text => "ToolCall::Fix(\"old text\", \"new text\", …)",
+            Self::Native => "the function `fix`",
         }
     }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::arguments::{self, Meaning};
-use super::{Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
+use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
 use crate::{
     call::Call,
+    fix::FixText,
     function::ProgramFunction,
     mark::Nonce,
     message::{FunctionCall, Message},
@@ -17,12 +18,7 @@ use crate::{
 /// Maximum number of calls in one turn that are run.
 const MAX_CALLS: usize = 16;
 
-pub(super) fn read(
-    answer: &ModelAnswer,
-    purpose: Purpose,
-    step: u32,
-    programs: &[ProgramFunction],
-) -> ParsedAnswer {
+pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
     let reading = read_call(&answer.text);
     if !answer.calls.is_empty() {
         let reading = match reading {
@@ -30,23 +26,23 @@ pub(super) fn read(
         };
         let thought = reading.thought.or(match reading.action {
             Action::Response { text } => Some(text).filter(|text| !text.is_empty()),
-            Action::Wat { .. } | Action::Catalog { .. } => None,
+            Action::Wat { .. } | Action::Catalog { .. } | Action::Fix { .. } => None,
         });
-        return called(answer, thought, &answer.calls, step, programs);
+        return called(answer, thought, &answer.calls, context);
     }
     match reading {
-        ReadResult::Called(reading) => in_text(answer, reading, true, step, programs),
+        ReadResult::Called(reading) => in_text(answer, reading, true, context),
         ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
-            if let Some(found) = leaked::find(&text, programs) =>
+            if let Some(found) = leaked::find(&text, context.programs) =>
         {
-            let mut parsed = called(answer, thought.or(found.before), &found.calls, step, programs);
+            let mut parsed = called(answer, thought.or(found.before), &found.calls, context);
             parsed.is_complete &= found.is_complete;
             parsed
         }
-        ReadResult::Uncalled(reading) if purpose == Purpose::Repair => {
-            in_text(answer, read_repair(reading), false, step, programs)
+        ReadResult::Uncalled(reading) if context.purpose == Purpose::Repair => {
+            in_text(answer, read_repair(reading), false, context)
         }
-        ReadResult::Uncalled(reading) => in_text(answer, reading, false, step, programs),
+        ReadResult::Uncalled(reading) => in_text(answer, reading, false, context),
     }
 }
 
@@ -56,10 +52,10 @@ fn in_text(
     answer: &ModelAnswer,
     reading: Reading,
     is_called: bool,
-    step: u32,
-    programs: &[ProgramFunction],
+    context: Context<'_>,
 ) -> ParsedAnswer {
-    let parsed = text::from_reading(answer, reading, is_called);
+    let Context { step, programs, .. } = context;
+    let parsed = text::from_reading(answer, reading, is_called, (Dialect::Native, context));
     let message = match &parsed.intent {
         Intent::Answer(text) => Message::assistant(text.clone()),
         Intent::Calls(planned) => {
@@ -78,8 +74,7 @@ fn called(
     answer: &ModelAnswer,
     thought: Option<String>,
     calls: &[FunctionCall],
-    step: u32,
-    programs: &[ProgramFunction],
+    Context { step, programs, failed, .. }: Context<'_>,
 ) -> ParsedAnswer {
     let mut is_complete = true;
     let mut meanings: Vec<(&FunctionCall, Meaning)> = Vec::new();
@@ -94,7 +89,7 @@ fn called(
     if meanings.iter().all(|(_, meaning)| matches!(meaning, Meaning::Done(_))) {
         let text = meanings.into_iter().find_map(|(_, meaning)| match meaning {
             Meaning::Done(text) => Some(text),
-            Meaning::Run(_) => None,
+            Meaning::Run(_) | Meaning::Fix(_) => None,
         });
         // Some models write the answer as text and call `done` without it.
         let text = text.filter(|text| !text.is_empty()).unwrap_or(content);
@@ -106,6 +101,7 @@ fn called(
             is_complete,
         };
     }
+    merge_fixes(&mut meanings);
     let mut ids = BTreeSet::new();
     let (mut planned, mut calls) = (Vec::new(), Vec::new());
     for ((call, meaning), number) in meanings.into_iter().zip(1..) {
@@ -116,6 +112,7 @@ fn called(
         ids.insert(id.clone());
         let plan = match meaning {
             Meaning::Run(plan) => plan,
+            Meaning::Fix(texts) => PlannedCall::fixed(Dialect::Native, failed, &texts),
             Meaning::Done(_) => {
                 let call =
                     Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
@@ -144,6 +141,24 @@ fn called(
         message: Message::calling(content, calls),
         notes,
         is_complete,
+    }
+}
+
+/// Merges the fixes of a turn into the first one, since they change the same program.
+fn merge_fixes(meanings: &mut Vec<(&FunctionCall, Meaning)>) {
+    let mut all: Vec<FixText> = Vec::new();
+    let mut is_first = true;
+    meanings.retain_mut(|(_, meaning)| {
+        let Meaning::Fix(texts) = meaning else { return true };
+        all.append(texts);
+        std::mem::take(&mut is_first)
+    });
+    let first = meanings.iter_mut().find_map(|(_, meaning)| match meaning {
+        Meaning::Fix(texts) => Some(texts),
+        _ => None,
+    });
+    if let Some(texts) = first {
+        *texts = all;
     }
 }
 

@@ -1,10 +1,10 @@
 //! The text dialect: one call in the answer's text, and the observation as the user's next message.
 
 use super::arguments::{self, Meaning};
-use super::{Intent, ParsedAnswer, PlannedCall, leaked};
+use super::{Context, Dialect, Intent, ParsedAnswer, PlannedCall, leaked};
 use crate::{
     call::Call,
-    function::ProgramFunction,
+    fix::FixText,
     mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::{self, Output},
@@ -12,31 +12,30 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-pub(super) fn read(
-    answer: &ModelAnswer,
-    purpose: Purpose,
-    programs: &[ProgramFunction],
-) -> ParsedAnswer {
+pub(super) fn read(answer: &ModelAnswer, context: Context<'_>) -> ParsedAnswer {
+    let dialect = Dialect::Text;
     if !answer.calls.is_empty() {
-        return called(answer, &answer.calls, programs);
+        return called(answer, &answer.calls, context);
     }
     let reading = match read_call(&answer.text) {
-        ReadResult::Called(reading) => return from_reading(answer, reading, true),
+        ReadResult::Called(reading) => {
+            return from_reading(answer, reading, true, (dialect, context));
+        }
         ReadResult::Uncalled(Reading { thought, action: Action::Response { text }, .. })
-            if let Some(found) = leaked::find(&text, programs) =>
+            if let Some(found) = leaked::find(&text, context.programs) =>
         {
             let answer = ModelAnswer {
                 text: thought.or(found.before).unwrap_or_default(),
                 ..answer.clone()
             };
-            let mut parsed = called(&answer, &found.calls, programs);
+            let mut parsed = called(&answer, &found.calls, context);
             parsed.is_complete &= found.is_complete;
             return parsed;
         }
-        ReadResult::Uncalled(reading) if purpose == Purpose::Repair => read_repair(reading),
+        ReadResult::Uncalled(reading) if context.purpose == Purpose::Repair => read_repair(reading),
         ReadResult::Uncalled(reading) => reading,
     };
-    from_reading(answer, reading, false)
+    from_reading(answer, reading, false, (dialect, context))
 }
 
 /// Converts a reading of the text. Without a call, it is unknown whether the text is complete.
@@ -44,6 +43,7 @@ pub(super) fn from_reading(
     answer: &ModelAnswer,
     reading: Reading,
     is_called: bool,
+    (dialect, context): (Dialect, Context<'_>),
 ) -> ParsedAnswer {
     let Reading { thought, action, notes, retained } = reading;
     let open = [Note::UnclosedCall, Note::UnclosedFence, Note::UnclosedString];
@@ -60,6 +60,15 @@ pub(super) fn from_reading(
         Action::Catalog { name, args } => {
             (Intent::Calls(vec![PlannedCall::new(Call::Catalog { name, args })]), retained)
         }
+        Action::Fix { texts } => {
+            let planned = PlannedCall::fixed(dialect, context.failed, &texts);
+            // Later turns see the program that was run.
+            let message = match planned.refused {
+                None => with_thought(thought.as_deref(), &planned.call),
+                Some(_) => retained,
+            };
+            (Intent::Calls(vec![planned]), message)
+        }
     };
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = notes.iter().map(ToString::to_string).collect();
@@ -67,11 +76,7 @@ pub(super) fn from_reading(
 }
 
 /// Reads an answer that calls functions. Only the first call is run.
-fn called(
-    answer: &ModelAnswer,
-    calls: &[FunctionCall],
-    programs: &[ProgramFunction],
-) -> ParsedAnswer {
+fn called(answer: &ModelAnswer, calls: &[FunctionCall], context: Context<'_>) -> ParsedAnswer {
     let thought = Some(answer.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
     let before = thought.as_deref().map(|thought| format!("{thought}\n")).unwrap_or_default();
     let thought = thought.or_else(|| answer.reasoning.clone());
@@ -85,7 +90,8 @@ fn called(
             is_complete: true,
         };
     };
-    let (meaning, is_complete) = arguments::interpret(&call.name, &call.arguments, programs);
+    let (meaning, is_complete) =
+        arguments::interpret(&call.name, &call.arguments, context.programs);
     let (intent, message) = match meaning {
         Meaning::Done(text) => {
             let message = before + &write_response(&text);
@@ -94,6 +100,14 @@ fn called(
         Meaning::Run(planned) => {
             let message = before + &write_call(&planned.call);
             (Intent::Calls(vec![planned]), message)
+        }
+        Meaning::Fix(texts) => {
+            let planned = PlannedCall::fixed(Dialect::Text, context.failed, &texts);
+            let written = match planned.refused {
+                None => write_call(&planned.call),
+                Some(_) => write_fix(&texts),
+            };
+            (Intent::Calls(vec![planned]), before + &written)
         }
     };
     ParsedAnswer { thought, intent, message: Message::assistant(message), notes, is_complete }
@@ -124,14 +138,31 @@ pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message
     }
 }
 
+/// Writes an answer with a thought and a call.
+pub(super) fn with_thought(thought: Option<&str>, call: &Call) -> String {
+    match thought {
+        Some(thought) => format!("<reasoning>{thought}</reasoning>\n{}", write_call(call)),
+        None => write_call(call),
+    }
+}
+
+/// Writes a text in quotes.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// Writes a call in the syntax of the prompt.
 fn write_call(call: &Call) -> String {
-    let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
     let args: String = call.args().iter().map(|arg| format!(", {}", quoted(arg))).collect();
     match call {
         Call::Wat { body, .. } => format!("ToolCall::Wat(```wat\n{body}\n```{args})"),
         Call::Catalog { name, .. } => format!("ToolCall::Catalog({}{args})", quoted(name)),
     }
+}
+
+fn write_fix(texts: &[FixText]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(&text.text)).collect();
+    format!("ToolCall::Fix({})", texts.join(", "))
 }
 
 fn write_response(text: &str) -> String {
@@ -140,12 +171,12 @@ fn write_response(text: &str) -> String {
 
 /// Rewrites function calls and their results as text.
 pub(super) fn without_functions(message: Message) -> Message {
-    let Message { role, content, calls, answers } = message;
+    let Message { role, content, calls, answers, stable } = message;
     if role == Role::Tool || answers.is_some() {
         return Message::user(content);
     }
     if calls.is_empty() {
-        return Message { role, content, calls, answers };
+        return Message { role, content, calls, answers, stable };
     }
     let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(
         name,
@@ -155,6 +186,7 @@ pub(super) fn without_functions(message: Message) -> Message {
     .0
     {
         Meaning::Run(planned) => write_call(&planned.call),
+        Meaning::Fix(texts) => write_fix(&texts),
         Meaning::Done(text) => write_response(&text),
     };
     let calls: Vec<String> = calls.iter().map(call).collect();

@@ -21,14 +21,35 @@ impl State {
             );
         }
         match (turn.failed_program, turn.purpose) {
-            (Some(FailedProgram { answer, body, args, diagnostic }), _) => {
-                let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
-                self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
-            }
+            (Some(failed), _) => self.give_up_repair(failed),
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
             (None, _) => self
                 .end(Ending::failed("the model returned an empty answer, and so did every retry")),
         }
+    }
+
+    /// Asks again after a repair that cannot be used, such as a fix whose old text occurs twice. If
+    /// the step's retries are used up, the failed program and the reason are observed.
+    pub(super) fn retry_repair(
+        &mut self,
+        turn: Turn,
+        failed: FailedProgram,
+        why: String,
+    ) -> Vec<Effect> {
+        if turn.attempt < self.settings.max_retries {
+            let failed = FailedProgram { refusal: Some(why.clone()), ..failed };
+            let turn = Turn { failed_program: Some(failed), retry_reason: None, ..turn };
+            return self.retry(turn, why);
+        }
+        let diagnostic = format!("{}\n\nthe fix was not applied: {why}", failed.diagnostic.trim());
+        self.give_up_repair(FailedProgram { diagnostic, ..failed })
+    }
+
+    /// Ends the step with a program that does not compile.
+    fn give_up_repair(&mut self, failed: FailedProgram) -> Vec<Effect> {
+        let FailedProgram { answer, body, args, diagnostic, .. } = failed;
+        let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
+        self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
     }
 
     /// Asks again, unless the budget is used up.
@@ -49,7 +70,7 @@ impl State {
         };
         self.dialect = Dialect::Text;
         let messages = std::mem::take(&mut self.conversation).into_iter().skip(1);
-        let conversation = [Message::system(system)].into_iter().chain(messages).collect();
+        let conversation = [system.into_message()].into_iter().chain(messages).collect();
         self.conversation = self.dialect.translate(conversation);
         vec![self.ask(turn)]
     }
@@ -62,11 +83,9 @@ impl State {
             opening.content = self.announce_nonce(&opening.content);
         }
         if let Some(failed) = &turn.failed_program {
-            let request =
-                prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
-            messages.extend(
-                self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)),
-            );
+            let request = prompt::repair(&self.nonce, self.dialect, failed);
+            let repair = self.dialect.repair(failed, request, &self.programs);
+            messages.extend(self.dialect.translate(repair));
         }
         if turn.purpose == Purpose::Conclude {
             self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
@@ -84,14 +103,16 @@ impl State {
         Effect::Ask(ask)
     }
 
-    /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
-    /// nonce comes after the prompt and the history, they are the same byte for byte in every run
-    /// of a session.
+    /// Returns the user's message as the model sees it, followed by the files that the run begins
+    /// with and by the run's nonce. Since the nonce comes after the prompt and the history, they
+    /// are the same byte for byte in every run of a session.
     fn announce_nonce(&self, message: &str) -> String {
         let (message, announcement) =
             (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
+        let orientation = self.orientation.as_ref().map(|files| files.render(&self.nonce));
+        let orientation = orientation.map_or_else(String::new, |files| format!("\n\n{files}"));
         let escaped = if self.opens_escaped { prompt::ESCAPED_BEFORE } else { "" };
-        format!("{message}\n\n{announcement}{escaped}")
+        format!("{message}{orientation}\n\n{announcement}{escaped}")
     }
 
     /// Adds a note to a request, but not to the conversation.

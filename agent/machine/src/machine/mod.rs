@@ -8,9 +8,10 @@ mod ask;
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Intent, PlannedCall},
+    dialect::{Context, Intent, PlannedCall},
     ending::{Bound, Ending},
     event::{Event, Source},
+    fix::WrittenProgram,
     mark::escape_marks,
     message::Message,
     moderation::Verdict,
@@ -108,9 +109,19 @@ impl State {
     /// Read and act: reads an action from the model's answer and starts it.
     fn act(&mut self, turn: Turn, answer: ModelAnswer) -> Vec<Effect> {
         self.usage += answer.usage;
-        let parsed = self.dialect.read(&answer, turn.purpose, self.steps + 1, &self.programs);
+        let context = Context {
+            purpose: turn.purpose,
+            step: self.steps + 1,
+            programs: &self.programs,
+            failed: self.failed.as_ref(),
+        };
+        let parsed = self.dialect.read(&answer, context);
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
+        if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {
+            effects.extend(self.retry_repair(turn, failed, why));
+            return effects;
+        }
         effects.extend(match (turn.purpose, parsed.intent) {
             (_, _) if is_truncated && turn.attempt < self.settings.max_retries => self.retry(
                 Turn { retry_reason: Some(RetryReason::Truncated), ..turn },
@@ -156,6 +167,7 @@ impl State {
         notes: Vec<String>,
         executions: Vec<Execution>,
     ) -> Vec<Effect> {
+        self.remember_failure(&planned, &executions);
         if let (
             [PlannedCall { call: Call::Wat { body, args }, refused: None }],
             [Execution::Rejected { diagnostic }],
@@ -167,6 +179,7 @@ impl State {
                 body: body.clone(),
                 args: args.clone(),
                 diagnostic: diagnostic.clone(),
+                refusal: None,
             };
             let turn = Turn {
                 purpose: Purpose::Repair,
@@ -177,6 +190,17 @@ impl State {
             return self.retry(turn, diagnostic.clone());
         }
         self.finish_step(answer, &planned, &notes, executions)
+    }
+}
+
+/// Returns the failed program, and the reason why the answer that should correct it was refused.
+fn refused_repair(turn: &Turn, intent: &Intent) -> Option<(FailedProgram, String)> {
+    let Intent::Calls(planned) = intent else { return None };
+    match planned.as_slice() {
+        [PlannedCall { call: Call::Wat { .. }, refused: Some(why) }] => {
+            Some((turn.failed_program.clone()?, why.clone()))
+        }
+        _ => None,
     }
 }
 
@@ -292,6 +316,20 @@ impl State {
             None => self.next_turn(),
         });
         effects
+    }
+
+    /// Remembers the last program that the model wrote, if it failed, so that a fix can change it.
+    fn remember_failure(&mut self, planned: &[PlannedCall], executions: &[Execution]) {
+        let run = planned.iter().filter(|plan| plan.refused.is_none());
+        let written = run.zip(executions).filter_map(|(plan, execution)| match &plan.call {
+            Call::Wat { body, args } => Some((body, args, execution.exit_code() != Some(0))),
+            Call::Catalog { .. } => None,
+        });
+        let Some(last) = written.max_by_key(|(_, _, failed)| *failed) else { return };
+        self.failed = match last {
+            (body, args, true) => Some(WrittenProgram { body: body.clone(), args: args.clone() }),
+            (_, _, false) => None,
+        };
     }
 
     /// Returns the number of consecutive times that the same calls had the same outputs.

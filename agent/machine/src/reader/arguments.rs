@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::fix::{self, FixText};
+
 use super::{
-    Note, header, quote,
+    Note, header,
+    quote::{self, Quote},
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, fence, line_end, slice},
 };
 
@@ -20,6 +23,14 @@ pub(super) struct Item {
     key: Option<String>,
     value: String,
     form: Form,
+    /// The content of a string between its quotes, as it was written.
+    written: Option<Written>,
+}
+
+/// The content of a string as it was written.
+struct Written {
+    text: String,
+    quote: Quote,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +68,7 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     let fields: Map<String, Value> = serde_json::from_str(found.only()?).ok()?;
     let item = |(key, value): (String, Value)| {
         let form = if value.is_array() { Form::Json } else { Form::Text };
-        Item { key: Some(key.to_ascii_lowercase()), value: source(value), form }
+        Item { key: Some(key.to_ascii_lowercase()), value: source(value), form, written: None }
     };
     let items = fields.contains_key(wanted).then(|| fields.into_iter().map(item).collect())?;
     Some(Arguments { items, ..found })
@@ -121,6 +132,11 @@ impl Arguments {
     pub(super) fn into_values(self) -> Vec<String> {
         self.items.into_iter().flat_map(Item::into_values).collect()
     }
+
+    /// Returns the texts of a fix in order.
+    pub(super) fn into_fix_texts(self) -> Vec<FixText> {
+        self.items.into_iter().flat_map(Item::into_fix_texts).collect()
+    }
 }
 
 impl Item {
@@ -137,6 +153,39 @@ impl Item {
             _ => vec![self.value],
         }
     }
+}
+
+impl Item {
+    /// Returns the texts of a fix. In triple quotes a text is code with its escapes, as in a
+    /// program. In other quotes its escapes are resolved, as in every argument. The other reading
+    /// is kept, since models mix the two up.
+    fn into_fix_texts(self) -> Vec<FixText> {
+        let json = (self.form == Form::Json)
+            .then(|| fix::texts_of_json(serde_json::from_str(&self.value).ok()?))
+            .flatten();
+        match (json, self.written) {
+            (Some(texts), _) => texts,
+            (None, Some(Written { text, quote })) if quote.is_triple && !quote.is_raw => {
+                let code = quote::code(block(&text), quote.mark);
+                let resolved = quote::unescape(&code);
+                vec![FixText::of(code, resolved)]
+            }
+            (None, Some(Written { text, quote })) if quote.is_triple => {
+                vec![FixText::plain(block(&text))]
+            }
+            (None, Some(Written { text, .. })) => vec![FixText::of(self.value, text)],
+            (None, None) => vec![FixText::plain(self.value)],
+        }
+    }
+}
+
+/// Removes the line breaks after the opening and before the closing triple quotes.
+fn block(text: &str) -> &str {
+    let Some(inside) = text.trim_start_matches([' ', '\t']).strip_prefix('\n') else {
+        return text;
+    };
+    let end = inside.trim_end_matches([' ', '\t']);
+    end.strip_suffix('\n').unwrap_or(inside)
 }
 
 fn source(value: Value) -> String {
@@ -188,7 +237,7 @@ pub(super) struct Parser<'a> {
     pub(super) note: Option<Note>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// Reads up to the closing parenthesis. A strict parser returns `None` for anything unusual.
     fn list(mut self) -> Option<Arguments> {
         let mut items = Vec::new();
@@ -262,15 +311,18 @@ impl Parser<'_> {
             key = Some(name.to_ascii_lowercase());
             self.at = value;
         }
+        let mut written = None;
         let (value, form) = if let Some((mark, length)) = fence(self.text, self.at) {
             (self.fenced(mark, length)?, Form::Text)
         } else if let Some(quote) = quote::at_offset(self.text, self.at) {
-            (self.string(quote)?, Form::Text)
+            let raw = self.string(quote)?;
+            written = Some(Written { text: raw.to_owned(), quote });
+            (quote::content(raw, quote), Form::Text)
         } else if matches!(byte(self.text, self.at), b'{' | b'[') {
             (self.json()?, Form::Json)
         } else {
             (self.bare()?, Form::Bare)
         };
-        Some(Item { key, value, form })
+        Some(Item { key, value, form, written })
     }
 }

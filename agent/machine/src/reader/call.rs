@@ -4,7 +4,7 @@ use super::{
     Action, Note, answer,
     arguments::{self, is_ellipsis},
     body,
-    header::{Header, Kind, after_decoration, closing_tag},
+    header::{self, Header, Kind, after_decoration, closing_tag},
     quote,
     text::{after_parenthesis, after_space, char_at, fence, slice, trim_blank_lines},
 };
@@ -41,6 +41,7 @@ fn read_from(text: &str, header: &Header<'_>) -> Call {
     let mut call = match header.kind {
         Kind::Wat => wat(text, inside),
         Kind::Catalog => catalog(text, inside, None),
+        Kind::Fix => fix(text, inside),
         Kind::Program(name) => catalog(text, inside, Some(name)),
         Kind::Response => {
             let found = answer::read(text, inside);
@@ -104,6 +105,31 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     let name = name.map_or_else(|| found.take_name(), str::to_owned);
     let (end, note) = (found.end, found.note);
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
+}
+
+/// Maximum number of fixes in a row that are read. The limit keeps the time linear.
+const MAX_FIXES: usize = 32;
+
+/// Reads a fix. Several fixes in a row are one.
+fn fix(text: &str, inside: usize) -> Call {
+    let first = arguments::read(text, inside);
+    let is_mention = first.have_ellipsis();
+    let (mut end, mut note) = (first.end, first.note);
+    let mut texts = first.into_fix_texts();
+    for _ in 1..MAX_FIXES {
+        let next = header::at_offset(text, after_decoration(text, end));
+        let Some(next) = next.filter(|next| matches!(next.kind, Kind::Fix) && note.is_none())
+        else {
+            break;
+        };
+        let found = arguments::read(text, next.inside);
+        if found.have_ellipsis() || is_hollow(text, next.inside) {
+            break;
+        }
+        (end, note) = (found.end, found.note);
+        texts.extend(found.into_fix_texts());
+    }
+    Call { action: Action::Fix { texts }, end, note, is_mention }
 }
 
 /// Returns true if the whole call is escaped, as if inside a string: a backslash precedes the first

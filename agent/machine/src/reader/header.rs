@@ -22,6 +22,7 @@ pub(super) struct Header<'a> {
 pub(super) enum Kind<'a> {
     Wat,
     Catalog,
+    Fix,
     Response,
     /// A program's name, written where the kind belongs.
     Program(&'a str),
@@ -98,6 +99,7 @@ fn kind_at(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
     let kind = match () {
         () if name.eq_ignore_ascii_case("wat") => Kind::Wat,
         () if name.eq_ignore_ascii_case("catalog") => Kind::Catalog,
+        () if name.eq_ignore_ascii_case("fix") => Kind::Fix,
         () if name.eq_ignore_ascii_case("response") => Kind::Response,
         () => Kind::Program(name),
     };

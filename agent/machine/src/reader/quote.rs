@@ -106,9 +106,7 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
     if quote.is_raw {
         raw.to_owned()
     } else if quote.is_triple && raw.trim().contains('\n') {
-        let mark = quote.mark;
-        raw.replace(&format!("\\{mark}\\{mark}\\{mark}"), &format!("{mark}{mark}{mark}"))
-            .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
+        code(raw, quote.mark)
     } else {
         // Typographic triple quotes.
         let inner = raw
@@ -117,6 +115,12 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
             .filter(|_| quote.mark == '“');
         unescape(inner.unwrap_or(raw))
     }
+}
+
+/// Resolves the escaped triple quotes in a text of code. All other escapes belong to the code.
+pub(super) fn code(raw: &str, mark: char) -> String {
+    raw.replace(&format!("\\{mark}\\{mark}\\{mark}"), &format!("{mark}{mark}{mark}"))
+        .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
 }
 
 /// Resolves escapes. Unknown ones are left unchanged.

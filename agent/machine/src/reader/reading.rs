@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::fix::FixText;
+
 /// The result of reading an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
@@ -37,6 +39,11 @@ pub enum Action {
         name: String,
         /// The arguments in order. A value that is not a string is its source text.
         args: Vec<String>,
+    },
+    /// Change the last program that failed, and run it again.
+    Fix {
+        /// Pairs of texts: an old one, and the new one that replaces it.
+        texts: Vec<FixText>,
     },
     /// End the run.
     Response {
@@ -108,6 +115,12 @@ impl Reading {
                 put("thought", thought);
                 put("name", json!(name));
                 put("args", json!(args));
+            }
+            Action::Fix { texts } => {
+                put("action", json!("fix"));
+                put("thought", thought);
+                let texts: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
+                put("texts", json!(texts));
             }
             Action::Response { text } => {
                 put("action", json!("response"));

@@ -24,7 +24,10 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     }
     if let Some(header) = header::bare_at_offset(lone, 0) {
         let call = call::read(lone, &header);
-        if header::after_decoration(lone, call.end) == lone.len() && !call.is_mention {
+        // Prose such as "Fix (the second line)" is not a call.
+        let is_call =
+            !call.is_mention && !matches!(&call.action, Action::Fix { texts } if texts.len() < 2);
+        if header::after_decoration(lone, call.end) == lone.len() && is_call {
             return reading(call.action, vec![Note::BareCall]);
         }
     }

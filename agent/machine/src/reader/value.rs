@@ -8,9 +8,9 @@ use super::{
     text::{after_blanks, after_space, byte, char_at, line_end, run, slice},
 };
 
-impl Parser<'_> {
-    /// Reads a string that `quote` opens.
-    pub(super) fn string(&mut self, quote: Quote) -> Option<String> {
+impl<'a> Parser<'a> {
+    /// Reads a string that `quote` opens, and returns its content as it was written.
+    pub(super) fn string(&mut self, quote: Quote) -> Option<&'a str> {
         let (end, after) = if !self.lenient {
             quote::close(self.text, quote)?
         } else if quote.is_triple {
@@ -19,7 +19,7 @@ impl Parser<'_> {
             self.lenient_close(quote)
         };
         self.at = after;
-        Some(quote::content(slice(self.text, quote.inside, end), quote))
+        Some(slice(self.text, quote.inside, end))
     }
 
     fn lenient_triple(&mut self, quote: Quote) -> (usize, usize) {

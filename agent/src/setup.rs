@@ -1,0 +1,59 @@
+//! The initial state of a run: its prompt, its functions, and the files that it begins with.
+
+use std::sync::Arc;
+
+use wattle_catalog::Entry;
+use wattle_machine::{Dialect, Nonce, Role, Setup};
+
+use crate::dialect::DialectSetting;
+use crate::driver::Job;
+use crate::functions::functions;
+use crate::host::Host;
+use crate::model::Model;
+use crate::orient::orientation;
+use crate::settings::Settings;
+
+/// Returns the initial state of the machine for a job.
+pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
+    let first = job
+        .history
+        .iter()
+        .find(|message| message.role == Role::User)
+        .map(|message| message.content.as_str());
+    let listing = host.listing(
+        job.session_id.as_deref().map(|session| (&job.tenant, session)),
+        first.unwrap_or(&job.message),
+    );
+    let catalog = host.catalog();
+    let dialect = settings.dialect.choose(model);
+    let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
+    let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
+    let described =
+        |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
+    Setup {
+        settings: settings.machine,
+        system: prompt(dialect),
+        history: job.history.clone(),
+        nonce: nonce(),
+        orientation: match settings.orient {
+            true => orientation(&job.grants, &job.message).await,
+            false => None,
+        },
+        session_id: job.session_id.clone(),
+        descriptions: catalog.iter().map(described).collect(),
+        dialect,
+        fallback: may_fall_back.then(|| prompt(Dialect::Text)),
+        programs: functions(&catalog, &listing, &job.grants),
+        is_moderated: settings.moderation.is_some(),
+    }
+}
+
+/// Creates the nonce of a run from unpredictable bits.
+pub(crate) fn nonce() -> Nonce {
+    let mut bits = [0; 8];
+    // Without the system's randomness, the nonce still differs from run to run.
+    Nonce::new(
+        getrandom::fill(&mut bits)
+            .map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)),
+    )
+}

@@ -1,0 +1,88 @@
+//! Fixes: the model changes the last program that failed, in both dialects. The trace, the events
+//! and the conversation have the whole resulting program.
+
+use wattle_agent::{DialectSetting, Settings};
+use wattle_machine::{Event, Message, Role};
+use wattle_tests::{Scripted, World, calls};
+
+const BROKEN: &str = "(out \"a\")\n(out (str.measure (arg 0)))";
+const FIXED: &str = "(out \"a\")\n(out (str.upper? (arg 0)))";
+
+fn text(message: &Message) -> String {
+    let calls = message.calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+    [message.content.clone()].into_iter().chain(calls).collect()
+}
+
+#[tokio::test]
+async fn a_fix_runs_the_program_that_it_results_in() {
+    let program = serde_json::json!({"body": BROKEN, "args": ["four"]}).to_string();
+    let fix = r#"{"changes":[{"old":"str.measure","new":"str.upper?"}]}"#;
+    let native = || {
+        Scripted::calling([
+            calls(&[("wat", &program)]),
+            calls(&[("fix", fix)]),
+            calls(&[("done", "{\"result\":\"well\"}")]),
+        ])
+    };
+    let in_text = || {
+        Scripted::new(&[
+            &format!("ToolCall::Wat(```wat\n{BROKEN}\n```, \"four\")"),
+            "<reasoning>A wrong name.</reasoning>\nToolCall::Fix(\"str.measure\", \"str.upper?\")",
+            "ToolCall::Response(\"well\")",
+        ])
+    };
+    for (model, dialect) in [(native(), DialectSetting::Native), (in_text(), DialectSetting::Text)]
+    {
+        let world = World::new();
+        let settings = Settings { dialect, ..Settings::default() };
+        let (report, events) = world.run(&model, &settings, world.job("go")).await;
+        assert_eq!((report.ending.text(), report.steps), ("well", 1), "{dialect}");
+        let requests = model.requests();
+
+        // The request for a repair shows the program once.
+        let repair: String = requests[1].iter().skip(1).map(text).collect();
+        assert_eq!(repair.matches("str.measure (arg 0)").count(), 1, "{repair}");
+        assert!(repair.contains("\n2 | (out (str.measure (arg 0)))\n"), "{repair}");
+        assert!(repair.contains("ToolCall::Fix(") || repair.contains("the function `fix`"));
+
+        // Later requests have the program as if the model had written it.
+        let later: String = requests[2].iter().skip(1).map(text).collect();
+        assert!(later.contains("str.upper? (arg 0)") && !later.contains("measure"), "{later}");
+        let last = requests[2].last().unwrap();
+        assert!(matches!(last.role, Role::User | Role::Tool));
+        assert!(last.content.ends_with("Execution result:\na\nFOUR"), "{}", last.content);
+
+        let steps = world.steps();
+        assert_eq!(steps.last().unwrap()["args"]["body"], FIXED);
+        assert_eq!(steps.last().unwrap()["args"]["args"], serde_json::json!(["four"]));
+        let started = events.iter().filter_map(|envelope| match &envelope.event {
+            Event::ToolStart { body, .. } => body.as_deref(),
+            _ => None,
+        });
+        assert_eq!(started.collect::<Vec<_>>(), [BROKEN, FIXED], "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_failed_when_it_ran_can_be_fixed() {
+    let world = World::new();
+    std::fs::write(world.workdir().join("b.txt"), "bee").unwrap();
+    let model = Scripted::new(&[
+        "ToolCall::Wat(```wat\n(ret (fs.read? \"a.txt\"))\n```)",
+        "ToolCall::Fix(\"a.txt\", \"b.txt\")",
+        "ToolCall::Fix(\"b.txt\", \"c.txt\")",
+        "ToolCall::Response(\"well\")",
+    ]);
+    let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
+    assert_eq!((report.ending.text(), report.steps), ("well", 3));
+    let last = |at: usize| model.requests()[at].last().unwrap().content.clone();
+    assert!(last(2).ends_with("Execution result:\nbee"), "{}", last(2));
+    assert!(
+        last(3).contains(
+            "Execution FAILED:\nthere is no failed program to fix, so nothing was run\nhint: \
+             write the whole program with ToolCall::Wat(…)"
+        ),
+        "{}",
+        last(3)
+    );
+}
