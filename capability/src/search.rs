@@ -33,7 +33,7 @@ use rank::PassageId;
 use store::StoredPassage;
 use walk::{Bounds, SearchedFiles};
 
-pub(crate) use walk::{HOST_FILES, Stop};
+pub(crate) use walk::Stop;
 pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 
 capability! {

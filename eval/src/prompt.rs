@@ -27,10 +27,10 @@ pub(crate) async fn fingerprint_of(
     let listing = host.listing(None, "");
     let (prompt, functions) = match approach {
         Approach::Programs => {
-            (host.prompt(settings, &grants, &listing, Dialect::Text), String::new())
+            (host.prompt(settings, &grants, &listing, Dialect::Text).to_string(), String::new())
         }
         Approach::Native => (
-            host.prompt(settings, &grants, &listing, Dialect::Native),
+            host.prompt(settings, &grants, &listing, Dialect::Native).to_string(),
             text(&host.functions(&listing, &grants))?,
         ),
         Approach::Tools => {

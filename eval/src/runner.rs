@@ -126,7 +126,7 @@ pub async fn evaluate(
             if let TrialOutcome::Made { attempt, conversation } = &done {
                 let masked = attempt.masked(host.mask());
                 results.map_or(Ok(()), |results| results.add(&masked))?;
-                if let Some(folder) = &plan.transcripts {
+                if let (Some(folder), Some(conversation)) = (&plan.transcripts, conversation) {
                     transcript::write(folder, attempt, conversation, host.mask())?;
                 }
                 on_attempt(attempt);
@@ -154,10 +154,7 @@ pub async fn evaluate(
 
 /// The outcome of a trial.
 enum TrialOutcome {
-    Made {
-        attempt: Attempt,
-        conversation: Conversation,
-    },
+    Made { attempt: Attempt, conversation: Conversation },
     Known(Attempt),
     Unrecorded,
     Cancelled,
@@ -202,7 +199,7 @@ async fn attempt(
         file.finish(is_complete)?;
     }
     Ok(done.map_or(TrialOutcome::Cancelled, |Performance { attempt, conversation }| {
-        TrialOutcome::Made { attempt, conversation }
+        TrialOutcome::Made { attempt, conversation: Some(conversation) }
     }))
 }
 

@@ -8,7 +8,7 @@ use wattle_rt::{Code, Failure, Run, Unadmitted};
 
 use crate::arr::{Arrays, Handle};
 use crate::files::{EntryKind, ErrorKind, Files, FilesError};
-use crate::search::{HOST_FILES, Stop};
+use crate::search::Stop;
 use pattern::{Pattern, Segment};
 
 /// Maximum number of paths that a call returns.
@@ -102,8 +102,7 @@ impl<'f> Search<'f> {
             states.push(State { folder: folder.clone(), next: next + 1, found });
         }
         for (name, kind) in self.list(&folder, found)? {
-            let is_host_file = folder.is_empty() && HOST_FILES.contains(&name.as_str());
-            if is_host_file || !segment.matches(&name) {
+            if !segment.matches(&name) {
                 continue;
             }
             let path = join(&folder, &name);

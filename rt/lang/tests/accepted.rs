@@ -13,8 +13,8 @@ fn spellings_of_other_languages_are_accepted() {
     assert!(cases.len() >= 40, "{} programs", cases.len());
     for case in cases {
         let source = case.input.trim_end();
-        let program = wattle_lang::assemble(source, &host)
-            .unwrap_or_else(|e| panic!("{}: {e}", case.title));
+        let program =
+            wattle_lang::assemble(source, &host).unwrap_or_else(|e| panic!("{}: {e}", case.title));
         let binary = program.encode().unwrap_or_else(|e| panic!("{}: {e}", case.title));
         if let Err(e) = wasmparser::Validator::new().validate_all(&binary) {
             panic!("{}: {e}\n{}", case.title, program.module);
