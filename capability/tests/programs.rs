@@ -67,7 +67,7 @@ async fn failures_have_code_reason_and_position() {
             Code::EACCESS,
             "fs.read",
             2,
-            "read blocked: path escapes your working dir",
+            "../secret is outside the run's folder; only files in it can be read",
         ),
         (
             "(call $fs.write \"a/../../b\" \"x\")",
@@ -75,7 +75,7 @@ async fn failures_have_code_reason_and_position() {
             Code::EACCESS,
             "fs.write",
             1,
-            "write blocked: path escapes your working dir",
+            "a/../../b is outside the run's folder; only files in it can be written",
         ),
         (
             "(local $e i32)\n(call $kv.get \"nothing\")\n(local.set $e)\n(drop)\n(check \

@@ -4,6 +4,7 @@
 //! through [`Commands`]. A command starts further commands through [`Spawn`].
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 
 use crate::bounds::{StageBounds, amount};
+use crate::language::paths::absolute;
 use crate::stream::Stream;
 
 /// A command with its environment, ready to run.
@@ -35,11 +37,34 @@ impl Command {
         word.rsplit('/').next().unwrap_or(word)
     }
 
+    /// Returns true if an argument names an absolute path. The C library passes all paths relative
+    /// to the root, so the host cannot tell `/etc/x` from `etc/x` otherwise.
+    ///
+    /// A path to write must be an argument of its own, or below one. A path to read may be anywhere
+    /// in an argument, such as in a program of awk.
+    pub(crate) fn names(&self, path: &str, write: bool) -> bool {
+        let path = absolute("/", path);
+        self.argv.iter().skip(1).any(|word| {
+            let operand = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+            (!write && word.match_indices(&path).any(|(at, _)| begins_path(word, at)))
+                || [word.as_str(), operand].iter().any(|word| {
+                    let named = word.starts_with('/').then(|| absolute("/", word));
+                    named.is_some_and(|named| named != "/" && Path::new(&path).starts_with(named))
+                })
+        })
+    }
+
     /// Returns the stream of a descriptor, if it is open.
     #[must_use]
     pub fn fd(&self, number: u32) -> Option<&Stream> {
         self.fds.iter().rev().find(|(open, _)| *open == number).map(|(_, stream)| stream)
     }
+}
+
+/// Returns true if a `/` at an index of a word is not the continuation of a relative path.
+fn begins_path(word: &str, at: usize) -> bool {
+    let before = word.get(..at).unwrap_or_default();
+    !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
 /// Exit status of a command. 0 means success.

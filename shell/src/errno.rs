@@ -131,13 +131,26 @@ impl From<&FilesError> for Errno {
 /// The error of a file operation: an error number for the program, and a message for the user.
 ///
 /// The message is the one from `strerror`, unless the run's files returned a more specific one,
-/// such as `read blocked: path escapes your working dir`.
+/// such as `/etc/shadow is outside the run's folder; …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The error number.
     pub errno: Errno,
     /// The message of the run's files, if it is more specific than the number.
     pub refusal: Option<String>,
+    /// The message of the run's files without the path that it begins with.
+    without_path: Option<String>,
+}
+
+impl Fault {
+    /// Returns the message about a path, which is shown as the user wrote it.
+    #[must_use]
+    pub fn about(&self, path: &str) -> String {
+        match &self.without_path {
+            Some(rest) => format!("{path} {rest}"),
+            None => format!("{path}: {self}"),
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -153,7 +166,7 @@ impl std::error::Error for Fault {}
 
 impl From<Errno> for Fault {
     fn from(errno: Errno) -> Fault {
-        Fault { errno, refusal: None }
+        Fault { errno, refusal: None, without_path: None }
     }
 }
 
@@ -169,7 +182,11 @@ impl From<FilesError> for Fault {
                 | ErrorKind::Conflict
                 | ErrorKind::Io
         );
-        Fault { errno: Errno::from(&error), refusal: has_reason.then(|| error.to_string()) }
+        Fault {
+            errno: Errno::from(&error),
+            refusal: has_reason.then(|| error.to_string()),
+            without_path: error.without_path().map(str::to_owned),
+        }
     }
 }
 
@@ -192,7 +209,10 @@ mod tests {
         let files = Files::overlay(None, OVERLAY_LIMIT);
         let fault = |path: &str| Fault::from(files.read(path).unwrap_err());
         assert_eq!(fault("../a").errno, Errno::ACCES);
-        assert_eq!(fault("../a").to_string(), "read blocked: path escapes your working dir");
+        let outside = "is outside the run's folder; only files in it can be read";
+        assert_eq!(fault("../a").to_string(), format!("../a {outside}"));
+        assert_eq!(fault("/../a").about("../../a"), format!("../../a {outside}"));
         assert_eq!(fault("a").to_string(), "No such file or directory");
+        assert_eq!(fault("/d/a").about("a"), "a: No such file or directory");
     }
 }

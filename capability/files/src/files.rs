@@ -11,10 +11,10 @@ use crate::base::Base;
 use crate::entry::{Change, Entry, Stat};
 use crate::error::{ApplyError, FilesError};
 use crate::overlay::Overlay;
-use crate::path::RunPath;
+use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 use crate::store::{SharedStore, Store};
-use crate::tree::resolve::{FinalLink, check_names_file, resolve};
+use crate::tree::resolve::{FinalLink, check_inside, check_names_file, resolve};
 use crate::tree::{Edit, PathGuard, Tree, change, lookup};
 use crate::write_through::WriteThrough;
 use crate::writer::Writer;
@@ -27,6 +27,8 @@ const MAX_ATTEMPTS: usize = 8;
 pub struct Files {
     store: SharedStore,
     guard: Option<PathGuard>,
+    /// If true, every absolute path names an entry of the workdir.
+    rooted: bool,
 }
 
 impl Files {
@@ -45,14 +47,34 @@ impl Files {
     }
 
     fn new(store: Store) -> Files {
-        Files { store: SharedStore::new(store), guard: None }
+        Files { store: SharedStore::new(store), guard: None, rooted: false }
     }
 
     /// Returns a handle to the same files that asks `guard` about the paths of each operation:
     /// about the entry itself and, if that is a link, about the link's target.
     #[must_use]
     pub fn guarded(&self, guard: PathGuard) -> Files {
-        Files { store: self.store.clone(), guard: Some(guard) }
+        Files { store: self.store.clone(), guard: Some(guard), rooted: self.rooted }
+    }
+
+    /// Returns a handle to the same files for a shell, which makes all paths absolute itself. Every
+    /// absolute path names an entry of the workdir, even one such as `/etc/shadow`. A shell checks
+    /// the paths that its user wrote with [`Files::check_inside`].
+    #[must_use]
+    pub fn rooted(&self) -> Files {
+        Files { store: self.store.clone(), guard: self.guard.clone(), rooted: true }
+    }
+
+    /// Checks that a path, as its user wrote it, does not name a folder of the operating system or
+    /// anything below one, such as `/etc/shadow`. `/` is the top of the workdir, so such a path is
+    /// accepted if the workdir has the folder. `/bin` and other folders that are common in a
+    /// workdir, too, are accepted if the path is to be written.
+    ///
+    /// # Errors
+    /// If the path leads out of the workdir.
+    pub fn check_inside(&self, path: &str, write: bool) -> Result<(), FilesError> {
+        let intent = if write { Intent::Write } else { Intent::Read };
+        check_inside(self.store.lock().tree(), path, intent)
     }
 
     /// Opens the workdir at a host path as a base.
@@ -388,7 +410,11 @@ impl Files {
         target: Target,
         final_link: FinalLink,
     ) -> Result<RunPath, FilesError> {
-        resolve(tree, path, final_link, target, self.guard.as_ref())
+        let resolved = resolve(tree, path, final_link, target, self.guard.as_ref())?;
+        if !self.rooted {
+            check_inside(tree, path, Intent::of(target))?;
+        }
+        Ok(resolved)
     }
 
     /// Performs an operation, and repeats it if a link appeared on a path after the path was

@@ -220,6 +220,11 @@ impl fmt::Debug for HostFileRules {
     }
 }
 
+/// Returns true if a file with this name at the top of a workdir is written by the host.
+pub(crate) fn is_host_written(name: &str) -> bool {
+    HOST_WRITTEN.iter().any(|(written, _)| *written == name)
+}
+
 /// Returns true if a path is, or is below, a staging path.
 pub(crate) fn is_staging(path: &RunPath) -> bool {
     path.names().any(|name| name.starts_with(STAGING_PREFIX))

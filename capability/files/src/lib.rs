@@ -16,18 +16,26 @@
 //! files.append("notes/today.txt", b", then sun")?;
 //! assert_eq!(files.read("notes/../notes/today.txt")?, "rain, then sun");
 //! let refused = files.read("../etc/passwd").unwrap_err();
-//! assert_eq!(refused.to_string(), "read blocked: path escapes your working dir");
+//! assert_eq!(
+//!     refused.to_string(),
+//!     "../etc/passwd is outside the run's folder; only files in it can be read"
+//! );
 //! # Ok::<(), wattle_files::FilesError>(())
 //! ```
 //!
 //! # Paths
 //! A path is relative to the workdir. `/` is the top of the workdir, and nothing outside the
-//! workdir can be named. `.` and `..` are resolved in the text, before any link is followed. A link
-//! in the base is followed as long as it stays inside: a relative link from its own folder, an
-//! absolute link if its target is below the workdir's path on the host. Any other link is refused,
-//! and so is a path that climbs above the top. Devices, FIFOs and sockets are listed but never
-//! opened. A name in the base that is not UTF-8 is listed with replacement characters as
-//! [`EntryKind::Other`] and cannot be opened.
+//! workdir can be named. An absolute path below a folder of the operating system, such as
+//! `/etc/shadow`, is refused unless the workdir has such a folder. `.` and `..` are resolved in the
+//! text, before any link is followed. A link in the base is followed as long as it stays inside: a
+//! relative link from its own folder, an absolute link if its target is below the workdir's path on
+//! the host. Any other link is refused, and so is a path that climbs above the top. Devices, FIFOs
+//! and sockets are listed but never opened. A name in the base that is not UTF-8 is listed with
+//! replacement characters as [`EntryKind::Other`] and cannot be opened.
+//!
+//! # Listings
+//! The files that the host writes at the top of the workdir, such as the trace, are not listed.
+//! Their paths can be read and queried like those of other files.
 //!
 //! # Changes
 //! A change is a difference between the base and the final state of the run's files. Writing the

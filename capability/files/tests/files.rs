@@ -131,8 +131,16 @@ fn invalid_operations_are_refused_with_reasons() {
         fails(read("/"), eexist, "`/` is a folder, not a file; list it, or read a file in it");
         fails(read(""), Code::EPARSE, "the path is empty; `/` is the top of the working dir");
         fails(read("a\0b"), Code::EPARSE, "the path `a\\u{0}b` holds a NUL byte; take it out");
-        fails(read("../x"), eaccess, "read blocked: path escapes your working dir");
-        fails(files.write("../x", b""), eaccess, "write blocked: path escapes your working dir");
+        fails(
+            read("../x"),
+            eaccess,
+            "../x is outside the run's folder; only files in it can be read",
+        );
+        fails(
+            files.write("../x", b""),
+            eaccess,
+            "../x is outside the run's folder; only files in it can be written",
+        );
         fails(files.write("d", b""), eexist, "`d` is a folder, not a file; name a file in it");
         fails(
             files.write("new/", b""),

@@ -159,6 +159,36 @@ fn a_file_that_the_host_makes_later_is_kept_from_the_beginning() {
 }
 
 #[test]
+fn files_that_the_host_writes_are_read_but_not_listed() {
+    let place = Workdir::new();
+    for name in ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"] {
+        std::fs::write(place.top().join(name), "the host's").unwrap();
+        std::fs::write(place.top().join("data").join(name), "mine").unwrap();
+    }
+    for name in ["_steps.jsonl.bak", "steps.jsonl", "Events.org", "events.orga"] {
+        std::fs::write(place.top().join(name), "mine").unwrap();
+    }
+    for files in place.runs() {
+        let top = ["Events.org", "_steps.jsonl.bak", "data", "events.orga", "steps.jsonl"];
+        for folder in ["/", ".", "data/.."] {
+            assert_eq!(names(&files, folder), [&top[..], &["wattle.toml"]].concat(), "{folder}");
+        }
+        assert_eq!(
+            names(&files, "data"),
+            ["_issues.jsonl", "_ledger.jsonl", "_steps.jsonl", "events.org", "notes.txt"]
+        );
+        assert_eq!(files.read("_steps.jsonl").unwrap(), "the host's");
+        assert_eq!(files.stat("/events.org").unwrap().size, 10);
+        let missing = files.read("_step.jsonl").unwrap_err().to_string();
+        assert!(missing.contains("_steps.jsonl.bak") && !missing.contains("_steps.jsonl,"));
+    }
+    // A folder with such a name is not the host's.
+    std::fs::remove_file(place.top().join("events.org")).unwrap();
+    std::fs::create_dir(place.top().join("events.org")).unwrap();
+    assert!(names(&place.runs()[0], "/").contains(&"events.org".to_owned()));
+}
+
+#[test]
 fn hidden_files_are_not_committed() {
     let place = Workdir::new();
     let listed = place.host.not_committed(&place.top());

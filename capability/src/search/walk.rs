@@ -1,13 +1,13 @@
-//! The files that a search covers: the run's text files that its guard allows, except the host's
-//! own files and everything in skipped folders, such as dependencies, build results, and folders
-//! whose names start with a dot.
+//! The files that a search covers: the run's text files that are listed and that its guard allows,
+//! except everything in skipped folders, such as dependencies, build results, and folders whose
+//! names start with a dot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::files::{EVENTS_FILE, EntryKind, Files, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, Version};
+use crate::files::{EntryKind, Files, Version};
 
 /// Maximum number of searched files; those nearest to the workdir's top come first.
 pub const MAX_FILES: usize = 50_000;
@@ -21,9 +21,6 @@ pub const MAX_FILE_BYTES: u64 = 2 << 20;
 /// Folders of dependencies and build results. Folders whose names start with a dot are skipped too.
 const SKIPPED_FOLDERS: &[&str] =
     &["node_modules", "target", "__pycache__", "venv", "bower_components"];
-
-/// The host's own files at the top. Output of a run must not be found as content of a file.
-const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
 /// The files of a run: all of them, and those that the search may read.
 pub(super) struct SearchedFiles<'a> {
@@ -119,7 +116,7 @@ pub(super) fn walk(
         };
         for entry in entries {
             let name = entry.name.as_str();
-            if name.starts_with('.') || (at_top && HOST_FILES.contains(&name)) {
+            if name.starts_with('.') {
                 continue;
             }
             let path = if at_top { name.to_owned() } else { format!("{folder}/{name}") };

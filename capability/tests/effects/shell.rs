@@ -42,7 +42,7 @@ async fn a_result_has_both_outputs_and_the_status() {
         ("silent", value!({"stdout": "", "stderr": "", "status": 3})),
         (
             "put ../a x",
-            value!({"stdout": "", "stderr": "put: write blocked: path escapes your working dir\n", "status": 2}),
+            value!({"stdout": "", "stderr": "put: ../a is outside the run's folder; only files in it can be written\n", "status": 2}),
         ),
         (
             "put _steps.jsonl x",

@@ -5,6 +5,8 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
+const OUTSIDE: &str = "is outside the run's folder; only files in it can be written";
+
 #[tokio::test]
 async fn files_are_shared_with_fs_and_paths_stay_inside() {
     let world = World::new();
@@ -16,9 +18,20 @@ async fn files_are_shared_with_fs_and_paths_stay_inside() {
     for (text, path, code, words) in [
         (read, "none", Code::ENOENT, "none"),
         (read, "deep", Code::EEXIST, "deep"),
-        (read, "../etc/passwd", Code::EACCESS, "read blocked: path escapes your working dir"),
-        (write, "../a", Code::EACCESS, "write blocked: path escapes your working dir"),
-        (write, "/../a", Code::EACCESS, "write blocked: path escapes your working dir"),
+        (
+            read,
+            "/etc/shadow",
+            Code::EACCESS,
+            "/etc/shadow is outside the run's folder; only files in it can be read",
+        ),
+        (
+            read,
+            "../etc/passwd",
+            Code::EACCESS,
+            "../etc/passwd is outside the run's folder; only files in it can be read",
+        ),
+        (write, "../a", Code::EACCESS, OUTSIDE),
+        (write, "/../a", Code::EACCESS, OUTSIDE),
         (
             write,
             "_issues.jsonl",

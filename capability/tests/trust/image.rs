@@ -96,7 +96,7 @@ async fn two_attempts_are_the_maximum_even_if_they_fail() {
     // A call without a request is not counted.
     for (prompt, path, words) in [
         ("", "a.png", "the prompt is empty"),
-        ("x", "../a.png", "write blocked: path escapes your working dir"),
+        ("x", "../a.png", "../a.png is outside the run's folder; only files in it can be written"),
         ("x", "a.html", "an image's file name must end with"),
         ("x", ".git/a.png", "belongs to a repository"),
     ] {

@@ -11,7 +11,7 @@ mod arithmetic;
 mod ast;
 mod builtin_table;
 mod escape;
-mod paths;
+pub(crate) mod paths;
 mod pattern;
 mod setting;
 mod variables;

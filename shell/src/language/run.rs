@@ -43,11 +43,11 @@ impl Drop for Slot {
 }
 
 impl Run {
-    pub(crate) fn new(commands: Arc<dyn Commands>, files: Arc<Files>, bounds: Bounds) -> Run {
+    pub(crate) fn new(commands: Arc<dyn Commands>, files: &Files, bounds: Bounds) -> Run {
         let ledger = Ledger::new(bounds.variables);
         Run {
             commands,
-            files,
+            files: Arc::new(files.rooted()),
             bounds,
             ledger,
             patterns: Cache::default(),

@@ -93,7 +93,7 @@ impl Shell {
     /// Starts a session over the files of a run.
     #[must_use]
     pub fn session(&self, files: Arc<Files>) -> Session {
-        let run = Run::new(Arc::clone(&self.commands), files, self.bounds.clone());
+        let run = Run::new(Arc::clone(&self.commands), &files, self.bounds.clone());
         let mut interpreter = Interpreter::new(Arc::new(run), BTreeMap::new());
         interpreter.set_login_environment();
         Session { interpreter, saved: None, exited: false }

@@ -89,7 +89,8 @@ fn run_instance(
         return (CommandOutcome::Killed(KillReason::Start(reason)), None);
     }
     let bounds = StageBounds { memory: bounds.memory.min(MAX_MEMORY), ..bounds };
-    let mut store = Store::new(&compiled.engine, Guest::new(command, files, spawn, bounds, waiter));
+    let mut store =
+        Store::new(&compiled.engine, Guest::new(command, &files, spawn, bounds, waiter));
     store.limiter(|guest| &mut guest.limiter);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|store| match store.data().exit_reason() {

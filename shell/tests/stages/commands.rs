@@ -68,11 +68,36 @@ async fn commands_work_on_the_runs_files() {
 async fn a_refusal_is_reported_if_the_command_fails() {
     let (status, output, errors) = one(&files(), "/", &["cat", "../secret", "../more"], "").await;
     assert_eq!((status, output.as_str()), (1, ""));
-    assert_eq!(
-        errors.matches("read blocked: path escapes your working dir").count(),
-        1,
-        "{errors}"
-    );
+    let outside = "is outside the run's folder; only files in it can be read";
+    assert_eq!(errors.matches(outside).count(), 1, "{errors}");
+}
+
+/// The C library makes all paths relative to the root before the host sees them.
+#[tokio::test]
+async fn a_folder_of_the_system_is_outside() {
+    let files = files();
+    let done = |output: &str| (0, output.to_owned(), String::new());
+    for (argv, what) in [
+        (&["cat", "/etc/shadow"][..], "/etc/shadow is outside the run's folder; only files in it "),
+        (&["ls", "/usr/lib"], "/usr/lib is outside the run's folder; only files in it can be read"),
+        (&["find", "/proc", "-name", "x"], "/proc is outside"),
+        (&["awk", "{print}", "/home/ada/x"], "/home/ada/x is outside"),
+        (&["cp", "a/b.txt", "/etc/x"], "/etc/x is outside"),
+        (&["mkdir", "/var"], "/var is outside the run's folder; only files in it can be written"),
+        (&["mkdir", "-p", "/var/x"], "only files in it can be "),
+    ] {
+        let (status, _, errors) = one(&files, "/", argv, "").await;
+        assert!(status != 0 && errors.contains(what), "{argv:?}: {errors}");
+    }
+    for argv in [&["cat", "etc/shadow"][..], &["cat", "./etc/shadow"], &["cat", "/tmp/x"]] {
+        let (status, _, errors) = one(&files, "/", argv, "").await;
+        assert!(status == 1 && !errors.contains("outside"), "{argv:?}: {errors}");
+    }
+    for argv in [&["mkdir", "-p", "etc/x", "/lib/x"][..], &["cp", "a/b.txt", "/etc/x/y"]] {
+        assert_eq!(one(&files, "/", argv, "").await, done(""), "{argv:?}");
+    }
+    assert_eq!(one(&files, "/", &["cat", "/etc/x/y"], "").await.0, 0);
+    assert_eq!(one(&files, "/", &["ls"], "").await, done("a\netc\nlib\n"));
 }
 
 #[tokio::test]

@@ -140,8 +140,16 @@ async fn clones_share_their_position_in_a_file() {
 async fn refusals_keep_their_message() {
     let files = files();
     for (path, how, words) in [
-        ("/../x", OpenMode::READ, "read blocked: path escapes your working dir"),
-        ("/x/../../y", OpenMode::WRITE, "write blocked: path escapes your working dir"),
+        (
+            "/../x",
+            OpenMode::READ,
+            "/../x is outside the run's folder; only files in it can be read",
+        ),
+        (
+            "/x/../../y",
+            OpenMode::WRITE,
+            "/x/../../y is outside the run's folder; only files in it can be written",
+        ),
         (
             "/_steps.jsonl",
             OpenMode::APPEND,

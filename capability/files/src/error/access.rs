@@ -1,16 +1,32 @@
 //! Errors for paths and operations that a run may not use.
 
+use std::fmt::Write as _;
+
 use super::{ErrorKind, FilesError};
 use crate::host_files::Refusal;
 use crate::path::{Intent, PathFault, RunPath};
 use crate::printable::printable;
 
 impl FilesError {
-    pub(crate) fn escape(intent: Intent) -> FilesError {
-        FilesError::new(
-            ErrorKind::Escape,
-            format!("{} blocked: path escapes your working dir", intent.verb()),
-        )
+    /// Returns the error for a path that names something outside the workdir.
+    pub(crate) fn outside(intent: Intent, path: &str) -> FilesError {
+        FilesError::escape(intent, path, "is")
+    }
+
+    /// Returns the error for a path on which a link leads out of the workdir.
+    pub(crate) fn leads_outside(intent: Intent, path: &str) -> FilesError {
+        FilesError::escape(intent, path, "leads")
+    }
+
+    fn escape(intent: Intent, path: &str, verb: &str) -> FilesError {
+        let mut text = printable(path);
+        let path_size = text.len();
+        let done = match intent {
+            Intent::Read => "read",
+            Intent::Write => "written",
+        };
+        let _ = write!(text, " {verb} outside the run's folder; only files in it can be {done}");
+        FilesError { path_size, ..FilesError::new(ErrorKind::Escape, text) }
     }
 
     pub(crate) fn guarded(intent: Intent, why: &str) -> FilesError {
@@ -54,7 +70,7 @@ impl FilesError {
     pub(crate) fn path(intent: Intent, text: &str, fault: PathFault) -> FilesError {
         let text = printable(text);
         match fault {
-            PathFault::Escapes => FilesError::escape(intent),
+            PathFault::Escapes => FilesError::outside(intent, &text),
             PathFault::Empty => FilesError::new(
                 ErrorKind::BadPath,
                 "the path is empty; `/` is the top of the working dir".to_owned(),

@@ -18,6 +18,8 @@ pub use apply::ApplyError;
 pub struct FilesError {
     kind: ErrorKind,
     text: String,
+    /// Size of the path that the text begins with, in bytes. 0 if it begins otherwise.
+    path_size: usize,
     cause: Option<io::Error>,
 }
 
@@ -106,8 +108,16 @@ impl FilesError {
         self.kind == ErrorKind::LinkLoop && self.cause.is_some()
     }
 
+    /// Returns the message without the path that it begins with, for callers that print the path
+    /// as their user wrote it: `is outside the run's folder; …`. Returns `None` if the message does
+    /// not begin with a path.
+    #[must_use]
+    pub fn without_path(&self) -> Option<&str> {
+        (self.path_size > 0).then(|| self.text.get(self.path_size..).map(str::trim_start)).flatten()
+    }
+
     fn new(kind: ErrorKind, text: String) -> FilesError {
-        FilesError { kind, text, cause: None }
+        FilesError { kind, text, path_size: 0, cause: None }
     }
 }
 

@@ -26,14 +26,17 @@ impl FilesError {
             ),
             _ => (ErrorKind::Io, format!("failed to open the working dir `{path}`: {cause}")),
         };
-        FilesError { kind, text, cause: Some(cause) }
+        FilesError { cause: Some(cause), ..FilesError::new(kind, text) }
     }
 
     /// Converts an error of the operating system about `path`.
     pub(crate) fn io(intent: Intent, path: &RunPath, cause: io::Error) -> FilesError {
         // A refusal of the jail itself has no error number of the operating system.
         if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::PermissionDenied {
-            return FilesError { cause: Some(cause), ..FilesError::escape(intent) };
+            return FilesError {
+                cause: Some(cause),
+                ..FilesError::leads_outside(intent, &path.to_string())
+            };
         }
         let name = printable(path);
         let (kind, text) = match Errno::from_io_error(&cause) {
@@ -81,6 +84,6 @@ impl FilesError {
             }
             _ => (ErrorKind::Io, format!("failed to {} `{name}`: {cause}", intent.verb())),
         };
-        FilesError { kind, text, cause: Some(cause) }
+        FilesError { cause: Some(cause), ..FilesError::new(kind, text) }
     }
 }

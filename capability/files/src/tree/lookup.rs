@@ -5,6 +5,7 @@ use crate::ENTRY_LIMIT;
 use crate::base::EntryInfo;
 use crate::entry::{Entry, EntryKind, Stat};
 use crate::error::FilesError;
+use crate::host_files::is_host_written;
 use crate::path::{Intent, RunPath};
 use crate::reader::Reader;
 
@@ -32,7 +33,7 @@ pub(crate) fn list(tree: &dyn Tree, path: &RunPath) -> Result<Vec<Entry>, FilesE
         EntryInfo::File { .. } | EntryInfo::Link(_) => return Err(FilesError::not_folder(path)),
         EntryInfo::Other(what) => return Err(FilesError::special(Intent::Read, path, what)),
     }
-    let children = tree.children(path, ENTRY_LIMIT, Intent::Read)?;
+    let children = shown_children(tree, path, ENTRY_LIMIT)?;
     let children = children.ok_or_else(|| FilesError::too_many(path, ENTRY_LIMIT))?;
     let entries = children.into_iter().map(|(name, entry)| Entry {
         name,
@@ -42,6 +43,23 @@ pub(crate) fn list(tree: &dyn Tree, path: &RunPath) -> Result<Vec<Entry>, FilesE
         version: if let EntryInfo::File { version, .. } = entry { version } else { None },
     });
     Ok(entries.collect())
+}
+
+/// Returns the entries of a folder, as [`Tree::children`] does, without the files that the host
+/// writes at the top of the workdir. Runs can read those by name, but nobody who lists a workdir
+/// looks for them.
+fn shown_children(
+    tree: &dyn Tree,
+    path: &RunPath,
+    max: usize,
+) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError> {
+    let mut children = tree.children(path, max, Intent::Read)?;
+    if let Some(children) = children.as_mut().filter(|_| path.is_top()) {
+        children.retain(|(name, entry)| {
+            !(is_host_written(name) && matches!(entry, EntryInfo::File { .. }))
+        });
+    }
+    Ok(children)
 }
 
 /// Returns the metadata of an entry.
@@ -87,7 +105,7 @@ pub(crate) fn similar_names(
     folder: &RunPath,
     wanted: &str,
 ) -> (Vec<String>, bool) {
-    let (mut children, mut more) = match tree.children(folder, MAX_SEARCHED, Intent::Read) {
+    let (mut children, mut more) = match shown_children(tree, folder, MAX_SEARCHED) {
         Ok(Some(children)) => (children, false),
         _ => return (vec!["too many entries to name".to_owned()], false),
     };

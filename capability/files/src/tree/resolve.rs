@@ -19,6 +19,30 @@ pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Syn
 /// same limit.
 const MAX_LINKS: usize = 40;
 
+/// Folders at the root of operating systems.
+const SYSTEM_FOLDERS: &[&str] =
+    &["Library", "System", "boot", "dev", "etc", "proc", "root", "sbin", "sys", "usr", "var"];
+
+/// Folders at the root of operating systems whose names are common in projects, too. An absolute
+/// path below one of them may create it in the workdir.
+const SHARED_NAMES: &[&str] = &[
+    "Applications",
+    "Users",
+    "Volumes",
+    "bin",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "media",
+    "mnt",
+    "opt",
+    "private",
+    "run",
+    "snap",
+    "srv",
+];
+
 /// The handling of a link at the end of a path: it is followed, or the link itself is the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinalLink {
@@ -56,6 +80,24 @@ pub(crate) fn resolve(
     }
     ask(&end)?;
     Ok(if final_link == FinalLink::Keep { entry } else { end })
+}
+
+/// Refuses an absolute path below a folder of the operating system, such as `/etc/shadow`, unless
+/// the workdir has such a folder. Taken as a path of the workdir, it would name another file than
+/// its author meant.
+pub(crate) fn check_inside(tree: &dyn Tree, text: &str, intent: Intent) -> Result<(), FilesError> {
+    // `//` comes from joining a name to the top, as in `$PWD/lib`.
+    if !text.starts_with('/') || text.starts_with("//") {
+        return Ok(());
+    }
+    let path = RunPath::parse(text).map_err(|fault| FilesError::path(intent, text, fault))?;
+    let Some(folder) = path.steps().next() else { return Ok(()) };
+    let is_outside = SYSTEM_FOLDERS.contains(&folder.as_str())
+        || (intent == Intent::Read && SHARED_NAMES.contains(&folder.as_str()));
+    if is_outside && tree.entry(&folder, intent)? == EntryInfo::Absent {
+        return Err(FilesError::outside(intent, text));
+    }
+    Ok(())
 }
 
 /// Checks that a path, which was resolved from `text`, names a file and not a folder.
@@ -125,6 +167,10 @@ impl<'a> Walk<'a> {
         Ok(self.at.clone())
     }
 
+    fn leads_outside(&self) -> FilesError {
+        FilesError::leads_outside(self.intent, self.text)
+    }
+
     fn child(&self, name: &str) -> Result<RunPath, FilesError> {
         self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
     }
@@ -133,7 +179,7 @@ impl<'a> Walk<'a> {
     fn step(&mut self) -> Result<(), FilesError> {
         let Some(name) = self.names.pop() else { return Ok(()) };
         if name == ".." {
-            self.at = self.at.parent().ok_or_else(|| FilesError::escape(self.intent))?;
+            self.at = self.at.parent().ok_or_else(|| self.leads_outside())?;
             return Ok(());
         }
         let next = self.child(&name)?;
@@ -148,7 +194,7 @@ impl<'a> Walk<'a> {
         let mut rest = target.as_str();
         if target.starts_with('/') {
             let inside = self.tree.base().and_then(|base| base.strip_top(&target));
-            rest = inside.ok_or_else(|| FilesError::escape(self.intent))?;
+            rest = inside.ok_or_else(|| self.leads_outside())?;
             self.at = RunPath::top();
         }
         let parts = rest.split('/').rev().filter(|part| !part.is_empty() && *part != ".");

@@ -71,9 +71,8 @@ impl Interpreter {
         let Some(path) = words.next() else {
             return self.usage_error("source: filename argument required").await;
         };
-        let full = self.path(&path);
         let text = if let Some(crate::stream::Device::Descriptor(_)) =
-            crate::stream::Device::from_path(&full)
+            crate::stream::Device::from_path(&self.path(&path))
         {
             match self.open(&path, crate::stream::OpenMode::READ).await {
                 Ok(stream) => {
@@ -82,11 +81,11 @@ impl Interpreter {
                 Err(message) => Err((message, 1)),
             }
         } else {
-            self.script(&full).await?
+            self.script(&path, &path).await?
         };
         let text = match text {
             Ok(text) => text,
-            Err((words, _)) => return self.failure(format!("{path}: {words}")).await,
+            Err((message, _)) => return self.failure(message).await,
         };
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),

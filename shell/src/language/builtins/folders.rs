@@ -35,12 +35,15 @@ impl Interpreter {
 
     /// Changes the working folder. Returns an error message if that fails.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
+        if let Err(fault) = self.check_inside(path, false).await {
+            return Ok(Err(fault.about(path)));
+        }
         let full = self.path(path);
         let looked = full.clone();
         match self.on_files(move |files| Ok(files.stat(&looked)?)).await {
             Ok(stat) if stat.kind == EntryKind::Folder => {}
             Ok(_) => return Ok(Err(format!("{path}: Not a directory"))),
-            Err(fault) => return Ok(Err(format!("{path}: {fault}"))),
+            Err(fault) => return Ok(Err(fault.about(path))),
         }
         let old = std::mem::replace(&mut self.folders.current, full.clone());
         for (name, value) in [("OLDPWD", old), ("PWD", full)] {

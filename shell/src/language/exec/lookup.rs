@@ -167,15 +167,14 @@ impl Interpreter {
     ) -> Flow<u8> {
         let name = argv.first().cloned().unwrap_or_default();
         let text = match self.stat(&path).await.map(|stat| stat.kind) {
-            Some(EntryKind::File) => self.script(&path).await?,
-            Some(EntryKind::Folder) => Err(("Is a directory".to_owned(), 126)),
-            Some(_) => Err(("cannot execute".to_owned(), 126)),
-            None => Err(("No such file or directory".to_owned(), 127)),
+            Some(EntryKind::Folder) => Err((format!("{name}: Is a directory"), 126)),
+            Some(EntryKind::File) | None => self.script(&path, &name).await?,
+            Some(_) => Err((format!("{name}: cannot execute"), 126)),
         };
         let text = match text {
             Ok(text) => text,
-            Err((words, status)) => {
-                self.report(&format!("{name}: {words}")).await;
+            Err((message, status)) => {
+                self.report(&message).await;
                 return Ok(status);
             }
         };
@@ -203,20 +202,30 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files. Returns a message and a status if that fails.
-    pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
+    /// Reads a script from the run's files. `shown` is the path as the user wrote it. Returns a
+    /// message and a status if that fails.
+    pub(crate) async fn script(
+        &mut self,
+        path: &str,
+        shown: &str,
+    ) -> Flow<Result<String, (String, u8)>> {
         let limit = self.run.bounds.script;
-        let path = path.to_owned();
-        let read = self.on_files(move |files| Ok(files.read_at(&path, 0, limit as u64 + 1)?)).await;
+        let path = self.path(path);
+        let read = match self.check_inside(shown, false).await {
+            Ok(()) => {
+                self.on_files(move |files| Ok(files.read_at(&path, 0, limit as u64 + 1)?)).await
+            }
+            Err(fault) => Err(fault),
+        };
         Ok(match read {
             Ok(text) if text.len() > limit => {
-                Err((format!("the script is longer than {}", amount(limit)), 126))
+                Err((format!("{shown}: the script is longer than {}", amount(limit)), 126))
             }
             Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => {
-                Err(("cannot execute binary file".into(), 126))
+                Err((format!("{shown}: cannot execute binary file"), 126))
             }
             Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-            Err(fault) => Err((fault.to_string(), 127)),
+            Err(fault) => Err((fault.about(shown), 127)),
         })
     }
 
@@ -365,12 +374,11 @@ impl Interpreter {
             }
             text
         } else if let Some(path) = words.next_if(|_| !options.from_input) {
-            let full = self.path(&path);
             shell.parameters.name = path.clone();
-            match self.script(&full).await? {
+            match self.script(&path, &path).await? {
                 Ok(text) => text,
                 Err((message, status)) => {
-                    self.report(&format!("{path}: {message}")).await;
+                    self.report(&message).await;
                     return Ok(Err(status));
                 }
             }

@@ -81,6 +81,7 @@ impl Interpreter {
                 self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null)
             }
             None => {
+                self.check_inside(path, how.write).await.map_err(|fault| fault.about(path))?;
                 if how == OpenMode::CREATE_NEW
                     && let Some(stat) = self.stat(path).await
                 {
@@ -93,7 +94,7 @@ impl Interpreter {
                 }
                 Stream::open(&self.run.files, &absolute, how)
                     .await
-                    .map_err(|fault| format!("{path}: {fault}"))?
+                    .map_err(|fault| fault.about(path))?
             }
         };
         Ok(stream)

@@ -27,6 +27,15 @@ impl Interpreter {
         paths::absolute(&self.folders.current, path)
     }
 
+    /// Checks that a path, as the user wrote it, does not lead out of the run's files.
+    pub(crate) async fn check_inside(&self, path: &str, write: bool) -> Result<(), Fault> {
+        if !path.starts_with('/') {
+            return Ok(());
+        }
+        let path = path.to_owned();
+        self.on_files(move |files| Ok(files.check_inside(&path, write)?)).await
+    }
+
     /// Writes to standard output and returns the status. Ends the shell, as SIGPIPE does, if the
     /// pipe has no reader.
     pub(crate) async fn print(&mut self, text: impl AsRef<[u8]>) -> Flow<u8> {

@@ -79,7 +79,7 @@ impl Guest {
     /// Creates the state of a guest that runs on the calling thread.
     pub(crate) fn new(
         command: Command,
-        files: Arc<Files>,
+        files: &Files,
         spawn: Arc<dyn Spawn>,
         bounds: StageBounds,
         waiter: Waiter,
@@ -91,7 +91,7 @@ impl Guest {
         Guest {
             table,
             command,
-            files,
+            files: Arc::new(files.rooted()),
             spawn,
             waiter,
             started: Instant::now(),

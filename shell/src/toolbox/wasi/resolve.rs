@@ -52,31 +52,37 @@ impl Guest {
 
     /// Reads a path, as [`Guest::path`] does, and resolves devices.
     pub(super) fn resolve(
-        &self,
+        &mut self,
         memory: &Memory<'_>,
         (fd, at, len): (u32, u32, u32),
         write: bool,
-    ) -> Result<ResolvedPath, Errno> {
+    ) -> Result<ResolvedPath, CallError> {
         let path = self.path(memory, fd, at, len)?;
-        Ok(match Device::resolve(&path, &self.files) {
-            Some(device) => ResolvedPath::Device(
-                device.stream(write, |number| self.command.fd(number).cloned()),
-            ),
-            None => ResolvedPath::Entry(path),
-        })
+        if let Some(device) = Device::resolve(&path, &self.files) {
+            let stream = device.stream(write, |number| self.command.fd(number).cloned());
+            return Ok(ResolvedPath::Device(stream));
+        }
+        if let Err(error) = self.files.check_inside(&path, write)
+            && self.command.names(&path, write)
+        {
+            // A command often looks an entry up before it writes there.
+            self.refusal = self.refusal.take().filter(|_| !write);
+            return Err(self.fail(Fault::from(error)));
+        }
+        Ok(ResolvedPath::Entry(path))
     }
 
     /// Reads the path of an entry to create or remove. Fails on a device.
     pub(super) fn entry(
-        &self,
+        &mut self,
         memory: &Memory<'_>,
         fd: u32,
         at: u32,
         len: u32,
-    ) -> Result<String, Errno> {
+    ) -> Result<String, CallError> {
         match self.resolve(memory, (fd, at, len), true)? {
             ResolvedPath::Entry(path) => Ok(path),
-            ResolvedPath::Device(_) => Err(Errno::PERM),
+            ResolvedPath::Device(_) => Err(Errno::PERM.into()),
         }
     }
 
