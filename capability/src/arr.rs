@@ -10,7 +10,8 @@ use crate::QUOTED;
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0.
+    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0;
+    /// push, set, sort, uniq, reverse change it in place.
     pub const ARR: "arr" 2;
 
     /// Creates an empty array

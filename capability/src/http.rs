@@ -17,7 +17,7 @@ use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
 pub use crate::egress::{Backend, Request, Response};
 
 capability! {
-    /// HTTP requests; a status of 400 or above fails with EREMOTE.
+    /// HTTP requests; a status of 400 or above, such as 404, fails with EREMOTE.
     pub const HTTP: "http" 2;
 
     /// Fetches a URL and returns the body

@@ -15,22 +15,22 @@ use document::Document;
 use path::Path;
 
 capability! {
-    /// JSON documents; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd key"]`) or a
-    /// JSON pointer, "" the whole; strings come without quotes, anything else as JSON; numbers keep
-    /// their digits.
+    /// JSON documents as strings, never changed in place; a path is `a.b[0].c` (`[-1]` last, `[-]`
+    /// after the last, `["odd key"]`) or a JSON pointer, "" the whole; strings come without quotes,
+    /// anything else as JSON (null is `null`); numbers keep their digits.
     pub const JSON: "json" 2;
 
-    /// Returns the value at path; ENOENT if missing
+    /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
     #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
     #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
-    /// Returns the document with value (JSON, else a string) at path; creates missing objects,
+    /// Returns a new document with value (JSON, else a string) at path; creates missing objects,
     /// appends at an array's length
     #[example = r#"(ret (json.set? "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
-    /// Returns the document without the value at path; ENOENT if missing
+    /// Returns a new document without the value at path; ENOENT if missing
     #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
     #[prompt(signature)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;

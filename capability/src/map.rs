@@ -10,7 +10,7 @@ use crate::json::document::{Document, quoted};
 
 capability! {
     /// Maps from string to string in insertion order, stored by the host; a handle is a number
-    /// above 0.
+    /// above 0; set, del, incr, sort change it in place.
     pub const MAP: "map" 2;
 
     /// Creates an empty map
