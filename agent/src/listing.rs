@@ -112,7 +112,7 @@ fn program(entry: &Entry) -> ListedProgram {
 fn line(entry: &Entry) -> ProgramLine {
     let args = entry.meta().args.iter().map(|arg| ArgLine {
         name: arg.name.clone(),
-        type_hint: arg.type_hint.to_string(),
+        type_hint: arg.shown_format().to_owned(),
         optional: arg.default.is_some(),
     });
     // The names and arguments of built-in programs say what they do; `help` has the rest.

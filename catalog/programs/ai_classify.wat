@@ -1,6 +1,6 @@
 ;;; name = "ai_classify"
 ;;; description = "Return the label that fits a text best"
-;;; returns = "the label"
+;;; returns = "the label, as it is written in labels"
 ;;; uses = ["str", "ai"]
 ;;; tags = ["label", "sort", "category", "model"]
 ;;; [[args]]
@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "labels"
 ;;; type_hint = "string"
+;;; format = "comma-separated"
 ;;; description = "The labels, separated by commas"
 ;;; [[example]]
 ;;; args = ["You won a prize!", "ham, spam"]

@@ -10,7 +10,8 @@
 ;;; [[args]]
 ;;; name = "schema"
 ;;; type_hint = "json"
-;;; description = "A JSON Schema of the data"
+;;; format = "JSON Schema"
+;;; description = "A JSON Schema of the data, an object"
 ;;; [[example]]
 ;;; args = ["Ada is 36.", '{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}']
 ;;; ai = ['{"name":"Ada"}']

@@ -28,7 +28,7 @@
 ;;; args = ["a.csv", "cost"]
 ;;; files = { "a.csv" = "name,price\npen,2\n" }
 ;;; code = "ENOENT"
-;;; results = ["no such column; the columns are: name, price"]
+;;; results = ["no column cost; the columns are: name, price"]
 ;;; [[example]]
 ;;; args = ["a.csv", "name"]
 ;;; files = { "a.csv" = "name\n\"pen\n" }
@@ -40,7 +40,7 @@
 (each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 2)))
   (catch $value $err (json.get $row $place))
   (when $err
-    (out (fmt "no such column; the columns are: {}" (str.join? (json.keys? $row "") ", ")))
-    (fail $err))
+    (fail $err
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
   (arr.push? $values $value))
 (ret (arr.to_json? $values))

@@ -1,6 +1,6 @@
 ;;; name = "csv_filter"
 ;;; description = "Return the rows of a CSV file that match"
-;;; returns = "the matching rows as CSV, with the header line; empty if no row matches"
+;;; returns = "the matching rows as CSV, with the header line; empty if no row matches; < <= > >= skip fields that are not numbers"
 ;;; uses = ["fs", "str", "arr", "json"]
 ;;; tags = ["select", "where", "table", "spreadsheet"]
 ;;; [[args]]
@@ -14,7 +14,8 @@
 ;;; [[args]]
 ;;; name = "test"
 ;;; type_hint = "string"
-;;; description = "=, !=, < or > (as numbers), or contains"
+;;; format = "= != < <= > >= contains"
+;;; description = "= and != compare texts, < <= > >= numbers; contains looks for a part"
 ;;; [[args]]
 ;;; name = "value"
 ;;; type_hint = "string"
@@ -40,22 +41,45 @@
 ;;; args = ["a.csv", "name", "like", "x"]
 ;;; files = { "a.csv" = "name\nété" }
 ;;; code = "EPARSE"
-;;; results = ["the test is =, !=, <, > or contains"]
+;;; results = ["the test is one of = != < <= > >= contains, not like"]
+;;; [[example]]
+;;; args = ["a.csv", "n", "<=", "2"]
+;;; files = { "a.csv" = "n\n1\n2\n3\n" }
+;;; results = ["n\n1\n2\n"]
+;;; [[example]]
+;;; args = ["a.csv", "n", ">", "two"]
+;;; files = { "a.csv" = "n\n1\n" }
+;;; code = "EPARSE"
+;;; results = ["not a number: two"]
+;;; [[example]]
+;;; args = ["a.csv", "cost", "=", "2"]
+;;; files = { "a.csv" = "name,price\npen,2\n" }
+;;; code = "ENOENT"
+;;; results = ["no column cost; the columns are: name, price"]
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (argv 2 $test)
 (argv 3 $wanted)
+(unless (arr.len (str.match? $test "^(=|!=|<=?|>=?|contains)$"))
+  (fail EPARSE (fmt "the test is one of = != < <= > >= contains, not {}" $test)))
+(catch $limit $err (str.to_float $wanted))
+(when (and $err (arr.len (str.match? $test "^[<>]"))) (fail $err (fmt "not a number: {}" $wanted)))
 (let $found (arr.new))
 (each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 4)))
-  (let $value (json.get? $row $place))
+  (catch $value $err (json.get $row $place))
+  (when $err
+    (fail $err
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
   (catch $x $err (str.to_float $value))
   (when
     (cond
       ((str.eq $test "=") (str.eq $value $wanted))
       ((str.eq $test "!=") (not (str.eq $value $wanted)))
       ((str.eq $test "contains") (str.contains $value $wanted))
-      ((str.eq $test "<") (and (not $err) (< $x (str.to_float? $wanted))))
-      ((str.eq $test ">") (and (not $err) (> $x (str.to_float? $wanted))))
-      (else (fail EPARSE "the test is =, !=, <, > or contains")))
+      ($err 0)
+      ((str.eq $test "<") (< $x $limit))
+      ((str.eq $test "<=") (<= $x $limit))
+      ((str.eq $test ">") (> $x $limit))
+      (else (>= $x $limit)))
     (arr.push? $found $row)))
 (ret (json.to_csv? (json.make_arr? $found) (arg 4)))

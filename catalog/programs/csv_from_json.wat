@@ -6,6 +6,7 @@
 ;;; [[args]]
 ;;; name = "rows"
 ;;; type_hint = "json"
+;;; format = "array of objects"
 ;;; description = "A JSON array of objects"
 ;;; [[args]]
 ;;; name = "separator"

@@ -1,6 +1,6 @@
 ;;; name = "csv_sum"
 ;;; description = "Add up the numbers in a column of a CSV file"
-;;; returns = "the sum; empty fields count as 0"
+;;; returns = "the sum, at most 6 decimals; empty fields count as 0"
 ;;; uses = ["fs", "str", "arr", "json"]
 ;;; tags = ["total", "add", "table", "spreadsheet"]
 ;;; [[args]]
@@ -33,13 +33,16 @@
 ;;; args = ["a.csv", "cost"]
 ;;; files = { "a.csv" = "name,price\npen,2\n" }
 ;;; code = "ENOENT"
-;;; results = []
+;;; results = ["no column cost; the columns are: name, price"]
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (let $sum f64 0)
 (each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 2)))
-  (let $value (str.trim? (json.get? $row $place)))
-  (unless (str.len $value) (continue))
+  (catch $value $err (json.get $row $place))
+  (when $err
+    (fail $err
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
+  (unless (str.len (str.trim? $value)) (continue))
   (catch $x $err (str.to_float $value))
   (when $err (fail $err (fmt "not a number: {}" $value)))
   (set $sum (+ $sum $x)))

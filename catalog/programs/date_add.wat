@@ -1,12 +1,13 @@
 ;;; name = "date_add"
 ;;; description = "Add days or other units to a date"
-;;; returns = "the new date"
+;;; returns = "the new date with its time, such as 2026-03-02T00:00:00Z"
 ;;; uses = ["date", "str"]
 ;;; tags = ["days", "later", "before", "time"]
 ;;; [[args]]
 ;;; name = "date"
 ;;; type_hint = "string"
-;;; description = "A date such as 2026-03-01"
+;;; format = "ISO date"
+;;; description = "The date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "count"
 ;;; type_hint = "int"
@@ -14,6 +15,7 @@
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"
+;;; format = "seconds|…|years"
 ;;; description = "seconds, minutes, hours, days, weeks, months or years"
 ;;; default = "days"
 ;;; [[example]]

@@ -6,14 +6,17 @@
 ;;; [[args]]
 ;;; name = "from"
 ;;; type_hint = "string"
-;;; description = "A date such as 2026-03-01 or 2026-03-01T12:00:00Z"
+;;; format = "ISO date"
+;;; description = "The first date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "to"
 ;;; type_hint = "string"
-;;; description = "The other date"
+;;; format = "ISO date"
+;;; description = "The second date"
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"
+;;; format = "seconds|…|years"
 ;;; description = "seconds, minutes, hours, days, weeks, months or years"
 ;;; default = "days"
 ;;; [[example]]

@@ -6,15 +6,18 @@
 ;;; [[args]]
 ;;; name = "date"
 ;;; type_hint = "string"
-;;; description = "A date such as 2026-03-01T12:00:00Z"
+;;; format = "ISO date"
+;;; description = "The date, such as 2026-03-01 or 2026-03-01T12:00:00Z"
 ;;; [[args]]
 ;;; name = "format"
 ;;; type_hint = "string"
+;;; format = "strftime"
 ;;; description = "Fields of strftime, such as %A, %d %b %Y; empty for RFC 3339"
 ;;; [[args]]
 ;;; name = "zone"
 ;;; type_hint = "string"
-;;; description = "Such as Europe/Berlin; empty for its own"
+;;; format = "zone name"
+;;; description = "The time zone, such as Europe/Berlin; empty for the date's own"
 ;;; default = ""
 ;;; [[example]]
 ;;; args = ["2026-03-01T12:00:00Z", "%A, %d %b %Y %H:%M", "Europe/Berlin"]

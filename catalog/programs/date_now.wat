@@ -6,11 +6,13 @@
 ;;; [[args]]
 ;;; name = "zone"
 ;;; type_hint = "string"
-;;; description = "Such as Europe/Berlin"
+;;; format = "zone name"
+;;; description = "The time zone, such as Europe/Berlin"
 ;;; default = "UTC"
 ;;; [[args]]
 ;;; name = "format"
 ;;; type_hint = "string"
+;;; format = "strftime"
 ;;; description = "Fields of strftime, such as %d.%m.%Y; empty for RFC 3339"
 ;;; default = ""
 ;;; [[example]]

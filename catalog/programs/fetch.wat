@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "offset"
 ;;; type_hint = "int"
-;;; description = "The offset to continue from, in characters"
+;;; description = "The character to continue from"
 ;;; default = 0
 ;;; [[example]]
 ;;; args = ["https://a.example/cats"]

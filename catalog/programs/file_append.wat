@@ -1,6 +1,6 @@
 ;;; name = "file_append"
 ;;; description = "Append a text to the end of a file"
-;;; returns = "the number of bytes added"
+;;; returns = "`appended N bytes to PATH`"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["log", "add"]
 ;;; [[args]]

@@ -6,6 +6,7 @@
 ;;; [[args]]
 ;;; name = "name"
 ;;; type_hint = "string"
+;;; format = "part of it"
 ;;; description = "A part of the name, such as .csv; empty finds everything"
 ;;; [[args]]
 ;;; name = "path"
@@ -39,7 +40,7 @@
 (let $folders (arr.new))
 (arr.push? $folders $top)
 (each $folder $folders
-  (catch $names $err (fs.list (str.cat? "/" $folder)))
+  (catch $names $err (fs.list $folder))
   ;; A folder that cannot be read is skipped.
   (when (and (= $err EACCESS) (not (str.eq $folder $top))) (continue))
   (check $err)

@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "first"
 ;;; type_hint = "int"
+;;; format = "int from 1"
 ;;; description = "The first line, from 1; negative counts from the end, so -10 is the tenth last"
 ;;; default = 1
 ;;; [[args]]
@@ -29,7 +30,7 @@
 ;;; args = ["a.txt", 9]
 ;;; files = { "a.txt" = "one\ntwo\n" }
 ;;; code = "EBOUND"
-;;; results = ["there is no such line; lines in the file: 2"]
+;;; results = ["no line 9; lines in the file: 2"]
 ;;; [[example]]
 ;;; args = ["empty.txt"]
 ;;; files = { "empty.txt" = "" }
@@ -38,7 +39,7 @@
 ;;; args = ["empty.txt", 2]
 ;;; files = { "empty.txt" = "" }
 ;;; code = "EBOUND"
-;;; results = []
+;;; results = ["no line 2; lines in the file: 0"]
 
 (let $lines (str.lines? (fs.read? (arg 0))))
 (let $from (str.to_int? (arg 1)))
@@ -47,6 +48,6 @@
 (set $from (cond ((> $from 0) (- $from 1)) (else (+ $total $from))))
 (when (< $from 0) (set $from 0))
 (when (> $count $total) (set $count $total))
-(when (and $total (>= $from $total))
-  (fail EBOUND (fmt "there is no such line; lines in the file: {i}" $total)))
+(when (and $from (>= $from $total))
+  (fail EBOUND (fmt "no line {}; lines in the file: {i}" (arg 1) $total)))
 (ret (str.join? (arr.slice? $lines $from (+ $from $count)) "\n"))

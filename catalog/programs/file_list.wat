@@ -1,5 +1,5 @@
 ;;; name = "file_list"
-;;; description = "List the names in a folder"
+;;; description = "List the names in a folder, not those in its folders"
 ;;; returns = "one name per line, sorted, folders with a trailing /; empty if the folder is empty"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["folder", "directory", "ls"]

@@ -1,6 +1,6 @@
 ;;; name = "file_write"
 ;;; description = "Write a text to a file, replacing what was there"
-;;; returns = "the number of bytes written"
+;;; returns = "`wrote N bytes to PATH`"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["save", "create"]
 ;;; [[args]]

@@ -1,6 +1,6 @@
 ;;; name = "http_download"
 ;;; description = "Fetch a URL and save it as a file"
-;;; returns = "the number of bytes saved"
+;;; returns = "`saved N bytes to PATH`"
 ;;; uses = ["http", "fs", "str"]
 ;;; tags = ["web", "fetch", "save", "download"]
 ;;; [[args]]

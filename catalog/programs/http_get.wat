@@ -1,6 +1,6 @@
 ;;; name = "http_get"
 ;;; description = "Fetch a URL via HTTP GET and return the response body"
-;;; returns = "the body of the response"
+;;; returns = "the body of the response; a status of 400 or above, such as 404, fails with EREMOTE"
 ;;; uses = ["http"]
 ;;; tags = ["web", "fetch", "read"]
 ;;; [[args]]

@@ -6,7 +6,8 @@
 ;;; [[args]]
 ;;; name = "urls"
 ;;; type_hint = "string"
-;;; description = "The URLs, separated by spaces or line breaks"
+;;; format = "lines"
+;;; description = "The URLs, one per line"
 ;;; [[example]]
 ;;; args = ["https://example.org/a\nhttps://example.org/b\n"]
 ;;; http = [{ url = "https://example.org/a", body = "one" }, { url = "https://example.org/b", status = 404 }]

@@ -6,6 +6,7 @@
 ;;; [[args]]
 ;;; name = "method"
 ;;; type_hint = "string"
+;;; format = "GET|POST|…"
 ;;; description = "GET, POST, PUT, PATCH, DELETE or HEAD"
 ;;; [[args]]
 ;;; name = "url"

@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The file to write: .png, .jpg, .webp or .gif"
+;;; description = "The file to write; its suffix is the kind: .png, .jpg, .webp or .gif"
 ;;; [[example]]
 ;;; args = ["a lighthouse at dawn", "content/banner.png"]
 ;;; results = ["wrote content/banner.png (67 bytes, PNG)"]

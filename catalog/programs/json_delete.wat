@@ -1,6 +1,6 @@
 ;;; name = "json_delete"
 ;;; description = "Remove what is at a path of a JSON document"
-;;; returns = "the changed document"
+;;; returns = "the changed document; ENOENT if there is nothing at the path"
 ;;; uses = ["json"]
 ;;; tags = ["remove", "field"]
 ;;; [[args]]
@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "string"
+;;; format = "a.b[0]"
 ;;; description = "Such as items[0].name"
 ;;; [[example]]
 ;;; args = ['{"a":[1,2],"b":3}', "a[0]"]

@@ -1,6 +1,6 @@
 ;;; name = "json_get"
 ;;; description = "Return the value at a path of a JSON document"
-;;; returns = "a string without its quotes, anything else as JSON"
+;;; returns = "a string without its quotes, null as null, anything else as JSON; ENOENT if there is nothing"
 ;;; uses = ["json"]
 ;;; tags = ["extract", "field"]
 ;;; [[args]]
@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "string"
+;;; format = "a.b[0]"
 ;;; description = "Such as items[0].name; empty for the whole document"
 ;;; [[example]]
 ;;; args = ['{"items":[{"name":"pen"},{"name":"ink"}]}', "items[1].name"]

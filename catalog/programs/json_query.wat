@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "filter"
 ;;; type_hint = "string"
+;;; format = "jq"
 ;;; description = "A jq filter, such as .items[].name"
 ;;; [[example]]
 ;;; args = ['{"items":[{"n":1},{"n":2}]}', "[.items[].n] | add"]

@@ -10,11 +10,13 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "string"
+;;; format = "a.b[0]"
 ;;; description = "Such as items[0].name; missing objects are created"
 ;;; [[args]]
 ;;; name = "value"
 ;;; type_hint = "string"
-;;; description = "JSON, or else a string"
+;;; format = "JSON or text"
+;;; description = "JSON such as 2 or [1]; any other text becomes a string"
 ;;; [[example]]
 ;;; args = ['{"a":{"b":1}}', "a.c", "[1, 2.50]"]
 ;;; results = ['{"a":{"b":1,"c":[1,2.50]}}']

@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "by"
 ;;; type_hint = "int"
-;;; description = "What to add; may be negative"
+;;; description = "The integer to add; may be negative"
 ;;; default = 1
 ;;; [[example]]
 ;;; args = ["visits"]

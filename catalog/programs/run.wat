@@ -6,6 +6,7 @@
 ;;; [[args]]
 ;;; name = "workbook"
 ;;; type_hint = "string"
+;;; format = "TOML or path.toml"
 ;;; description = "TOML with [components.NAME] (program or source, args, needs) and [exports], or the path of such a file, which ends in .toml"
 ;;; [[example]]
 ;;; args = ["""

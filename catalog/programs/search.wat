@@ -10,7 +10,8 @@
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
-;;; description = "Maximum number of passages, up to 20"
+;;; format = "int 1 to 20"
+;;; description = "Maximum number of passages"
 ;;; default = 5
 ;;; [[example]]
 ;;; args = ["How long do cats sleep?"]

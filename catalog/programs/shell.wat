@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "pipeline"
 ;;; type_hint = "string"
-;;; description = "The line, or several"
+;;; description = "The line, or several lines"
 ;;; [[example]]
 ;;; args = ["wc -l *.txt"]
 ;;; shell = [{ line = "wc -l *.txt", stdout = "2 a.txt\n" }]

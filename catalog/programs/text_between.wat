@@ -24,7 +24,7 @@
 ;;; [[example]]
 ;;; args = ["<li>one", "<li>", "</li>"]
 ;;; code = "ENOENT"
-;;; results = []
+;;; results = ["the text has no such piece"]
 ;;; [[example]]
 ;;; args = ["one", "", "x"]
 ;;; code = "EBOUND"
@@ -43,4 +43,4 @@
   (when (< $end 0) (break))
   (out (str.slice? $text $start $end))
   (set $at (+ $end (str.len $after))))
-(unless $at (fail ENOENT))
+(unless $at (fail ENOENT "the text has no such piece"))

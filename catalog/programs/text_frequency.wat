@@ -1,29 +1,37 @@
 ;;; name = "text_frequency"
-;;; description = "Count how often each word occurs"
-;;; returns = "one word per line with its count, such as 3 the; the most frequent first"
-;;; uses = ["str", "arr", "map"]
-;;; tags = ["frequency", "histogram", "common"]
+;;; description = "Count how often each word occurs in a file"
+;;; returns = "one word per line with its count, such as 3 the; the most frequent first; words in lowercase"
+;;; uses = ["fs", "str", "arr", "map"]
+;;; tags = ["frequency", "histogram", "common", "words"]
 ;;; [[args]]
-;;; name = "text"
-;;; type_hint = "string"
-;;; description = "The text"
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "The text file"
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
+;;; format = "int from 0"
 ;;; description = "Maximum number of words"
 ;;; default = 20
 ;;; [[example]]
-;;; args = ["The cat. The Café, the cat's café!", 3]
+;;; args = ["cats.txt", 3]
+;;; files = { "cats.txt" = "The cat. The Café, the cat's café!" }
 ;;; results = ["3 the\n2 café\n1 cat"]
 ;;; [[example]]
-;;; args = ["… !"]
+;;; args = ["signs.txt"]
+;;; files = { "signs.txt" = "… !" }
 ;;; results = [""]
 ;;; [[example]]
-;;; args = ["a b b", 0]
+;;; args = ["a.txt", 0]
+;;; files = { "a.txt" = "a b b" }
 ;;; results = [""]
+;;; [[example]]
+;;; args = ["missing.txt"]
+;;; code = "ENOENT"
+;;; results = []
 
 (let $count (map.new))
-(each $word (str.find_all? (str.lower? (arg 0)) "[\\p{L}\\p{N}']+")
+(each $word (str.find_all? (str.lower? (fs.read? (arg 0))) "[\\p{L}\\p{N}']+")
   (drop (map.incr $count $word 1)))
 (map.sort? $count "-num")
 (let $lines (arr.new))

@@ -10,6 +10,7 @@
 ;;; [[args]]
 ;;; name = "pattern"
 ;;; type_hint = "string"
+;;; format = "regex"
 ;;; description = "The regular expression, such as [0-9]+"
 ;;; [[example]]
 ;;; args = ["a1, b22 and ç3", '\w\d+']

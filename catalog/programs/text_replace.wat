@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "old"
 ;;; type_hint = "string"
-;;; description = "The text to replace"
+;;; description = "The text to replace, as it is; not a pattern"
 ;;; [[args]]
 ;;; name = "new"
 ;;; type_hint = "string"

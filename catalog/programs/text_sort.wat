@@ -1,6 +1,6 @@
 ;;; name = "text_sort"
 ;;; description = "Sort the lines of a text"
-;;; returns = "the sorted lines"
+;;; returns = "the sorted lines; EPARSE if a line is not a number and by is num or -num"
 ;;; uses = ["str", "arr"]
 ;;; tags = ["order", "lines"]
 ;;; [[args]]
@@ -10,7 +10,8 @@
 ;;; [[args]]
 ;;; name = "by"
 ;;; type_hint = "string"
-;;; description = "text or num; -text or -num for the largest first"
+;;; format = "text|num|-text|-num"
+;;; description = "text or num (each line is a number); -text or -num for the largest first"
 ;;; default = "text"
 ;;; [[example]]
 ;;; args = ["pear\r\napple\nfig\n"]

@@ -6,10 +6,12 @@
 ;;; [[args]]
 ;;; name = "template"
 ;;; type_hint = "string"
+;;; format = "text with {{name}}"
 ;;; description = "The text; {{user.name}} is the value at that path"
 ;;; [[args]]
 ;;; name = "values"
 ;;; type_hint = "json"
+;;; format = "JSON object"
 ;;; description = "The values, a JSON object"
 ;;; [[example]]
 ;;; args = ["Dear {{ name }}, you owe {{order.total}} €.", '{"name":"{{x}}","order":{"total":2.50}}']

@@ -1,6 +1,6 @@
 ;;; name = "vfs_write"
 ;;; description = "Write a file of the run, replacing it"
-;;; returns = "the number of bytes written"
+;;; returns = "`wrote N bytes to PATH`, the path from the top of the run's files"
 ;;; uses = ["vfs", "str"]
 ;;; tags = ["file", "save", "create"]
 ;;; [[args]]
@@ -16,9 +16,17 @@
 ;;; results = ["wrote 5 bytes to out/a.txt"]
 ;;; files_after = { "out/a.txt" = "två\n" }
 ;;; [[example]]
-;;; args = ["../a.txt", "x"]
+;;; args = ["/x/./z/../y", "a"]
+;;; results = ["wrote 1 bytes to x/y"]
+;;; files_after = { "x/y" = "a" }
+;;; [[example]]
+;;; args = ["/etc/passwd", "x"]
 ;;; code = "EACCESS"
 ;;; results = []
 
 (vfs.write? (arg 0) (arg 1))
-(ret (fmt "wrote {i} bytes to {}" (str.len (arg 1)) (arg 0)))
+;; The path as it is from the top: without ., .. and repeated slashes.
+(let $path (str.replace_re? (arg 0) "(^|/)(\\.?/)+" "$1"))
+(while (str.contains $path "/../")
+  (set $path (str.replace_re? $path "(?:[^/.]|\\.[^/.]|\\.\\.[^/])[^/]*/\\.\\./" "")))
+(ret (fmt "wrote {i} bytes to {}" (str.len (arg 1)) $path))

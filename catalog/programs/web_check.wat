@@ -6,7 +6,8 @@
 ;;; [[args]]
 ;;; name = "links"
 ;;; type_hint = "string"
-;;; description = "The links, separated by spaces or line breaks"
+;;; format = "lines"
+;;; description = "The links, one per line"
 ;;; [[example]]
 ;;; args = ["https://a.example/ https://b.example/\nhttps://a.example/"]
 ;;; http = [{ url = "https://a.example/", body = "fine" }, { url = "https://b.example/", status = 404 }]

@@ -120,6 +120,9 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
         if raw.description.get_ref().trim().is_empty() {
             return Err((block.line_of(&raw.description), Fault::Empty("description")));
         }
+        if let Some(format) = raw.format.as_ref().filter(|format| !is_format(format.get_ref())) {
+            return Err((block.line_of(format), Fault::Format(format.get_ref().clone())));
+        }
         let default = match raw.default {
             None => None,
             Some(value) => {
@@ -137,11 +140,22 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
         args.push(Arg {
             name,
             type_hint: raw.type_hint,
+            format: raw.format.map(Spanned::into_inner),
             description: raw.description.into_inner(),
             default,
         });
     }
     Ok(args)
+}
+
+/// Maximum length of an argument's format, in characters.
+pub(crate) const MAX_FORMAT: usize = 60;
+
+/// Returns true if a text can be shown as a format in a usage line.
+fn is_format(text: &str) -> bool {
+    !text.trim().is_empty()
+        && text.chars().count() <= MAX_FORMAT
+        && !text.chars().any(char::is_control)
 }
 
 fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {

@@ -28,7 +28,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "example",
         ],
     ),
-    ("args", &["name", "type_hint", "description", "default"]),
+    ("args", &["name", "type_hint", "format", "description", "default"]),
     (
         "example",
         &[

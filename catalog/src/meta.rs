@@ -44,6 +44,9 @@ pub struct Arg {
     pub name: String,
     /// The type of the argument.
     pub type_hint: TypeHint,
+    /// The format of the argument in a few words, such as `int from 1` or `lines`. Usage lines show
+    /// it in place of the type.
+    pub format: Option<String>,
     /// The description.
     pub description: String,
     /// The default. An argument with a default is optional.
@@ -127,10 +130,19 @@ impl fmt::Display for TypeHint {
     }
 }
 
-/// Shows the argument as in a usage line: `url: url`, `limit: int = 100`, `mode: string = "all"`.
+impl Arg {
+    /// Returns the format of the argument, or the name of its type if it has none.
+    #[must_use]
+    pub fn shown_format(&self) -> &str {
+        self.format.as_deref().unwrap_or(self.type_hint.name())
+    }
+}
+
+/// Shows the argument as in a usage line: `url: url`, `max: int from 1 = 5`,
+/// `mode: string = "all"`.
 impl fmt::Display for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.type_hint)?;
+        write!(f, "{}: {}", self.name, self.shown_format())?;
         match (&self.default, self.type_hint) {
             (None, _) => Ok(()),
             (Some(default), TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => {

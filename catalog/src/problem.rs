@@ -5,6 +5,7 @@ use std::fmt;
 use wattle_rt::Code;
 
 use crate::folder::MAX_FILE;
+use crate::front::MAX_FORMAT;
 use crate::{ArgumentError, TypeHint, nearest};
 
 /// A problem with a file or folder of the catalog. The file is left out, or its previous version
@@ -131,6 +132,8 @@ pub(crate) enum Fault {
     ReplacesOther { name: String, replaced: String },
     #[error("{} is not a valid argument name", crate::argument::excerpt(.0))]
     ArgName(String),
+    #[error("{} is not a valid format", crate::argument::excerpt(.0))]
+    Format(String),
     #[error("the argument `{0}` is declared twice")]
     DuplicateArg(String),
     #[error("the required argument `{arg}` comes after the optional `{optional}`")]
@@ -218,6 +221,9 @@ impl Fault {
             Fault::ArgName(_) => "use a lowercase letter followed by lowercase letters, digits \
                                   and `_`, at most 64 characters"
                 .to_owned(),
+            Fault::Format(_) => format!(
+                "use 1 to {MAX_FORMAT} characters on one line, such as \"lines\" or \"int from 1\""
+            ),
             Fault::ArgOrder { arg, .. } => {
                 format!("give `{arg}` a default, or move it before the optional arguments")
             }

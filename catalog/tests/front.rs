@@ -59,6 +59,7 @@ const FULL: &str = r##"
 ;;; [[args]]
 ;;; name = "count"
 ;;; type_hint = "int"
+;;; format = "int from 1"
 ;;; description = "How many"
 ;;; default = 10
 ;;; [[args]]
@@ -116,9 +117,10 @@ fn every_key_is_read() {
     );
     assert_eq!(
         entry.usage(),
-        "text.full(from: url, plain: string = \"\", count: int = 10, ratio: float = 1.0, deep: \
-         bool = true)"
+        "text.full(from: url, plain: string = \"\", count: int from 1 = 10, ratio: float = \
+         1.0, deep: bool = true)"
     );
+    assert_eq!(meta.args[2].format.as_deref(), Some("int from 1"));
     let text = |t: &str| t.to_owned();
     let one = |k: &str, v: &str| [(text(k), text(v))].into_iter().collect();
     let first = Example {

@@ -23,9 +23,13 @@
 (if (i32.gt_s (local.get $count) (local.get $total))
   (then
     (local.set $count (local.get $total))))
-(if (i32.and (i32.ne (local.get $total) (i32.const 0)) (i32.ge_s (local.get $from) (local.get $total)))
+(if (i32.and (i32.ne (local.get $from) (i32.const 0)) (i32.ge_s (local.get $from) (local.get $total)))
   (then
-    (call $str.cat "there is no such line; lines in the file: " (call $str.from_int (local.get $total)))
+    (call $str.cat "no line " (local.get $first))
+    (local.set $err) (local.set $line) (check $err)
+    (call $str.cat (local.get $line) "; lines in the file: ")
+    (local.set $err) (local.set $line) (check $err)
+    (call $str.cat (local.get $line) (call $str.from_int (local.get $total)))
     (local.set $err) (local.set $line) (check $err)
     (resv $line)
     (return (i32.const 5))))

@@ -1,1 +1,6 @@
-out(http_post(*args))
+url, body, content_type = args
+status, text = http_request("POST", url, {"content-type": content_type}, body)
+if status >= 400:
+    out(f"{url} answered status {status}\n{text}")
+    fail("EREMOTE")
+out(f"status {status}\n{text}" if text else f"status {status}")

@@ -84,7 +84,7 @@ def case_world(case):
         "fail": fail,
         "http_get": lambda url: accepted(ask(url)),
         "http_get_all": lambda urls: [fetched(url) for url in urls],
-        "http_post": lambda url, body, content_type: accepted(ask(url, "POST")),
+        "http_request": lambda method, url, headers, body: ask(url, method),
         "kv_set": kv_set,
         "kv_get": lambda key: state[key],
         "kv_list": lambda prefix: sorted(key for key in state if key.startswith(prefix)),

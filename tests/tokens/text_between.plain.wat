@@ -20,5 +20,6 @@
     (br $next)))
 (if (i32.eqz (local.get $at))
   (then
+    (resv "the text has no such piece")
     (return (i32.const 4))))
 (i32.const 0)

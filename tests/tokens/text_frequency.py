@@ -1,6 +1,7 @@
 import re
 from collections import Counter
 
-text, limit = args
-count = Counter(re.findall(r"(?:[^\W_]|')+", text.lower()))
+path, limit = args
+with open(path) as file:
+    count = Counter(re.findall(r"(?:[^\W_]|')+", file.read().lower()))
 out("\n".join(f"{n} {word}" for word, n in count.most_common(int(limit))))

@@ -38,6 +38,7 @@ pub(super) struct RawArg {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) type_hint: TypeHint,
+    pub(super) format: Option<Spanned<String>>,
     pub(super) description: Spanned<String>,
     pub(super) default: Option<Spanned<Scalar>>,
 }

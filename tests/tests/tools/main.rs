@@ -85,7 +85,15 @@ async fn each_tool_does_its_work_by_name() {
             r#"("run", "[components.a]\nprogram = 'help'\nargs = ['ENOENT']\n[exports]\na = 'a'")"#,
             r#"{"a":"ENOENT (4): no such entry"#,
         ),
-        (r#"("vfs_write", "../x", "y")"#, "write blocked: path escapes your working dir"),
+        (
+            r#"("vfs_read", "/etc/shadow")"#,
+            "/etc/shadow is outside the run's folder; only files in it can be read",
+        ),
+        (
+            r#"("vfs_write", "../x", "y")"#,
+            "../x is outside the run's folder; only files in it can be written",
+        ),
+        (r#"("vfs_write", "/x/y", "z")"#, "Execution result:\nwrote 1 bytes to x/y"),
         (r#"("done", "")"#, "the result is empty"),
     ] {
         let (ending, read) = run(&world, &[&format!("ToolCall::Catalog{call}"), END]).await;

@@ -102,7 +102,7 @@ fn to_json(entry: &Entry) -> Json {
         "description": meta.description,
         "usage": entry.usage(),
         "args": args.map(|arg| json!({
-            "name": arg.name, "type_hint": arg.type_hint.to_string(),
+            "name": arg.name, "type_hint": arg.type_hint.to_string(), "format": arg.format,
             "description": arg.description, "default": arg.default,
         })).collect::<Vec<_>>(),
         "returns": meta.returns,
