@@ -9,8 +9,10 @@ use wattle_agent::machine::Stop;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approach {
-    /// The model answers each step with a program, as in every run.
+    /// The model answers each step with a program, in the text dialect.
     Programs,
+    /// The model answers each step with function calls, in the native dialect.
+    Native,
     /// The model calls the host functions one by one as JSON tools. This is the baseline.
     Tools,
 }
@@ -19,6 +21,7 @@ impl fmt::Display for Approach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Approach::Programs => "programs",
+            Approach::Native => "native",
             Approach::Tools => "tools",
         })
     }
@@ -39,6 +42,10 @@ pub struct Attempt {
     pub recorded: bool,
     /// The [`Task::fingerprint`](crate::Task::fingerprint) at the time of the attempt.
     pub fingerprint: String,
+    /// A hash of the system prompt and the functions that the model was given. Empty in results
+    /// of earlier versions.
+    #[serde(default)]
+    pub prompt: String,
     /// The verdict.
     pub verdict: Verdict,
     /// The expectations that were not met, or the error. Empty if the attempt passed.
@@ -60,6 +67,9 @@ pub struct Attempt {
     pub failures: u32,
     /// Number of model turns that repaired a program that did not compile.
     pub repairs: u32,
+    /// The calls that were wrong at the first try.
+    #[serde(default)]
+    pub errors: Vec<FirstTryError>,
     /// The tokens used.
     pub tokens: Tokens,
     /// Wall-clock time in milliseconds.
@@ -80,6 +90,23 @@ impl Attempt {
     pub fn kind(&self) -> &str {
         self.task.split_once('/').map_or("", |(kind, _)| kind)
     }
+}
+
+/// A call that was wrong as the model first wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstTryError {
+    /// The step, counted from 1.
+    pub step: u32,
+    /// The class: the code of the diagnostic, such as `unknown-function`, if the program does not
+    /// compile; the error code, such as `ENOENT`, if a call failed; `trap` or `refused` otherwise.
+    pub class: String,
+    /// The line in the program, counted from 1, if the error has one.
+    pub line: Option<u32>,
+    /// The model's own words: that line of its program, or its call of a catalog program. Empty if
+    /// no line is known. At most 200 characters.
+    pub text: String,
+    /// The reason. At most 200 characters.
+    pub message: String,
 }
 
 /// The verdict on an attempt.

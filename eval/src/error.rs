@@ -95,6 +95,19 @@ impl EvalError {
             .hint("add `expect.answer`, `expect.files`, `expect.kv` or `expect.program`")
     }
 
+    pub(crate) fn has_attempts(path: &Path, count: usize) -> Self {
+        let attempts = if count == 1 { "attempt" } else { "attempts" };
+        EvalError::write(path, format!("it has {count} {attempts} of an earlier evaluation")).hint(
+            "continue that evaluation with `--resume`, delete its attempts with `--fresh`, or \
+             name another file with `--out FILE`",
+        )
+    }
+
+    pub(crate) fn in_use(path: &Path) -> Self {
+        EvalError::write(path, "another evaluation is writing it")
+            .hint("wait for its end, or name another file with `--out FILE`")
+    }
+
     pub(crate) fn no_tasks(path: &Path) -> Self {
         EvalError::load(path, "the folder contains no task").hint(
             "a task is a file `NAME.toml` in the folder, or in a subfolder, which is its kind",

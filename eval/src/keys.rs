@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer};
 
-use crate::expect::{Expectation, Rule};
+use crate::expect::Expectation;
+use crate::rule::Rule;
+use crate::samples::Samples;
 use crate::task::Budget;
 
 /// The keys of a task file.
@@ -28,6 +30,8 @@ pub(crate) struct TaskKeys {
     pub(crate) expect: ExpectKeys,
     #[serde(default)]
     pub(crate) budget: BudgetKeys,
+    #[serde(default)]
+    pub(crate) samples: Samples,
 }
 
 /// The settings in `eval.toml`, which apply to all tasks.

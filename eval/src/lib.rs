@@ -3,7 +3,9 @@
 //! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, expectations of the answer
 //! and of the files and state afterwards, and a budget. [`evaluate`] runs every task with every
 //! [`Contender`] and records each result as an [`Attempt`]. [`Results`] stores the attempts, so
-//! that an interrupted evaluation can be resumed, and a [`Scorecard`] sums them up.
+//! that an interrupted evaluation can be resumed. A [`Scorecard`] sums them up, an [`ErrorReport`]
+//! sorts what was wrong at the first try, and [`compare`] tells whether two sets of attempts differ
+//! by more than chance.
 //!
 //! ```
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};
@@ -29,27 +31,39 @@
 
 mod attempt;
 mod baseline;
+mod compare;
 mod error;
+mod errors;
 mod expect;
 mod keys;
 mod meter;
 mod number;
+mod prompt;
 mod recording;
 mod results;
+mod rule;
 mod runner;
+mod samples;
 mod scorecard;
+mod statistics;
 mod suite;
 mod table;
 mod tally;
 mod task;
+mod transcript;
 mod trial;
 
-pub use attempt::{Approach, Attempt, Tokens, Verdict};
+pub use attempt::{Approach, Attempt, FirstTryError, Tokens, Verdict};
+pub use compare::{Measure, Pairing, Side, compare};
 pub use error::EvalError;
-pub use expect::{Expectation, Rule};
+pub use errors::{ErrorClass, ErrorReport};
+pub use expect::Expectation;
 pub use recording::Recordings;
-pub use results::Results;
+pub use results::{Earlier, Results, read_attempts};
+pub use rule::Rule;
 pub use runner::{Answers, Contender, Evaluation, Plan, evaluate};
+pub use samples::{Sample, Samples};
 pub use scorecard::{Comparison, Row, Score, Scorecard};
+pub use statistics::Interval;
 pub use suite::Suite;
 pub use task::{Budget, Task};

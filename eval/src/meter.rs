@@ -1,5 +1,5 @@
-//! A meter between an attempt and its model. It counts tokens, enforces the budget, and records why
-//! the last request failed.
+//! A meter between an attempt and its model. It counts tokens, enforces the budget, and keeps the
+//! conversation with the reason why the last request failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use wattle_agent::model::{
 };
 
 use crate::attempt::Tokens;
+use crate::transcript::Conversation;
 
 /// Estimated number of bytes per token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
@@ -22,6 +23,7 @@ pub(crate) struct MeteredModel {
     /// Cancelled when the budget is exceeded.
     cancel: CancellationToken,
     reading: Mutex<MeterReading>,
+    conversation: Mutex<Conversation>,
 }
 
 /// The values of a meter.
@@ -40,7 +42,19 @@ impl MeteredModel {
         budget: Option<u64>,
         cancel: CancellationToken,
     ) -> MeteredModel {
-        MeteredModel { model, budget, cancel, reading: Mutex::default() }
+        let (reading, conversation) = (Mutex::default(), Mutex::default());
+        MeteredModel { model, budget, cancel, reading, conversation }
+    }
+
+    /// Returns the last request's messages and its reply.
+    pub(crate) fn conversation(&self) -> Conversation {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps the messages of a request until its reply is known.
+    fn keep(&self, request: &ModelRequest<'_>) {
+        let mut kept = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Conversation { messages: request.messages.to_vec(), reply: None };
     }
 
     pub(crate) fn reading(&self) -> MeterReading {
@@ -57,6 +71,8 @@ impl MeteredModel {
     }
 
     fn count(&self, request: &ModelRequest<'_>, reply: &Result<ModelReply, ModelError>) {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner).reply =
+            Some(reply.as_ref().map(ModelReply::clone).map_err(ToString::to_string));
         {
             let mut reading = self.lock();
             reading.error = reply.as_ref().err().cloned();
@@ -134,6 +150,7 @@ impl Model for MeteredModel {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
+            self.keep(&request);
             let reply = self.model.complete(request).await;
             self.count(&request, &reply);
             reply
@@ -147,6 +164,7 @@ impl Model for MeteredModel {
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
+            self.keep(&request);
             let reply = self.model.stream(request, on_delta).await;
             self.count(&request, &reply);
             reply

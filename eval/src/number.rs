@@ -4,15 +4,41 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Returns the numbers in a text, in order. A number may have a sign, commas between thousands, a
+/// The words for numbers without digits. An answer to "how many" may be one of them.
+const WORDS: [&str; 21] = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+];
+
+/// Returns the numbers in a text, in order. A number may have a sign, separated thousands, a
 /// fraction and an exponent. Digits in a word (`x86`) or a dotted version (`1.2.3`) are not
 /// numbers.
 ///
 /// A comma separates thousands only if exactly three digits follow, as in `1,234.5`.
 pub(crate) fn numbers(text: &str) -> Vec<f64> {
     static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let pattern = r"(?:[-+−]\s?)?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?";
-        Regex::new(pattern).ok()
+        let whole = r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:['’_\u{a0}\u{2009}\u{202f}]\d{3})+|\d+";
+        let pattern = format!(r"(?:[-+−]\s?)?(?:(?:{whole})(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?");
+        Regex::new(&pattern).ok()
     });
     let Some(pattern) = NUMBER.as_ref() else { return Vec::new() };
     let is_separate = |found: &regex::Match<'_>| {
@@ -33,11 +59,59 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
         before && after
     };
     let read = |found: regex::Match<'_>| {
-        let plain: String =
-            found.as_str().chars().filter(|c| !matches!(c, ',' | '+' | ' ')).collect();
-        plain.replace('−', "-").parse().ok()
+        let is_digit = |c: &char| c.is_ascii_digit() || matches!(c, '.' | '-' | 'e' | 'E');
+        found.as_str().replace('−', "-").chars().filter(is_digit).collect::<String>().parse().ok()
     };
     pattern.find_iter(text).filter(is_separate).filter_map(read).collect()
+}
+
+/// Returns the numbers in a text for each way in which it can be read. The first is
+/// [`numbers`]. The others apply only if the text has no second meaning: a decimal comma
+/// (`1.250,75`), spaces between thousands (`1 250.75`), and a number as a word.
+pub(crate) fn readings(text: &str) -> Vec<Vec<f64>> {
+    let mut readings = vec![numbers(text)];
+    static EUROPEAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let thousands = r"\d{1,3}(?:[. \u{a0}\u{2009}\u{202f}]\d{3})+,\d+";
+        Regex::new(&format!(
+            r"(?:^|[^\w.,])({thousands}|\d+,(?:\d{{1,2}}|\d{{4,}}))(?:$|[^\w.,]|[.,](?:$|\D))"
+        ))
+        .ok()
+    });
+    static SPACED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?:^|[^\w.,])(\d{1,3}(?: \d{3})+(?:\.\d+)?)(?:$|[^\w.,]|[.,](?:$|\D))").ok()
+    });
+    // The whole text must have one such number and no other digits.
+    let only = |pattern: &LazyLock<Option<Regex>>| {
+        let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
+        let found = pattern.as_ref()?.captures(text)?.get(1)?.as_str();
+        (digits(found) == digits(text)).then_some(found)
+    };
+    let negative = |found: &str| {
+        let before = text.split(found).next().unwrap_or_default().trim_end();
+        if before.ends_with(['-', '−']) { -1.0 } else { 1.0 }
+    };
+    if let Some(found) = only(&EUROPEAN) {
+        let is_part = |c: &char| c.is_ascii_digit() || *c == ',';
+        let plain: String = found.chars().filter(is_part).collect();
+        let number = plain.replace(',', ".").parse::<f64>();
+        readings.extend(number.map(|number| vec![number * negative(found)]));
+    }
+    if let Some(found) = only(&SPACED) {
+        let number = found.replace(' ', "").parse::<f64>();
+        readings.extend(number.map(|number| vec![number * negative(found)]));
+    }
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        readings.push(number_words(text));
+    }
+    readings
+}
+
+/// Returns the numbers that a text has as words.
+fn number_words(text: &str) -> Vec<f64> {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '-'));
+    let number = |word: &str| WORDS.iter().zip(0_u8..).find(|(name, _)| **name == word);
+    words.filter_map(number).map(|(_, number)| f64::from(number)).collect()
 }
 
 /// Returns true if the text begins with a unit directly after a number: `km`, `ms`, `h`.
@@ -48,7 +122,7 @@ fn is_unit(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::{numbers, readings};
 
     #[test]
     fn numbers_are_found_in_text() {
@@ -58,6 +132,9 @@ mod tests {
             ("-3 and +4", &[-3.0, 4.0]),
             ("− 3", &[-3.0]),
             ("1e3", &[1000.0]),
+            (".5", &[0.5]),
+            ("1'250'000", &[1_250_000.0]),
+            ("12_345", &[12_345.0]),
             ("about 12 km, or 12km", &[12.0, 12.0]),
             ("x86, v2, 1.2.3, 2024-05-01, 10:30, a_1", &[]),
             ("1,2,3", &[]),
@@ -68,6 +145,28 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(numbers(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_in_another_way_only_if_it_has_one_meaning() {
+        for (text, expected) in [
+            ("1.250,75", &[1250.75][..]),
+            ("-0,5 m", &[-0.5]),
+            ("12 345", &[12_345.0]),
+            ("about twelve", &[12.0]),
+            ("two or three", &[2.0, 3.0]),
+        ] {
+            let readings = readings(text);
+            assert!(
+                readings.iter().skip(1).any(|reading| reading == expected),
+                "{text}: {readings:?}"
+            );
+        }
+        for text in ["1,250", "1.250", "1, 250", "1,25 and 3", "1 250 and 3", "12 345 6", "anyone"]
+        {
+            let readings = readings(text);
+            assert!(readings.iter().skip(1).all(Vec::is_empty), "{text}: {readings:?}");
         }
     }
 }

@@ -1,8 +1,16 @@
-//! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, and `NAME.tools.jsonl` for the
-//! baseline.
+//! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, with `NAME.native` for the native
+//! dialect and `NAME.tools` for the baseline. A recording written by hand is a text, `NAME.txt`.
+//!
+//! ```text
+//! === reply
+//! ToolCall::Catalog("file_grep", "a.log", "ERROR")
+//! === reply
+//! ToolCall::Response("3")
+//! ```
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use wattle_agent::model::{Cassette, ModelError};
 
 use crate::attempt::Approach;
@@ -55,31 +63,65 @@ impl Recordings {
         trial: u32,
     ) -> Option<PathBuf> {
         let own = self.path(model, approach, task, trial);
-        let first = || self.path(model, approach, task, 1);
-        [own, first()].into_iter().find(|path| path.is_file())
+        let first = self.path(model, approach, task, 1);
+        let text = |path: &PathBuf| path.with_extension("txt");
+        [text(&own), own, text(&first), first].into_iter().find(|path| path.is_file())
     }
 
     /// Returns the path of an attempt's recording.
     pub(crate) fn path(&self, model: &str, approach: Approach, task: &Task, trial: u32) -> PathBuf {
-        let mut name = task.id.clone();
-        if trial > 1 {
-            name.push_str(&format!(".{trial}"));
-        }
-        if approach == Approach::Tools {
-            name.push_str(".tools");
-        }
-        self.dir.join(encode(model)).join(name + ".jsonl")
+        self.dir.join(encode(model)).join(attempt_name(&task.id, approach, trial) + ".jsonl")
     }
+}
+
+/// Returns the path of an attempt's files in the folder of its model, without its extension.
+pub(crate) fn attempt_name(task: &str, approach: Approach, trial: u32) -> String {
+    let trial = if trial > 1 { format!(".{trial}") } else { String::new() };
+    let approach = match approach {
+        Approach::Programs => "",
+        Approach::Native => ".native",
+        Approach::Tools => ".tools",
+    };
+    format!("{task}{trial}{approach}")
 }
 
 /// Opens a recording. An error names its path.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
-    Cassette::open(path).map_err(|why: ModelError| EvalError::load(path, why.to_string()))
+    let failed = |why: ModelError| EvalError::load(path, why.to_string());
+    if path.extension().is_none_or(|extension| extension != "txt") {
+        return Cassette::open(path).map_err(failed);
+    }
+    let text =
+        std::fs::read_to_string(path).map_err(|why| EvalError::load(path, why.to_string()))?;
+    let replies = replies(&text).ok_or_else(|| {
+        EvalError::load(path, "the text does not begin with a line `=== reply`").at(1)
+    })?;
+    let turns = replies.iter().map(|reply| json!({ "reply": reply }).to_string());
+    let header = json!({ "wattle_cassette": 1, "model": "" }).to_string();
+    let lines: Vec<String> = std::iter::once(header).chain(turns).collect();
+    Cassette::parse(&lines.join("\n")).map_err(failed)
+}
+
+/// Returns the replies of a recording that is a text.
+fn replies(text: &str) -> Option<Vec<String>> {
+    const MARK: &str = "=== reply";
+    let mut replies: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.trim_end() == MARK {
+            replies.push(String::new());
+            continue;
+        }
+        let reply = replies.last_mut()?;
+        reply.push_str(line);
+        reply.push('\n');
+    }
+    replies.iter_mut().for_each(|reply| _ = reply.pop());
+    (!replies.is_empty()).then_some(replies)
 }
 
 /// Encodes a model's name as the name of a folder. Characters that a folder's name cannot contain
 /// become `%` and two hex digits.
-fn encode(model: &str) -> String {
+pub(crate) fn encode(model: &str) -> String {
     let mut name = String::new();
     for (at, byte) in model.bytes().enumerate() {
         match byte {
@@ -117,6 +159,18 @@ fn decode(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replies_are_separated_by_their_marks() {
+        let replies = |text| super::replies(text);
+        let some = |texts: &[&str]| Some(texts.iter().map(|t| (*t).to_owned()).collect());
+        assert_eq!(
+            replies("=== reply\na\n\nb\n=== reply\n=== reply\nc"),
+            some(&["a\n\nb", "", "c"])
+        );
+        assert_eq!(replies("a\n=== reply\nb"), None);
+        assert_eq!(replies(""), None);
+    }
 
     #[test]
     fn every_model_has_its_own_folder() {

@@ -1,7 +1,7 @@
-//! Results files. Each attempt is appended as a line when it ends, so an interrupted evaluation can
-//! be resumed.
+//! Results files. Each attempt is appended as a line when it ends, so an evaluation that was
+//! interrupted or killed can be resumed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,13 +20,25 @@ pub struct Results {
     previous: Vec<Attempt>,
 }
 
+/// The treatment of the attempts that a results file already has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// They are an error.
+    Refuse,
+    /// They are kept, and those that are the same are not repeated.
+    Resume,
+    /// They are deleted.
+    Discard,
+}
+
 impl Results {
-    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. With
-    /// `fresh`, its content is dropped. An incomplete last line is always dropped.
+    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. An
+    /// incomplete last line, of a process that was killed, is dropped.
     ///
     /// # Errors
-    /// The file cannot be read or written, or any other line is not an attempt.
-    pub fn open(path: &Path, fresh: bool) -> Result<Results, EvalError> {
+    /// The file cannot be read or written, another process has it open, any other line is not an
+    /// attempt, or it has attempts and they are to be refused.
+    pub fn open(path: &Path, earlier: Earlier) -> Result<Results, EvalError> {
         let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -34,13 +46,20 @@ impl Results {
         }
         let mut open = OpenOptions::new();
         let file = open.append(true).read(true).create(true).open(&path).map_err(failed)?;
+        file.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => EvalError::in_use(&path),
+            TryLockError::Error(why) => failed(why),
+        })?;
         let mut previous = Vec::new();
-        if fresh {
+        if earlier == Earlier::Discard {
             file.set_len(0).map_err(failed)?;
         } else {
             let bytes = std::fs::read(&path).map_err(failed)?;
-            let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let complete = complete(&bytes);
             previous = read(&path, bytes.get(..complete).unwrap_or_default())?;
+            if earlier == Earlier::Refuse && !previous.is_empty() {
+                return Err(EvalError::has_attempts(&path, previous.len()));
+            }
             file.set_len(complete as u64).map_err(failed)?;
         }
         Ok(Results { path, file: Mutex::new(file), previous })
@@ -52,29 +71,64 @@ impl Results {
         &self.path
     }
 
-    /// Returns the last earlier result of the same attempt, unless it is an error.
+    /// Returns the attempts that the file contained when it was opened.
+    #[must_use]
+    pub fn previous(&self) -> &[Attempt] {
+        &self.previous
+    }
+
+    /// Returns the last earlier result of the same attempt with the same prompt, unless it is an
+    /// error.
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
-        let same = |attempt: &&Attempt| {
+        self.earlier(wanted).find(|attempt| attempt.prompt == wanted.prompt)
+    }
+
+    /// Returns true if the same attempt was made only with another prompt.
+    pub(crate) fn has_other_prompt(&self, wanted: &Attempt) -> bool {
+        self.find(wanted).is_none() && self.earlier(wanted).next().is_some()
+    }
+
+    /// Returns the earlier results of the same attempt, the last one first.
+    fn earlier<'r, 'w>(
+        &'r self,
+        wanted: &'w Attempt,
+    ) -> impl Iterator<Item = &'r Attempt> + use<'r, 'w> {
+        let same = move |attempt: &&'r Attempt| {
             attempt.verdict != Verdict::Error
                 && (&attempt.task, &attempt.model, attempt.approach)
                     == (&wanted.task, &wanted.model, wanted.approach)
                 && (attempt.trial, attempt.recorded) == (wanted.trial, wanted.recorded)
                 && attempt.fingerprint == wanted.fingerprint
         };
-        self.previous.iter().rev().find(same)
+        self.previous.iter().rev().filter(same)
     }
 
-    /// Appends an attempt, and returns when it is written to the file.
+    /// Appends an attempt, and returns when it is on the disk: it may have cost money.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
         let written =
             serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
                 let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
                 file.write_all(&line)?;
-                file.flush()
+                file.sync_data()
             });
         written.map_err(|why| EvalError::write(&self.path, why.to_string()))
     }
+}
+
+/// Reads the attempts of a results file. An incomplete last line is ignored.
+///
+/// # Errors
+/// The file cannot be read, or any other line is not an attempt.
+pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
+    let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+    let bytes = std::fs::read(&path).map_err(|why| EvalError::load(&path, why.to_string()))?;
+    read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
+}
+
+/// Returns the length of the complete lines.
+fn complete(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Attempt>, EvalError> {

@@ -1,18 +1,21 @@
 //! Runs every task with every contender, several at once. Known results are reused.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Host;
-use wattle_agent::model::{Model, Recorder};
+use wattle_agent::model::{Mask, Model, Recorder};
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::error::EvalError;
 use crate::results::Results;
 use crate::suite::Suite;
-use crate::trial::Trial;
-use crate::{Task, recording};
+use crate::transcript::{self, Conversation};
+use crate::trial::{Performance, Trial};
+use crate::{Task, prompt, recording};
 
 /// A model that takes part in an evaluation.
 #[derive(Clone)]
@@ -46,13 +49,16 @@ pub struct Plan {
     pub repeat: u32,
     /// Maximum number of concurrent attempts. 4 by default.
     pub jobs: usize,
-    /// Cancels the evaluation. Running attempts are dropped, and the results of finished ones remain.
+    /// Folder for the transcripts of new attempts. None are written by default.
+    pub transcripts: Option<PathBuf>,
+    /// Cancels the evaluation. Running attempts are dropped, and the results of finished ones
+    /// remain.
     pub cancel: CancellationToken,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { repeat: 1, jobs: 4, cancel: CancellationToken::new() }
+        Plan { repeat: 1, jobs: 4, transcripts: None, cancel: CancellationToken::new() }
     }
 }
 
@@ -65,6 +71,8 @@ pub struct Evaluation {
     pub reused: usize,
     /// Number of attempts skipped because they have no recording.
     pub unrecorded: usize,
+    /// Number of attempts repeated because an earlier one had another prompt.
+    pub other_prompt: usize,
     /// Number of attempts not made because the evaluation was cancelled.
     pub cancelled: usize,
 }
@@ -73,7 +81,7 @@ pub struct Evaluation {
 /// passed to `on_attempt` when it ends.
 ///
 /// # Errors
-/// A result or a recording cannot be written.
+/// A result, a recording or a transcript cannot be written.
 pub async fn evaluate(
     host: &Host,
     suite: &Suite,
@@ -82,30 +90,46 @@ pub async fn evaluate(
     results: Option<&Results>,
     on_attempt: &(dyn Fn(&Attempt) + Sync),
 ) -> Result<Evaluation, EvalError> {
-    let trials = contenders.iter().flat_map(|contender| {
-        let numbered = move |task| (1..=plan.repeat).map(move |number| (contender, task, number));
+    let mut prompts = Vec::new();
+    for contender in contenders {
+        let prompt = prompt::fingerprint_of(host, &suite.settings, contender.approach).await;
+        prompts.push(prompt.map_err(|why| EvalError::load(&suite.dir, why))?);
+    }
+    let trials = contenders.iter().zip(&prompts).flat_map(|(contender, prompt)| {
+        let numbered =
+            move |task| (1..=plan.repeat).map(move |number| (contender, prompt, task, number));
         suite.tasks.iter().flat_map(numbered)
     });
-    let work = trials.map(|(contender, task, number)| {
+    let other_prompt = AtomicUsize::new(0);
+    let work = trials.map(|(contender, prompt, task, number)| {
         let trial = Trial {
             task,
             model: contender.model.clone(),
             approach: contender.approach,
             number,
             recorded: matches!(contender.answers, Answers::Recorded),
+            prompt: prompt.clone(),
         };
+        let other_prompt = &other_prompt;
         async move {
-            if let Some(known) =
-                results.and_then(|results| results.find(&trial.error(String::new())))
-            {
+            let wanted = trial.error(String::new());
+            if let Some(known) = results.and_then(|results| results.find(&wanted)) {
                 return Ok(TrialOutcome::Known(known.clone()));
+            }
+            if results.is_some_and(|results| results.has_other_prompt(&wanted)) {
+                other_prompt.fetch_add(1, Ordering::Relaxed);
             }
             if plan.cancel.is_cancelled() {
                 return Ok(TrialOutcome::Cancelled);
             }
-            let done = attempt(host, suite, contender, &trial, &plan.cancel).await?;
-            if let TrialOutcome::Made(attempt) = &done {
+            let done = attempt(host, suite, contender, &trial, plan).await?;
+            if let TrialOutcome::Made { attempt, conversation } = &done {
                 results.map_or(Ok(()), |results| results.add(attempt))?;
+                if let (Some(folder), Some((conversation, mask))) =
+                    (&plan.transcripts, conversation)
+                {
+                    transcript::write(folder, attempt, conversation, mask)?;
+                }
                 on_attempt(attempt);
             }
             Ok(done)
@@ -116,7 +140,7 @@ pub async fn evaluate(
     let mut evaluation = Evaluation::default();
     while let Some(done) = work.next().await {
         match done? {
-            TrialOutcome::Made(attempt) => evaluation.attempts.push(attempt),
+            TrialOutcome::Made { attempt, .. } => evaluation.attempts.push(attempt),
             TrialOutcome::Known(attempt) => {
                 evaluation.reused += 1;
                 evaluation.attempts.push(attempt);
@@ -125,12 +149,17 @@ pub async fn evaluate(
             TrialOutcome::Cancelled => evaluation.cancelled += 1,
         }
     }
+    evaluation.other_prompt = other_prompt.load(Ordering::Relaxed);
     Ok(evaluation)
 }
 
 /// The outcome of a trial.
 enum TrialOutcome {
-    Made(Attempt),
+    Made {
+        attempt: Attempt,
+        /// The conversation, and the mask of the model's key.
+        conversation: Option<(Conversation, Mask)>,
+    },
     Known(Attempt),
     Unrecorded,
     Cancelled,
@@ -141,7 +170,7 @@ async fn attempt(
     suite: &Suite,
     contender: &Contender,
     trial: &Trial<'_>,
-    cancel: &CancellationToken,
+    plan: &Plan,
 ) -> Result<TrialOutcome, EvalError> {
     let Trial { task, number, .. } = *trial;
     let (model, file): (Arc<dyn Model>, _) = match &contender.answers {
@@ -150,7 +179,10 @@ async fn attempt(
                 None => return Ok(TrialOutcome::Unrecorded),
                 Some(path) => match recording::open(&path) {
                     Ok(cassette) => (Arc::new(cassette), None),
-                    Err(why) => return Ok(TrialOutcome::Made(trial.error(why.to_string()))),
+                    Err(why) => {
+                        let attempt = trial.error(why.to_string());
+                        return Ok(TrialOutcome::Made { attempt, conversation: None });
+                    }
                 },
             }
         }
@@ -160,12 +192,15 @@ async fn attempt(
             (Arc::new(recording.0), Some(recording.1))
         }
     };
-    let attempt = trial.perform(host, &suite.settings, model, cancel).await;
+    let mask = model.mask();
+    let done = trial.perform(host, &suite.settings, model, &plan.cancel).await;
     if let Some(file) = file {
-        let is_complete = attempt.as_ref().is_some_and(|attempt| attempt.verdict != Verdict::Error);
+        let is_complete = done.as_ref().is_some_and(|done| done.attempt.verdict != Verdict::Error);
         file.finish(is_complete)?;
     }
-    Ok(attempt.map_or(TrialOutcome::Cancelled, TrialOutcome::Made))
+    Ok(done.map_or(TrialOutcome::Cancelled, |Performance { attempt, conversation }| {
+        TrialOutcome::Made { attempt, conversation: Some((conversation, mask)) }
+    }))
 }
 
 /// A recording in progress. It is written to a separate file, which is renamed to the target when

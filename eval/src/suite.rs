@@ -69,6 +69,11 @@ impl Suite {
         })
     }
 
+    /// Adds a text to the system prompt of every attempt.
+    pub fn set_preamble(&mut self, text: String) {
+        self.settings.preamble = Some(text);
+    }
+
     /// Removes the tasks whose id does not contain `part`.
     pub fn filter(&mut self, part: &str) {
         self.tasks.retain(|task| task.id.contains(part));
@@ -144,12 +149,28 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
     if expect.is_empty() {
         return Err(EvalError::expects_nothing(path));
     }
+    let fingerprint = fingerprint(&[settings, &without_samples(path, &text)?]);
+    let (id, prompt) = (format!("{kind}/{name}"), keys.prompt.trim().to_owned());
+    let samples = keys.samples;
+    Ok(Task { id, kind, prompt, fixtures, expect, samples, budget, fingerprint })
+}
+
+/// Returns a task's file without its samples and comments, which no attempt depends on.
+fn without_samples(path: &Path, text: &str) -> Result<String, EvalError> {
+    let mut table: toml::Table = parse(path, text)?;
+    table.remove("samples");
+    toml::to_string(&table).map_err(|why| EvalError::load(path, why.to_string()))
+}
+
+/// Returns the first 16 hex digits of a hash of texts.
+pub(crate) fn fingerprint(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(settings.as_bytes()).update(&[0]).update(text.as_bytes());
-    let mut fingerprint = hasher.finalize().to_hex().to_string();
-    fingerprint.truncate(16);
-    let prompt = keys.prompt.trim().to_owned();
-    Ok(Task { id: format!("{kind}/{name}"), kind, prompt, fixtures, expect, budget, fingerprint })
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+    }
+    let mut hex = hasher.finalize().to_hex().to_string();
+    hex.truncate(16);
+    hex
 }
 
 fn read(path: &Path) -> Result<String, EvalError> {

@@ -1,4 +1,4 @@
-//! The scorecard as a table for people.
+//! Tables for people: aligned columns, and the scorecard.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ const TEXT_COLUMNS: usize = 3;
 
 impl fmt::Display for Scorecard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+        let mut lines = vec![HEAD.map(str::to_owned)];
         for row in &self.rows {
             let kind = row.kind.as_deref().unwrap_or("all");
             lines.push(line(&row.model, row.approach, kind, &row.score));
@@ -34,26 +34,32 @@ impl fmt::Display for Scorecard {
             lines.push(line(model, Approach::Programs, "both ways", programs));
             lines.push(line(model, Approach::Tools, "both ways", tools));
         }
-        let width = |column: usize| {
-            lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max()
-        };
-        let widths: Vec<usize> = (0..HEAD.len()).map(|column| width(column).unwrap_or(0)).collect();
-        for line in &lines {
-            let cells = line.iter().zip(&widths).enumerate();
-            let padded = cells.map(|(at, (cell, width))| {
-                if at < TEXT_COLUMNS {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
-            });
-            writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
+        write(f, &lines, TEXT_COLUMNS)
     }
 }
 
-fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<String> {
+/// Writes lines with aligned columns. The first columns are text and left-aligned.
+pub(crate) fn write<const COLUMNS: usize>(
+    f: &mut fmt::Formatter<'_>,
+    lines: &[[String; COLUMNS]],
+    text_columns: usize,
+) -> fmt::Result {
+    let mut widths = [0; COLUMNS];
+    for line in lines {
+        let cells = widths.iter_mut().zip(line);
+        cells.for_each(|(width, cell)| *width = cell.chars().count().max(*width));
+    }
+    for line in lines {
+        let cells = line.iter().zip(widths).enumerate();
+        let padded = cells.map(|(at, (cell, width))| {
+            if at < text_columns { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> [String; HEAD.len()] {
     let percent = |share: Option<f64>| {
         share.map_or("-".to_owned(), |share| format!("{:.0}%", floor(share * 100.0)))
     };
@@ -62,7 +68,7 @@ fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<Strin
         0 => score.attempts.to_string(),
         errors => format!("{} (+{errors} errors)", score.attempts),
     };
-    vec![
+    [
         model.to_owned(),
         approach.to_string(),
         kind.to_owned(),

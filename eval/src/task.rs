@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use wattle_agent::catalog::Fixtures;
+use wattle_agent::{Host, Scene};
 
 use crate::expect::Expectation;
+use crate::samples::Samples;
 
 /// A task of a suite.
 #[derive(Clone, Debug)]
@@ -19,10 +21,28 @@ pub struct Task {
     pub fixtures: Fixtures,
     /// The expectations of the result.
     pub expect: Expectation,
+    /// Results, right and wrong, that the expectations can tell apart.
+    pub samples: Samples,
     /// The limits of an attempt.
     pub budget: Budget,
-    /// A hash of the task's file and of the suite's settings.
+    /// A hash of the task without its samples, and of the suite's settings.
     pub fingerprint: String,
+}
+
+impl Task {
+    /// Returns the expectations that the result of a run in `scene` does not meet, one sentence
+    /// each.
+    ///
+    /// # Errors
+    /// The expectation's program does not compile, or the engine fails.
+    pub async fn problems(
+        &self,
+        host: &Host,
+        scene: &Scene,
+        answer: &str,
+    ) -> Result<Vec<String>, String> {
+        self.expect.problems(host, scene, &self.fixtures, answer).await
+    }
 }
 
 /// The limits of an attempt.

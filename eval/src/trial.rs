@@ -6,13 +6,15 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::machine::{Bound, Ending, Envelope, Settings as LoopSettings, Stop};
 use wattle_agent::model::{Model, ModelErrorKind};
-use wattle_agent::{Host, Job, Scene, Settings, now_ms};
+use wattle_agent::rt::Grants;
+use wattle_agent::{DialectSetting, Host, Job, Scene, Settings, now_ms};
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::baseline;
 use crate::meter::MeteredModel;
 use crate::tally::{Count, Tally};
 use crate::task::Task;
+use crate::transcript::Conversation;
 
 /// Maximum length of a stored answer, in characters.
 const MAX_ANSWER: usize = 4_000;
@@ -24,6 +26,25 @@ pub(crate) struct Trial<'a> {
     pub(crate) approach: Approach,
     pub(crate) number: u32,
     pub(crate) recorded: bool,
+    /// The hash of the prompt that the model gets.
+    pub(crate) prompt: String,
+}
+
+/// An attempt and its conversation.
+pub(crate) struct Performance {
+    pub(crate) attempt: Attempt,
+    pub(crate) conversation: Conversation,
+}
+
+/// Returns the grants of a task's programs. They have the host's shell, on the scene's files. `ai`
+/// is only granted if the task has answers for it.
+pub(crate) fn grants(host: &Host, scene: &Scene, with_ai: bool) -> Grants {
+    let mut access = scene.access(host);
+    access.shell = Some(host.shell());
+    if !with_ai {
+        access.inference = None;
+    }
+    scene.grants(access)
 }
 
 /// The result of a run, with programs or with tools.
@@ -41,12 +62,16 @@ impl Trial<'_> {
         settings: &Settings,
         model: Arc<dyn Model>,
         cancel: &CancellationToken,
-    ) -> Option<Attempt> {
+    ) -> Option<Performance> {
         let started = Instant::now();
         let scene = match Scene::new(&self.task.fixtures).await {
             Ok(scene) => scene,
             Err(why) => {
-                return Some(self.error(format!("failed to set up the task's fixtures: {why}")));
+                let why = format!("failed to set up the task's fixtures: {why}");
+                return Some(Performance {
+                    attempt: self.error(why),
+                    conversation: Conversation::default(),
+                });
             }
         };
         let stop = cancel.child_token();
@@ -55,9 +80,16 @@ impl Trial<'_> {
         let machine = LoopSettings { max_steps: budget.steps, ..settings.machine };
         let settings = Settings { machine, timeout: Some(budget.time), ..settings.clone() };
         let run = match self.approach {
-            Approach::Programs => self.programs(host, &settings, &meter, &scene, stop).await,
+            Approach::Programs | Approach::Native => {
+                let dialect = match self.approach {
+                    Approach::Native => DialectSetting::Native,
+                    _ => DialectSetting::Text,
+                };
+                let settings = Settings { dialect, ..settings };
+                self.programs(host, &settings, &meter, &scene, stop).await
+            }
             Approach::Tools => {
-                let grants = self.grants(host, &scene);
+                let grants = grants(host, &scene, !self.task.fixtures.ai.is_empty());
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &stop).await
             }
         };
@@ -66,11 +98,13 @@ impl Trial<'_> {
         }
         let dur_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (verdict, problems) = self.judge(host, &scene, &meter, &run.ending).await;
-        let Count { programs, valid, failures, repairs } = run.count;
+        let Count { programs, valid, failures, repairs, errors } = run.count;
         let answer = run.ending.text().chars().take(MAX_ANSWER).collect();
         let (stop, steps, tokens) = (run.ending.stop(), run.steps, meter.reading().tokens);
-        let counted = Attempt { programs, valid, failures, repairs, ..self.empty_attempt() };
-        Some(Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted })
+        let counted =
+            Attempt { programs, valid, failures, repairs, errors, ..self.empty_attempt() };
+        let attempt = Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted };
+        Some(Performance { attempt, conversation: meter.conversation() })
     }
 
     /// Runs the agent's loop, in which the model answers with programs.
@@ -83,22 +117,13 @@ impl Trial<'_> {
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
-        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.grants(host, scene)) };
+        let grants = grants(host, scene, !self.task.fixtures.ai.is_empty());
+        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), grants) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| {
             tally.record(envelope)
         })
         .await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
-    }
-
-    /// Returns the grants of the task's programs. `ai` is only granted if the task has answers for
-    /// it.
-    fn grants(&self, host: &Host, scene: &Scene) -> wattle_agent::rt::Grants {
-        let mut access = scene.access(host);
-        if self.task.fixtures.ai.is_empty() {
-            access.inference = None;
-        }
-        scene.grants(access)
     }
 
     async fn judge(
@@ -128,7 +153,7 @@ impl Trial<'_> {
             problems.push(message.strip_prefix("error: ").unwrap_or(message).to_owned());
         }
         if problems.is_empty() {
-            match self.task.expect.problems(host, scene, ending.text()).await {
+            match self.task.problems(host, scene, ending.text()).await {
                 Ok(found) => problems = found,
                 Err(why) => return (Verdict::Error, vec![why]),
             }
@@ -149,6 +174,7 @@ impl Trial<'_> {
             trial: self.number,
             recorded: self.recorded,
             fingerprint: self.task.fingerprint.clone(),
+            prompt: self.prompt.clone(),
             verdict: Verdict::Error,
             problems: Vec::new(),
             answer: String::new(),
@@ -158,6 +184,7 @@ impl Trial<'_> {
             valid: 0,
             failures: 0,
             repairs: 0,
+            errors: Vec::new(),
             tokens: crate::attempt::Tokens::default(),
             dur_ms: 0,
             ended_ms: now_ms(),

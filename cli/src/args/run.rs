@@ -4,6 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use wattle_agent::DialectSetting;
 use wattle_server::{HostName, Origin};
 
 use super::flags::{EvalFlags, ExecFlags, Flags, ReplayFlags, ServeFlags, ShellFlags};
@@ -125,6 +126,12 @@ pub(crate) struct EvalArgs {
     /// Evaluate this model; repeatable
     #[arg(long = "model", value_name = "NAME")]
     pub(crate) models: Vec<String>,
+    /// Use this form of calls: text, native or auto; repeatable [default: text]
+    #[arg(long = "dialect", value_name = "DIALECT")]
+    pub(crate) dialects: Vec<DialectSetting>,
+    /// Add the text of a file to the prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) preamble: Option<PathBuf>,
     /// Compare with a baseline, in which the model calls single tools
     #[arg(long, value_name = "WAY")]
     pub(crate) baseline: Option<Baseline>,
@@ -137,12 +144,24 @@ pub(crate) struct EvalArgs {
     /// Select tasks whose name contains a text, such as `text/` or `csv`
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Keep attempts in a file and reuse them [live: DIR/results.jsonl]
+    /// Keep attempts in a file [live: DIR/results.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Discard the results file and repeat all attempts
+    /// Continue an evaluation: keep the attempts that the file has
+    #[arg(long, conflicts_with = "fresh")]
+    pub(crate) resume: bool,
+    /// Delete the attempts that the file has, and start over
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Compare with the attempts in another results file, task by task
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Write the conversation of each new attempt to a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save_transcripts: Option<PathBuf>,
+    /// Check the tasks and their samples, without a model
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Use the recordings, even if an endpoint is configured
     #[arg(long, conflicts_with = "record")]
     pub(crate) recorded: bool,

@@ -47,23 +47,20 @@ fn place() -> Place {
 /// Starts an endpoint that returns the recorded answers, task by task.
 fn provider(part: &str) -> Provider {
     let recordings = tree("eval/tasks/recordings").into_iter();
-    let chosen =
-        recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
-    let mut replies = Vec::new();
     // In the order of the tasks' names, which differs from that of the files' names if one is a
     // prefix of another.
-    let mut chosen: Vec<_> =
-        chosen.map(|(name, text)| (name.trim_end_matches(".jsonl").to_owned(), text)).collect();
+    let mut chosen: Vec<(String, String)> = recordings
+        .filter(|(name, _)| name.contains(part))
+        .filter_map(|(name, text)| Some((name.strip_suffix(".txt")?.to_owned(), text)))
+        .collect();
     chosen.sort();
-    for (_, text) in chosen {
-        let turns = text.lines().skip(1).map(|line| serde_json::from_str::<Json>(line).unwrap());
-        replies.extend(turns.map(|turn| Answer::text(turn["reply"].as_str().unwrap())));
-    }
-    Provider::start(replies)
+    let replies = chosen.iter().flat_map(|(_, text)| text.split("=== reply\n").skip(1));
+    Provider::start(replies.map(|reply| Answer::text(reply.trim_end())))
 }
 
 /// Masks the values in the table that differ between runs or depend on the length of the prompt.
 fn masked(table: &str) -> String {
+    let mut rows = table.lines().take_while(|line| !line.is_empty());
     let mask = |line: &str| {
         let mut columns: Vec<String> =
             line.split("  ").filter(|c| !c.is_empty()).map(|c| c.trim().to_owned()).collect();
@@ -73,7 +70,7 @@ fn masked(table: &str) -> String {
         }
         columns.join("  ")
     };
-    table.lines().map(mask).collect::<Vec<_>>().join("\n") + "\n"
+    rows.by_ref().map(mask).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[test]
@@ -82,7 +79,7 @@ fn the_set_passes_from_its_recordings() {
     let done = place.wattle(["eval", "eval/tasks", "--baseline", "tools"]).run().code(0);
     wattle_cases::compare("tests/cli/eval-table.txt", &masked(&done.stdout));
     assert!(
-        done.stderr.starts_with("51 tasks of `eval/tasks`, from recordings\n"),
+        done.stderr.starts_with("100 tasks of `eval/tasks`, from recordings\n"),
         "{}",
         done.stderr
     );
@@ -98,7 +95,7 @@ fn the_set_passes_from_its_recordings() {
 }
 
 #[test]
-fn the_same_command_continues_a_live_evaluation() {
+fn an_evaluation_is_resumed_only_on_request() {
     let place = place();
     let provider = provider("/text/");
     let base = provider.base_url();
@@ -116,16 +113,25 @@ fn the_same_command_continues_a_live_evaluation() {
     ];
     let done = place.wattle(args).run().code(0);
     assert!(done.stdout.contains("llama3  programs  all"), "{}", done.stdout);
-    assert!(done.stderr.starts_with("11 tasks of `eval/tasks`, live\n"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("6 tasks of `eval/tasks`, live\n"), "{}", done.stderr);
     assert_eq!(provider.unused_answers(), 0);
     assert!(provider.requests().iter().all(|request| request.json()["model"] == "llama3"));
 
     let asked = provider.requests().len();
-    let again = place.wattle(args).run().code(0);
+    let refused = place.wattle(args).run().code(2);
+    assert!(
+        refused.stderr.contains(
+            "results.jsonl`: it has 6 attempts of an earlier evaluation\nhint: continue that \
+             evaluation with `--resume`"
+        ),
+        "{}",
+        refused.stderr
+    );
+    let again = place.wattle(args.into_iter().chain(["--resume"])).run().code(0);
     assert_eq!(provider.requests().len(), asked, "nothing is asked twice");
     assert_eq!(again.stdout, done.stdout);
     assert!(
-        again.stderr.contains("11 attempts reused from `eval/tasks/results.jsonl`"),
+        again.stderr.contains("6 attempts kept from `eval/tasks/results.jsonl`"),
         "{}",
         again.stderr
     );
@@ -137,7 +143,7 @@ fn the_same_command_continues_a_live_evaluation() {
     let all = document["rows"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (all["score"]["attempts"].as_u64(), all["score"]["errors"].as_u64()),
-        (Some(0), Some(11)),
+        (Some(0), Some(6)),
         "{all}"
     );
 }
@@ -195,16 +201,167 @@ fn an_interrupt_keeps_the_finished_attempts() {
     );
     let done = Done::of(child).code(130);
     assert!(
-        done.stderr
-            .contains("interrupted: 2 attempts not made; the same command continues from here"),
+        done.stderr.contains("interrupted: 2 attempts not made; `--resume` continues from here"),
         "{}",
         done.stderr
     );
     assert_eq!(place.read("set/results.jsonl").lines().count(), 1);
     provider.push(Answer::text("Ada"));
     provider.push(Answer::text("Ada"));
-    place.wattle(["eval", "set", "--jobs", "1", "--base-url", &base, "--model", "m"]).run().code(0);
+    let args = ["eval", "set", "--jobs", "1", "--base-url", &base, "--model", "m", "--resume"];
+    place.wattle(args).run().code(0);
     assert_eq!(place.read("set/results.jsonl").lines().count(), 3);
+}
+
+#[test]
+fn a_killed_evaluation_keeps_its_attempts() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.write(&format!("set/{name}.toml"), "prompt = 'who?'\nexpect.answer.equals = 'Ada'\n");
+    }
+    let provider = Provider::start([Answer::text("Ada"), Answer::text("Ada"), Answer::hang()]);
+    let base = provider.base_url();
+    let args = ["eval", "set", "--jobs", "1", "--base-url", &base, "--model", "m"];
+    let mut child = place.wattle(args).start();
+    while provider.requests().len() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // A second evaluation must not mix its attempts with those of the first.
+    let busy = place.wattle(args).run().code(2);
+    assert!(busy.stderr.contains("another evaluation is writing it"), "{}", busy.stderr);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(place.read("set/results.jsonl").lines().count(), 2);
+
+    provider.push(Answer::text("Ada"));
+    let asked = provider.requests().len();
+    let done = place.wattle(args.into_iter().chain(["--resume"])).run().code(0);
+    assert_eq!(provider.requests().len() - asked, 1, "only the third task is asked again");
+    assert!(done.stderr.contains("2 attempts kept from"), "{}", done.stderr);
+    assert_eq!(place.read("set/results.jsonl").lines().count(), 3);
+}
+
+#[test]
+fn two_prompts_are_compared_task_by_task() {
+    let place = Place::new();
+    for at in 0..12 {
+        let task = format!("prompt = 'who is {at}?'\nexpect.answer.says = 'Ada'\n");
+        place.write(&format!("set/t{at:02}.toml"), task);
+    }
+    place.write("terse.txt", "Be terse.\n");
+    // With the preamble, the model knows the answer.
+    let provider = Provider::answering(|request| {
+        let knows = request.messages()[0].starts_with("Be terse.");
+        Answer::text(format!("ToolCall::Response(\"{}\")", if knows { "Ada" } else { "Grace" }))
+    });
+    let base = provider.base_url();
+    let eval = |more: &[&str]| {
+        let args = ["eval", "set", "--base-url", &base, "--model", "m"];
+        place.wattle(args.into_iter().chain(more.iter().copied())).run()
+    };
+    eval(&["--out", "old.jsonl"]).code(1);
+    let new = ["--out", "new.jsonl", "--preamble", "terse.txt", "--against", "old.jsonl"];
+    let done = eval(&new).code(0);
+    let (_, compared) = done.stdout.split_once("compared with `old.jsonl`: ").unwrap();
+    let mut lines = compared.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert_eq!(
+        lines.next().unwrap(),
+        "m, programs: 12 tasks on both sides, 0 left out, another prompt"
+    );
+    assert_eq!(
+        lines.next().unwrap(),
+        "measure tasks before after difference 95% interval better worse p"
+    );
+    assert_eq!(
+        lines.next().unwrap(),
+        "success 12 0.0% 100.0% +100.0% +100.0% to +100.0% 12 0 0.000"
+    );
+
+    let json = eval(&[
+        "--out",
+        "new.jsonl",
+        "--resume",
+        "--preamble",
+        "terse.txt",
+        "--against",
+        "old.jsonl",
+        "--json",
+    ]);
+    let document: Json = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(document["paired"][0]["measures"][0]["difference"], 1.0);
+    place.write("set/t00.toml", "prompt = 'p'\nexpect.answer.says = 'Ada'\n");
+    let changed = eval(&["--filter", "t00", "--out", "x.jsonl", "--against", "old.jsonl"]).code(2);
+    assert!(
+        changed.stderr.contains(
+            "there is nothing to compare in `old.jsonl`\nhint: compare the same tasks, model and \
+             approach; the file has `m` by programs, and changed tasks do not count"
+        ),
+        "{}",
+        changed.stderr
+    );
+}
+
+#[test]
+fn dialects_errors_and_transcripts_are_reported() {
+    let place = Place::new();
+    place.write("set/a.toml", "prompt = 'who?'\nexpect.answer.says = 'Ada'\n");
+    let provider = Provider::answering(|request| {
+        let turns = request.messages().len();
+        if request.json()["tools"].is_array() {
+            let body = serde_json::json!({"choices": [{"message": {"content": null, "tool_calls": [{
+                "id": "c1", "type": "function",
+                "function": {"name": "done", "arguments": "{\"result\": \"Ada\"}"}
+            }]}, "finish_reason": "tool_calls"}]});
+            return Answer::body(body.to_string());
+        }
+        Answer::text(match turns {
+            2 => "ToolCall::Wat(```wat\n(let $x 1)\n(out (str.lem \"x\"))\n```)",
+            4 => "ToolCall::Wat(```wat\n(out \"Ada\")\n```)",
+            _ => "ToolCall::Response(\"Ada\")",
+        })
+    });
+    let base = provider.base_url();
+    let args = [
+        "eval",
+        "set",
+        "--base-url",
+        &base,
+        "--model",
+        "m",
+        "--dialect",
+        "text",
+        "--dialect",
+        "native",
+        "--save-transcripts",
+        "talk",
+    ];
+    let done = place.wattle(args).run().code(0);
+    for words in [
+        "m      programs  general",
+        "m      native    general",
+        "errors at the first try: m, programs, 1 programs\n  unknown-function: 1 in 1 task\n    \
+         general/a, step 1, line 2: (out (str.lem \"x\"))\n",
+        "compared: m, native after programs: 1 tasks on both sides",
+    ] {
+        assert!(done.stdout.contains(words), "{words}\n{}", done.stdout);
+    }
+    let talk = place.read("talk/m/general/a.txt");
+    assert!(talk.starts_with("=== attempt general/a by m, programs: passed\n"), "{talk}");
+    assert!(place.read("talk/m/general/a.native.txt").contains("\ndone({\"result\": \"Ada\"})\n"));
+}
+
+#[test]
+fn the_samples_of_a_set_can_be_checked() {
+    let place = place();
+    let done = place.wattle(["eval", "eval/tasks", "--check"]).run().code(0);
+    assert!(done.stderr.starts_with("100 tasks and "), "{}", done.stderr);
+    place.write("set/a.toml", "prompt = 'p'\nexpect.answer.number = 4\nsamples.right = ['5']\n");
+    let bad = place.wattle(["eval", "set", "--check"]).run().code(1);
+    assert!(
+        bad.stderr.contains("general/a: right sample 1 fails: the answer has the number 5"),
+        "{}",
+        bad.stderr
+    );
 }
 
 #[test]
@@ -260,6 +417,14 @@ fn invalid_requests_are_errors() {
         (&["eval", "eval/tasks", "--record", "--recorded"], 2, "cannot be used with"),
         (&["eval", "eval/tasks", "--baseline", "python"], 2, "tools"),
         (&["eval", "eval/tasks", "--jobs", "0"], 2, "--jobs"),
+        (&["eval", "eval/tasks", "--dialect", "latin"], 2, "--dialect"),
+        (&["eval", "eval/tasks", "--resume", "--fresh"], 2, "cannot be used with"),
+        (
+            &["eval", "eval/tasks", "--preamble", "absent"],
+            2,
+            "failed to read the preamble `absent`",
+        ),
+        (&["eval", "eval/tasks", "--against", "absent"], 2, "failed to load `absent`"),
     ] {
         let done = place.wattle(args).run();
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
@@ -297,7 +462,7 @@ fn the_commands_and_files_of_the_manual_work() {
     let (_, head) = blocks().into_iter().find(|(info, _)| *info == "text").unwrap();
     let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(plain(table.lines().next().unwrap()), plain(head));
-    assert!(MANUAL.contains("`eval/tasks/` is part of the repository: 51 tasks"));
+    assert!(MANUAL.contains("`eval/tasks/` is part of the repository: 100 tasks"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::machine::{Bound, Ending, FunctionCall, Message};
-use wattle_agent::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
+use wattle_agent::model::{Delta, FunctionTool, Model, ModelReply, ModelRequest, ask_within};
 use wattle_agent::rt::Grants;
 use wattle_agent::{Host, Settings};
 
@@ -53,6 +53,11 @@ pub(crate) async fn run(
         ending = conversation.run() => ending,
     };
     Run { ending, steps: conversation.steps, count: conversation.count }
+}
+
+/// Returns the system prompt and the schemas of the tools.
+pub(crate) fn instructions(host: &Host, grants: &Grants) -> (&'static str, Vec<FunctionTool>) {
+    (SYSTEM, Toolbox::new(host.runtime(), grants).schemas().to_vec())
 }
 
 /// The conversation of one run.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use wattle_agent::model::Timeouts;
-use wattle_eval::{Answers, Approach, Attempt, Plan, Results, Scorecard, Verdict, evaluate};
+use wattle_eval::{
+    Answers, Approach, Attempt, Earlier, Plan, Results, Scorecard, Verdict, evaluate,
+};
 use wattle_tests::Scripted;
 use wattle_tests::provider::{Answer, Provider};
 
@@ -146,9 +148,11 @@ async fn known_attempts_are_reused_and_an_incomplete_line_is_repeated() {
     assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap().lines().count(), 2);
     assert_eq!(place.evaluate(&contender, Some(&place.results("r.jsonl"))).await.reused, 2);
 
-    place.write("b.toml", &format!("{ADA}# changed\n"));
+    place.write("b.toml", &format!("{ADA}# a comment\n[samples]\nright = ['Ada']\n"));
+    assert_eq!(place.evaluate(&contender, Some(&place.results("r.jsonl"))).await.reused, 2);
+    place.write("b.toml", &ADA.replace("who?", "who is it?"));
     assert_eq!(place.evaluate(&contender, Some(&place.results("r.jsonl"))).await.reused, 1);
-    let fresh = Results::open(&place.path("r.jsonl"), true).unwrap();
+    let fresh = Results::open(&place.path("r.jsonl"), Earlier::Discard).unwrap();
     assert_eq!(place.evaluate(&contender, Some(&fresh)).await.reused, 0);
     assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap().lines().count(), 2);
 }
@@ -156,7 +160,7 @@ async fn known_attempts_are_reused_and_an_incomplete_line_is_repeated() {
 #[test]
 fn an_invalid_results_file_is_an_error() {
     let place = Place::new(&[("r.jsonl", "{\"task\":1}\n")]);
-    let error = Results::open(&place.path("r.jsonl"), false).unwrap_err().to_string();
+    let error = Results::open(&place.path("r.jsonl"), Earlier::Resume).unwrap_err().to_string();
     assert!(
         error.contains("r.jsonl`, line 1: the line is not an attempt: ")
             && error.contains("`--fresh`"),
@@ -167,7 +171,7 @@ fn an_invalid_results_file_is_an_error() {
         "{\"task\":1}\n",
         "the file is unchanged"
     );
-    let folder = Results::open(&place.path(""), false).unwrap();
+    let folder = Results::open(&place.path(""), Earlier::Refuse).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));
 }
 

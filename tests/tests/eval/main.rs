@@ -11,5 +11,6 @@
 mod attempts;
 mod baseline;
 mod place;
+mod reports;
 mod shipped;
 mod suites;

@@ -8,7 +8,7 @@ use wattle_agent::model::Model;
 use wattle_capability::egress::{Egress, Policy};
 use wattle_catalog::Catalog;
 use wattle_eval::{
-    Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Suite, evaluate,
+    Answers, Approach, Attempt, Contender, Earlier, Evaluation, Plan, Results, Suite, evaluate,
 };
 use wattle_rt::Limits;
 
@@ -54,7 +54,7 @@ impl Place {
     }
 
     pub(crate) fn results(&self, name: &str) -> Results {
-        Results::open(&self.path(name), false).unwrap()
+        Results::open(&self.path(name), Earlier::Resume).unwrap()
     }
 
     /// Runs the suite once with the recordings of the model `m`.

@@ -1,6 +1,8 @@
-//! The shipped suite, run from its recordings.
+//! The shipped suite: its families, its reference programs, and its expectations.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite, Verdict, evaluate,
@@ -19,6 +21,67 @@ fn suite() -> Suite {
 
 fn by_hand(approach: Approach) -> Contender {
     Contender { model: "by-hand".to_owned(), approach, answers: Answers::Recorded }
+}
+
+#[test]
+fn the_suite_has_a_hundred_tasks_in_nine_families() {
+    let mut families = BTreeMap::new();
+    for task in suite().tasks {
+        *families.entry(task.kind).or_insert(0) += 1;
+    }
+    let families: Vec<_> = families.iter().map(|(kind, tasks)| (kind.as_str(), *tasks)).collect();
+    assert_eq!(
+        families,
+        [
+            ("algorithms", 20),
+            ("chains", 10),
+            ("data", 4),
+            ("files", 20),
+            ("hostile", 15),
+            ("state", 9),
+            ("text", 6),
+            ("typed", 10),
+            ("web", 6)
+        ]
+    );
+}
+
+/// Each task has at least two results that must pass and three that must fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn expectations_accept_every_right_sample_and_no_wrong_one() {
+    let (place, suite) = (Place::new(&[]), suite());
+    for task in &suite.tasks {
+        let (right, wrong) = (task.samples.right.len(), task.samples.wrong.len());
+        assert!(right >= 2 && wrong >= 3, "{}: {right} right and {wrong} wrong samples", task.id);
+    }
+    assert_eq!(suite.check(&place.host).await.unwrap(), Vec::<String>::new());
+}
+
+/// The recorded programs are solutions by themselves: what the last one prints is the answer. The
+/// exceptions need no program, call a catalog program, or need a reader between their steps.
+#[tokio::test(flavor = "multi_thread")]
+async fn reference_programs_print_the_right_answer() {
+    let (place, suite) = (Place::new(&[]), suite());
+    let mut without = Vec::new();
+    for task in &suite.tasks {
+        let path = format!("{SHIPPED}/recordings/by-hand/{}.txt", task.id);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
+        let Some((_, program)) = text.rsplit_once("```wat\n") else {
+            without.push(task.id.as_str());
+            continue;
+        };
+        let (program, _) = program.split_once("\n```").unwrap();
+        let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
+        let runtime = place.host.runtime();
+        let grants = Arc::new(scene.grants(scene.access(&place.host)));
+        let program = runtime.prepare(program).await.unwrap_or_else(|why| panic!("{path}: {why}"));
+        let outcome = runtime.run(&program, &grants, Vec::new()).await.unwrap();
+        let printed = outcome.texts().join("\n");
+        let problems = task.problems(&place.host, &scene, &printed).await.unwrap();
+        assert_eq!(problems, Vec::<String>::new(), "{}: {:?}", task.id, outcome.exit);
+    }
+    let known = ["chains/riddles", "chains/web_riddles", "state/leap_days", "web/save_page"];
+    assert_eq!(without, known);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,16 +103,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(of(Approach::Tools).count() >= 10, "too few tasks for the baseline");
 
     let card = Scorecard::of(&done.attempts);
-    let kinds: Vec<_> = card.rows.iter().filter_map(|row| row.kind.as_deref()).take(5).collect();
-    assert_eq!(kinds, ["data", "files", "state", "text", "web"]);
-    assert!(
-        card.rows
-            .iter()
-            .filter(|row| row.kind.is_some() && row.approach == Approach::Programs)
-            .all(|row| row.score.attempts >= 8)
-    );
     let all = card.rows.iter().find(|row| row.kind.is_none()).unwrap();
-    assert!(all.score.attempts >= 40);
     assert!(
         all.score.repairs >= 3 && all.score.valid < all.score.programs,
         "some programs are repaired: {:?}",
@@ -75,7 +129,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     {
         for task in &suite.tasks {
             let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
-            let problems = task.expect.problems(&place.host, &scene, answer).await.unwrap();
+            let problems = task.problems(&place.host, &scene, answer).await.unwrap();
             assert!(!problems.is_empty(), "{} passes with {answer:?}", task.id);
         }
     }

@@ -35,6 +35,11 @@ fn a_fingerprint_changes_with_the_task_and_the_suites_settings() {
     let place = Place::new(&[("a.toml", "prompt = 'p'\nexpect.answer.equals = 'a'\n")]);
     let first = place.suite().tasks[0].fingerprint.clone();
     assert_eq!(place.suite().tasks[0].fingerprint, first);
+    place.write(
+        "a.toml",
+        "# a comment\nprompt = 'p'\nexpect.answer.equals = 'a'\nsamples.right = ['a']\n",
+    );
+    assert_eq!(place.suite().tasks[0].fingerprint, first, "samples and comments do not count");
     place.write("eval.toml", "temperature = 1");
     let second = place.suite().tasks[0].fingerprint.clone();
     place.write("a.toml", "prompt = 'p'\nexpect.answer.equals = 'b'\n");
@@ -61,13 +66,13 @@ fn an_error_in_a_task_is_reported_with_its_location() {
         (
             "promt = 'p'\n",
             "failed to load `x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is \
-             `prompt`; known keys are prompt, now, files, kv, http, ai, expect, budget",
+             `prompt`; known keys are prompt, now, files, kv, http, ai, expect, budget, samples",
         ),
         (
             "prompt = 'p'\n[expect.answer]\nequal = 'x'\n",
             "failed to load `x.toml`, line 3: unknown key `equal`\nhint: the nearest known key is \
-             `equals`; known keys are equals, contains, lacks, matches, number, within, json, \
-             absent",
+             `equals`; known keys are equals, contains, lacks, matches, says, among, list, set, \
+             csv, number, within, json, document, absent",
         ),
         (
             "prompt = 'p'\n",

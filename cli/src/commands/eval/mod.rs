@@ -1,0 +1,277 @@
+//! `wattle eval`: runs a set of tasks against models, live or from recordings.
+
+mod print;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wattle_agent::model::{Model, RemoteModel};
+use wattle_agent::{DialectSetting, Settings};
+use wattle_eval::{
+    Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,
+    Suite, Verdict, compare, evaluate, read_attempts,
+};
+
+use crate::args::EvalArgs;
+use crate::config::{Config, Layer, Origin, Setting};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, paint};
+use crate::progress::counted;
+use crate::setup::{self, Setup};
+
+/// The results file of a live evaluation, in the suite's folder.
+const RESULTS: &str = "results.jsonl";
+
+/// Runs the suite and prints the scorecard.
+pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let suite = load(&args)?;
+    let setup = Setup::new(config)?;
+    if args.check {
+        return check(&suite, &setup).await;
+    }
+    let earlier = args.against.as_deref().map(read).transpose()?;
+    let live = args.record || (!args.recorded && names_an_endpoint(&setup.config));
+    let models = models(&args, &setup.config, &suite, live)?;
+    let mut contenders = Vec::new();
+    for model in &models {
+        let answers =
+            if live { ask(&setup, model.as_deref(), args.record)? } else { Answers::Recorded };
+        for approach in approaches(&args, &answers) {
+            let model = match &answers {
+                Answers::Live { model, .. } => model.name().to_owned(),
+                Answers::Recorded => model.clone().unwrap_or_default(),
+            };
+            contenders.push(Contender { model, approach, answers: answers.clone() });
+        }
+    }
+    if let (Some(path), Some(earlier)) = (&args.against, &earlier)
+        && !is_comparable(&contenders, &suite, earlier)
+    {
+        return Err(unrelated(path, earlier));
+    }
+    let results = match args.out.clone().or_else(|| live.then(|| args.dir.join(RESULTS))) {
+        Some(path) => Some(
+            Results::open(&path, treatment(&args))
+                .map_err(|error| Fault::usage(error.to_string()))?,
+        ),
+        None => None,
+    };
+    let plan = Plan {
+        repeat: args.repeat.get(),
+        jobs: args.jobs.get(),
+        transcripts: args.save_transcripts.clone(),
+        cancel: setup::interrupt(),
+    };
+    let source = if live { "live" } else { "from recordings" };
+    output::note(&paint(
+        DIM,
+        &format!("{} of `{}`, {source}", counted(suite.tasks.len(), "task"), args.dir.display()),
+    ));
+    let several = contenders.len() > 1;
+    let show = |attempt: &Attempt| print::progress(attempt, several);
+    let done = evaluate(&setup.host, &suite, &contenders, &plan, results.as_ref(), &show).await;
+    let done = done.map_err(|error| Fault::failed(error.to_string()))?;
+    if done.attempts.is_empty() && done.cancelled == 0 {
+        return Err(no_recordings(&models, &args));
+    }
+    let pairings = pairings(&contenders, &done, earlier.as_deref());
+    print::evaluation(&args, &done, &pairings, results.as_ref())?;
+    Ok(exit(&done))
+}
+
+/// Checks the tasks and their samples.
+async fn check(suite: &Suite, setup: &Setup) -> Result<Exit, Fault> {
+    let faults = suite.check(&setup.host).await.map_err(Fault::failed)?;
+    if !faults.is_empty() {
+        return Err(Fault::failed(faults.join("\n")));
+    }
+    let samples = |task: &wattle_eval::Task| task.samples.right.len() + task.samples.wrong.len();
+    let samples = counted(suite.tasks.iter().map(samples).sum(), "sample");
+    output::note(&format!("{} and {samples} checked", counted(suite.tasks.len(), "task")));
+    Ok(Exit::Done)
+}
+
+/// Returns the treatment of the attempts that the results file already has.
+fn treatment(args: &EvalArgs) -> Earlier {
+    match (args.resume, args.fresh) {
+        (true, _) => Earlier::Resume,
+        (_, true) => Earlier::Discard,
+        _ => Earlier::Refuse,
+    }
+}
+
+/// Returns the approaches of a model: its dialects, each once, and the baseline.
+fn approaches(args: &EvalArgs, answers: &Answers) -> Vec<Approach> {
+    let dialects = match args.dialects.as_slice() {
+        [] => &[DialectSetting::Text],
+        dialects => dialects,
+    };
+    let takes_functions = matches!(answers, Answers::Live { model, .. } if model.takes_functions());
+    let mut approaches = Vec::new();
+    for dialect in dialects {
+        let approach = match dialect {
+            DialectSetting::Native => Approach::Native,
+            DialectSetting::Auto if takes_functions => Approach::Native,
+            DialectSetting::Text | DialectSetting::Auto => Approach::Programs,
+        };
+        if !approaches.contains(&approach) {
+            approaches.push(approach);
+        }
+    }
+    approaches.extend(args.baseline.map(|_| Approach::Tools));
+    approaches
+}
+
+/// Reads the attempts to compare with.
+fn read(path: &Path) -> Result<Vec<Attempt>, Fault> {
+    read_attempts(path).map_err(|error| Fault::usage(error.to_string()))
+}
+
+/// A comparison, and if its first side is from the other results file.
+struct Compared {
+    pairing: Pairing,
+    with_earlier: bool,
+}
+
+/// Compares each model with its earlier attempts, and its dialects with each other.
+fn pairings(
+    contenders: &[Contender],
+    done: &Evaluation,
+    earlier: Option<&[Attempt]>,
+) -> Vec<Compared> {
+    let mut pairings = Vec::new();
+    for contender in contenders {
+        let after = Side { attempts: &done.attempts, approach: contender.approach };
+        if let Some(earlier) = earlier {
+            let before = Side { attempts: earlier, ..after };
+            let pairing = compare(&contender.model, before, after);
+            pairings.extend(pairing.map(|pairing| Compared { pairing, with_earlier: true }));
+        }
+        if contender.approach == Approach::Native {
+            let before = Side { approach: Approach::Programs, ..after };
+            let pairing = compare(&contender.model, before, after);
+            pairings.extend(pairing.map(|pairing| Compared { pairing, with_earlier: false }));
+        }
+    }
+    pairings
+}
+
+/// Returns true if one of the attempts has a task of the suite, and the model and the approach of a
+/// contender.
+fn is_comparable(contenders: &[Contender], suite: &Suite, earlier: &[Attempt]) -> bool {
+    earlier.iter().any(|attempt| {
+        let same =
+            |other: &Contender| other.model == attempt.model && other.approach == attempt.approach;
+        let task = |task: &wattle_eval::Task| {
+            task.id == attempt.task && task.fingerprint == attempt.fingerprint
+        };
+        contenders.iter().any(same) && suite.tasks.iter().any(task)
+    })
+}
+
+/// Returns the error of a file that has no attempt to compare with.
+fn unrelated(path: &Path, attempts: &[Attempt]) -> Fault {
+    let mut models: Vec<String> = attempts
+        .iter()
+        .map(|attempt| format!("`{}` by {}", attempt.model, attempt.approach))
+        .collect();
+    models.sort();
+    models.dedup();
+    let has = if models.is_empty() { "no attempts".to_owned() } else { models.join(", ") };
+    let message = format!("there is nothing to compare in `{}`", path.display());
+    Fault::usage(message).hint(format!(
+        "compare the same tasks, model and approach; the file has {has}, and changed tasks do not \
+         count"
+    ))
+}
+
+fn load(args: &EvalArgs) -> Result<Suite, Fault> {
+    if !args.dir.is_dir() {
+        let fault = Fault::usage(format!("no folder `{}`", args.dir.display()));
+        return Err(fault.hint("name the folder of the tasks"));
+    }
+    let mut suite = Suite::load(&args.dir).map_err(|errors| {
+        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Fault::configuration(all.join("\n"))
+    })?;
+    if let Some(path) = &args.preamble {
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            Fault::usage(format!("failed to read the preamble `{}`: {why}", path.display()))
+        })?;
+        suite.set_preamble(text);
+    }
+    if let Some(part) = &args.filter {
+        suite.filter(part);
+        if suite.tasks.is_empty() {
+            return Err(Fault::usage(format!(
+                "no task has {part:?} in its name, which is `KIND/NAME`"
+            )));
+        }
+    }
+    Ok(suite)
+}
+
+/// Returns true if the settings name an endpoint. A key alone is not enough: it may be for another
+/// purpose, and requests cost money.
+fn names_an_endpoint(config: &Config) -> bool {
+    config.base_url.value.is_some() || config.provider.value.is_some()
+}
+
+/// Returns the models to evaluate; `None` is the default model of the endpoint's preset.
+fn models(
+    args: &EvalArgs,
+    config: &Config,
+    suite: &Suite,
+    live: bool,
+) -> Result<Vec<Option<String>>, Fault> {
+    let mut models: Vec<Option<String>> = Vec::new();
+    for model in &args.models {
+        if !models.contains(&Some(model.clone())) {
+            models.push(Some(model.clone()));
+        }
+    }
+    if models.is_empty() && (live || config.model.value.is_some()) {
+        models.push(config.model.value.clone());
+    }
+    if models.is_empty() {
+        let recorded =
+            suite.recordings.models().map_err(|error| Fault::configuration(error.to_string()))?;
+        models.extend(recorded.into_iter().map(Some));
+    }
+    if models.is_empty() { Err(no_recordings(&models, args)) } else { Ok(models) }
+}
+
+fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
+    let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
+    let config = Config { model: named, ..setup.config.clone() };
+    let client = RemoteModel::new(
+        setup::endpoint(&config)?,
+        setup.host.egress(),
+        Settings::default().timeouts,
+    );
+    let model: Arc<dyn Model> =
+        Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
+    Ok(Answers::Live { model, record })
+}
+
+fn no_recordings(models: &[Option<String>], args: &EvalArgs) -> Fault {
+    let named: Vec<String> = models.iter().flatten().map(|model| format!("`{model}`")).collect();
+    let whose = if named.is_empty() { String::new() } else { format!(" of {}", named.join(", ")) };
+    let message =
+        format!("there are no recordings{whose} for these tasks in `{}`", args.dir.display());
+    Fault::configuration(message).hint(
+        "name an endpoint to ask, `--provider PRESET --model NAME` or `--base-url URL --model \
+         NAME`; with `--record` its answers are recorded",
+    )
+}
+
+fn exit(done: &Evaluation) -> Exit {
+    let any = |verdict| done.attempts.iter().any(|attempt| attempt.verdict == verdict);
+    match () {
+        () if done.cancelled > 0 => Exit::Interrupted,
+        () if any(Verdict::Error) => Exit::Provider,
+        () if any(Verdict::Failed) => Exit::Failed,
+        () => Exit::Done,
+    }
+}

@@ -1,0 +1,125 @@
+//! Samples of results, right and wrong, with which a task shows that its expectations can tell them
+//! apart.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use wattle_agent::{Host, Scene};
+
+use crate::suite::Suite;
+use crate::task::Task;
+
+/// Results that the task's expectations must accept, and results that they must reject.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Samples {
+    /// Results that are right.
+    pub right: Vec<Sample>,
+    /// Results that are wrong.
+    pub wrong: Vec<Sample>,
+}
+
+/// A result: an answer, and what the run left behind. What a sample does not name is as in the
+/// first right sample.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "SampleKeys")]
+pub struct Sample {
+    answer: Option<String>,
+    files: BTreeMap<String, String>,
+    kv: BTreeMap<String, String>,
+    /// Files and keys that do not exist.
+    removed: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected an answer, or a table with answer, files, kv, removed")]
+enum SampleKeys {
+    Answer(String),
+    Result(ResultKeys),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultKeys {
+    answer: Option<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    kv: BTreeMap<String, String>,
+    #[serde(default)]
+    removed: Vec<String>,
+}
+
+impl From<SampleKeys> for Sample {
+    fn from(keys: SampleKeys) -> Self {
+        match keys {
+            SampleKeys::Answer(answer) => Sample {
+                answer: Some(answer),
+                files: BTreeMap::new(),
+                kv: BTreeMap::new(),
+                removed: Vec::new(),
+            },
+            SampleKeys::Result(ResultKeys { answer, files, kv, removed }) => {
+                Sample { answer, files, kv, removed }
+            }
+        }
+    }
+}
+
+impl Suite {
+    /// Checks the fixtures and the samples of every task. Returns a sentence for each sample on
+    /// which the expectations are wrong.
+    ///
+    /// # Errors
+    /// The engine fails.
+    pub async fn check(&self, host: &Host) -> Result<Vec<String>, String> {
+        let mut faults = Vec::new();
+        for task in &self.tasks {
+            task.check(host, &mut faults).await?;
+        }
+        Ok(faults)
+    }
+}
+
+impl Task {
+    async fn check(&self, host: &Host, faults: &mut Vec<String>) -> Result<(), String> {
+        if let Err(why) = Scene::new(&self.fixtures).await {
+            faults.push(format!("{}: failed to set up the fixtures: {why}", self.id));
+            return Ok(());
+        }
+        let Samples { right, wrong } = &self.samples;
+        let first = right.first();
+        for (at, sample) in right.iter().enumerate() {
+            for problem in self.problems_of(host, sample, first).await? {
+                faults.push(format!("{}: right sample {} fails: {problem}", self.id, at + 1));
+            }
+        }
+        for (at, sample) in wrong.iter().enumerate() {
+            if self.problems_of(host, sample, first).await?.is_empty() {
+                faults.push(format!("{}: wrong sample {} passes", self.id, at + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a sample. `first` has what the sample does not name.
+    async fn problems_of(
+        &self,
+        host: &Host,
+        sample: &Sample,
+        first: Option<&Sample>,
+    ) -> Result<Vec<String>, String> {
+        let base = first.filter(|first| !std::ptr::eq(*first, sample));
+        let parts: Vec<&Sample> = base.into_iter().chain([sample]).collect();
+        let mut fixtures = self.fixtures.clone();
+        for part in &parts {
+            fixtures.files.extend(part.files.clone());
+            fixtures.kv.extend(part.kv.clone());
+            part.removed.iter().for_each(|path| _ = fixtures.files.remove(path));
+            part.removed.iter().for_each(|key| _ = fixtures.kv.remove(key));
+        }
+        let scene = Scene::new(&fixtures).await?;
+        let answer = parts.iter().rev().find_map(|part| part.answer.as_deref());
+        self.problems(host, &scene, answer.unwrap_or_default()).await
+    }
+}
