@@ -126,10 +126,10 @@ pub(crate) struct EvalArgs {
     /// Evaluate this model; repeatable
     #[arg(long = "model", value_name = "NAME")]
     pub(crate) models: Vec<String>,
-    /// Use this form of calls: text, native or auto; repeatable [default: text]
+    /// Use this form of calls: text, native or auto; repeatable
     #[arg(long = "dialect", value_name = "DIALECT")]
     pub(crate) dialects: Vec<DialectSetting>,
-    /// Add the text of a file to the prompt
+    /// Start the prompt with the text of a file
     #[arg(long, value_name = "FILE")]
     pub(crate) preamble: Option<PathBuf>,
     /// Compare with a baseline, in which the model calls single tools
@@ -150,7 +150,7 @@ pub(crate) struct EvalArgs {
     /// Continue an evaluation: keep the attempts that the file has
     #[arg(long, conflicts_with = "fresh")]
     pub(crate) resume: bool,
-    /// Delete the attempts that the file has, and start over
+    /// Discard the attempts that the file has, and start over
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Compare with the attempts in another results file, task by task
