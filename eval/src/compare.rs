@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Verdict};
 use crate::statistics::{Interval, MIN_PAIRS, bootstrap, sign_test};
+use crate::table::counted;
 
 /// One side of a comparison: a model's attempts with one approach.
 #[derive(Clone, Copy, Debug)]
@@ -178,10 +179,11 @@ impl fmt::Display for Pairing {
         };
         let [before, after] = &self.prompts;
         let prompt = if before == after { "the same prompt" } else { "another prompt" };
+        let tasks = counted(self.tasks, "task");
         writeln!(
             f,
-            "{}, {sides}: {} tasks on both sides, {} left out, {prompt}",
-            self.model, self.tasks, self.left_out
+            "{}, {sides}: {tasks} on both sides, {} left out, {prompt}",
+            self.model, self.left_out
         )?;
         let head = [
             "measure",

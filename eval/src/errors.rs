@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, FirstTryError, Verdict};
+use crate::table::counted;
 
 /// Maximum number of examples of a class.
 const EXAMPLES: usize = 3;
@@ -88,10 +89,10 @@ fn classes(attempts: &[&Attempt]) -> Vec<ErrorClass> {
 impl fmt::Display for ErrorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ErrorReport { model, approach, programs, classes } = self;
-        writeln!(f, "errors at the first try: {model}, {approach}, {programs} programs")?;
+        let programs = counted(*programs as usize, "program");
+        writeln!(f, "errors at the first try: {model}, {approach}, {programs}")?;
         for ErrorClass { class, count, tasks, examples } in classes {
-            let tasks = if *tasks == 1 { "1 task".to_owned() } else { format!("{tasks} tasks") };
-            writeln!(f, "  {class}: {count} in {tasks}")?;
+            writeln!(f, "  {class}: {count} in {}", counted(*tasks, "task"))?;
             for (task, error) in examples {
                 let line = error.line.map_or_else(String::new, |line| format!(", line {line}"));
                 let text = if error.text.is_empty() { "" } else { ": " };

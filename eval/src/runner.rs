@@ -154,7 +154,7 @@ pub async fn evaluate(
 
 /// The outcome of a trial.
 enum TrialOutcome {
-    Made { attempt: Attempt, conversation: Conversation },
+    Made { attempt: Attempt, conversation: Option<Conversation> },
     Known(Attempt),
     Unrecorded,
     Cancelled,

@@ -38,6 +38,11 @@ impl fmt::Display for Scorecard {
     }
 }
 
+/// Returns a number of things: `1 task`, `2 tasks`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
 /// Writes lines with aligned columns. The first columns are text and left-aligned.
 pub(crate) fn write<const COLUMNS: usize>(
     f: &mut fmt::Formatter<'_>,

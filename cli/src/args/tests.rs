@@ -40,7 +40,8 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("session rm", "", &[STORE]),
     (
         "eval",
-        "model baseline repeat jobs filter out fresh recorded record json",
+        "against baseline check dialect filter fresh jobs json model out \
+         preamble record recorded repeat resume save-transcripts",
         &[ENDPOINT, "verbose catalog"],
     ),
     ("trace show", "run json", &[]),

@@ -109,6 +109,7 @@ async fn a_provider_failure_fails_no_task_and_is_retried_by_the_next_run() {
     assert_eq!((card.rows[0].score.attempts, card.rows[0].score.errors), (1, 1));
     assert_eq!(card.rows[0].score.success, Some(1.0));
 
+    drop(results);
     provider.push(Answer::text(SAYS_ADA));
     let again = place.evaluate(&contender, Some(&place.results("kept/results.jsonl"))).await;
     assert_eq!((again.reused, provider.requests().len()), (1, 3));
