@@ -21,26 +21,26 @@ capability! {
 
     /// Returns the model's answer to an instruction about a text; options is 0 or JSON
     /// {temperature, max_tokens}
-    #[example = r#"(ret (ai.assist? "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
+    #[example = r#"(ret (ai.assist "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
     #[touches(model)]
     async assist(text: str, instruction: str, options: opt_str) -> ptr: str ! EACCESS EREMOTE EBUDGET EPARSE ETIME = assist;
 
     /// Returns a text's embedding, a JSON array of numbers
-    #[example = r#"(ret (json.type? (ai.embed? "a text") ""))"# => "array"]
+    #[example = r#"(ret (json.type (ai.embed "a text") ""))"# => "array"]
     #[prompt(name)]
     #[effect(repeatable)]
     #[touches(model)]
     async embed(text: str) -> ptr: str ! EACCESS EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Returns the label that fits a text best, spelled as in the array
-    #[example = r#"(ret (ai.classify? "this is ham" (str.split? "spam,ham" ",")))"# => "ham"]
+    #[example = r#"(ret (ai.classify "this is ham" (str.split "spam,ham" ",")))"# => "ham"]
     #[effect(repeatable)]
     #[touches(model)]
     async classify(text: str, labels: arr) -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Returns the data that a JSON Schema asks for, extracted from a text, as valid JSON
-    #[example = r#"(ret (ai.extract? "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
+    #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
     #[touches(model)]
     async extract(text: str, schema: str) -> ptr: str ! EACCESS EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;

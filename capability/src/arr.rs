@@ -18,110 +18,110 @@ capability! {
     pub const ARR: "arr" 3;
 
     /// Creates an empty array
-    #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
+    #[example = r#"(let $a (arr.new)) (arr.push $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
     #[prompt(signature)]
     fn new() -> h: arr = new;
 
     /// Appends a string
-    #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (arr.push? $a "y") (ret (arr.to_json? $a))"# => r#"["x","y"]"#]
+    #[example = r#"(let $a (arr.new)) (arr.push $a "x") (arr.push $a "y") (ret (arr.to_json $a))"# => r#"["x","y"]"#]
     #[prompt(signature)]
     fn push(h: arr, item: bytes) ! EBOUND ENOMEM = push;
 
     /// Returns the string at index i
-    #[example = r#"(ret (arr.get? (str.split? "a b" " ") 1))"# => "b"]
+    #[example = r#"(ret (arr.get (str.split "a b" " ") 1))"# => "b"]
     #[prompt(signature)]
     fn get(h: arr, i: int) -> ptr: str ! EBOUND = get;
 
     /// Replaces the string at index i
-    #[example = r#"(let $a (str.split? "a b" " ")) (arr.set? $a 0 "z") (ret (str.join? $a " "))"# => "z b"]
+    #[example = r#"(let $a (str.split "a b" " ")) (arr.set $a 0 "z") (ret (str.join $a " "))"# => "z b"]
     #[prompt(signature)]
     fn set(h: arr, i: int, item: bytes) ! EBOUND ENOMEM = set;
 
     /// Returns the number of items
-    #[example = r#"(ret (str.from_int (arr.len (str.split? "a b" " "))))"# => "2"]
+    #[example = r#"(ret (str.from_int (arr.len (str.split "a b" " "))))"# => "2"]
     #[prompt(signature)]
     fn len(h: arr) -> n: int = len;
 
     /// Returns 1 if an item equals item, else 0
-    #[example = r#"(when (arr.has (str.split? "a b" " ") "b") (out "yes"))"# => "yes"]
+    #[example = r#"(when (arr.has (str.split "a b" " ") "b") (out "yes"))"# => "yes"]
     #[prompt(omitted)]
     fn has(h: arr, item: bytes) -> yes: bool = has;
 
     /// Removes the last item and returns it; EBOUND if there is none
-    #[example = r#"(let $a (str.split? "a b" " ")) (let $last (arr.pop? $a)) (ret (fmt "{} {i}" $last (arr.len $a)))"# => "b 1"]
+    #[example = r#"(let $a (str.split "a b" " ")) (let $last (arr.pop $a)) (ret (fmt "{} {i}" $last (arr.len $a)))"# => "b 1"]
     #[prompt(name)]
     fn pop(h: arr) -> ptr: str ! EBOUND = pop;
 
     /// Returns a new array of the items from index start to end (excluded, at most the length);
     /// without end, those from start on, none if start is past the end
-    #[example = r#"(ret (str.join? (arr.slice? (str.split? "a b c d" " ") 1 3) " "))"# => "b c"]
+    #[example = r#"(ret (str.join (arr.slice (str.split "a b c d" " ") 1 3) " "))"# => "b c"]
     #[prompt(signature)]
     fn slice(h: arr, start: int, end: opt_int) -> arr: arr ! EBOUND ENOMEM = slice;
 
     /// Returns the sum of the items, which must be numbers; decimals are added exactly
-    #[example = r#"(ret (str.from_float (arr.sum? (str.split? "0.1 0.2 3" " ")) 1))"# => "3.3"]
+    #[example = r#"(ret (str.from_float (arr.sum (str.split "0.1 0.2 3" " ")) 1))"# => "3.3"]
     #[prompt(name)]
     fn sum(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::sum;
 
     /// Returns the smallest item, all of which must be numbers; EBOUND if there is none
-    #[example = r#"(ret (str.from_float (arr.min? (str.split? "10 9 -1" " ")) 0))"# => "-1"]
+    #[example = r#"(ret (str.from_float (arr.min (str.split "10 9 -1" " ")) 0))"# => "-1"]
     #[prompt(omitted)]
     fn min(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::min;
 
     /// Returns the largest item, all of which must be numbers; EBOUND if there is none
-    #[example = r#"(ret (str.from_float (arr.max? (str.split? "10 9 -1" " ")) 0))"# => "10"]
+    #[example = r#"(ret (str.from_float (arr.max (str.split "10 9 -1" " ")) 0))"# => "10"]
     #[prompt(omitted)]
     fn max(h: arr) -> x: float ! EBOUND EPARSE ENOMEM = numbers::max;
 
     /// Sorts in place by bytes, ascending
-    #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
+    #[example = r#"(let $a (str.split "b 10 a 9" " ")) (arr.sort $a) (ret (str.join $a " "))"# => "10 9 a b"]
     #[prompt(omitted)]
     fn sort(h: arr) ! EBOUND ENOMEM = sort;
 
     /// Sorts in place by "text" (the default, by bytes) or "num" (if every item is a number, else
     /// EPARSE), stably; "-text", "-num" sort descending
-    #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
+    #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
     fn sort/2(h: arr, by: opt_str) ! EBOUND EPARSE ENOMEM = sort_in_order;
 
     /// Sorts in place as `arr.sort` with an order does
-    #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
+    #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort_by $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
     #[prompt(omitted)]
     fn sort_by(h: arr, by: str) ! EBOUND EPARSE ENOMEM = sort_by;
 
     /// Sorts rows in place, stably, by the value at a path of JSON objects or in a column (counted
     /// from 0) of tab-separated rows; by is "text", "num" or "value" (the default: null, false,
     /// true, numbers, then strings), descending with a `-` before it
-    #[example = r#"(let $a (str.split? "{\"n\":10} {\"n\":9}" " ")) (arr.sort_rows? $a "n") (ret (str.join? $a " "))"# => r#"{"n":9} {"n":10}"#]
+    #[example = r#"(let $a (str.split "{\"n\":10} {\"n\":9}" " ")) (arr.sort_rows $a "n") (ret (str.join $a " "))"# => r#"{"n":9} {"n":10}"#]
     #[prompt(omitted)]
     fn sort_rows(h: arr, key: str, by: opt_str) ! EBOUND ENOENT EPARSE ENOMEM = rows::sort;
 
     /// Removes duplicates in place; keeps the first of each
-    #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
+    #[example = r#"(let $a (str.split "b a b" " ")) (arr.uniq $a) (ret (str.join $a " "))"# => "b a"]
     #[prompt(signature)]
     fn uniq(h: arr) ! EBOUND ENOMEM = uniq;
 
     /// Reverses in place
-    #[example = r#"(let $a (str.split? "a b" " ")) (arr.reverse? $a) (ret (str.join? $a " "))"# => "b a"]
+    #[example = r#"(let $a (str.split "a b" " ")) (arr.reverse $a) (ret (str.join $a " "))"# => "b a"]
     #[prompt(signature)]
     fn reverse(h: arr) ! EBOUND = reverse;
 
     /// Returns a new array: the items of a, then those of b
-    #[example = r#"(ret (str.join? (arr.concat? (str.split? "a b" " ") (str.split? "c d" " ")) " "))"# => "a b c d"]
+    #[example = r#"(ret (str.join (arr.concat (str.split "a b" " ") (str.split "c d" " ")) " "))"# => "a b c d"]
     #[prompt(signature)]
     fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
 
     /// Returns the index of the first item equal to item, or -1
-    #[example = r#"(ret (str.from_int (arr.index_of (str.split? "a b" " ") "b")))"# => "1"]
+    #[example = r#"(ret (str.from_int (arr.index_of (str.split "a b" " ") "b")))"# => "1"]
     #[prompt(signature)]
     fn index_of(h: arr, item: bytes) -> i: int = index_of;
 
     /// Encodes as a JSON array of strings; `json.make_arr` keeps numbers and objects
-    #[example = r#"(ret (arr.to_json? (str.split? "a 1" " ")))"# => r#"["a","1"]"#]
+    #[example = r#"(ret (arr.to_json (str.split "a 1" " ")))"# => r#"["a","1"]"#]
     #[prompt(signature)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Parses a JSON array; strings lose their quotes, anything else stays JSON
-    #[example = r#"(ret (str.join? (arr.from_json? "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
+    #[example = r#"(ret (str.join (arr.from_json "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
     #[prompt(signature)]
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }

@@ -15,25 +15,25 @@ capability! {
     pub const FS: "fs" 2;
 
     /// Returns a file's content
-    #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.read? "a.txt"))"# => "hello"]
+    #[example = r#"(fs.write "a.txt" "hello") (ret (fs.read "a.txt"))"# => "hello"]
     #[prompt(signature)]
     #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EKIND = read;
 
     /// Writes a file, replacing it
-    #[example = r#"(fs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
+    #[example = r#"(fs.write "notes/a.txt" "hello") (ret (fs.read "notes/a.txt"))"# => "hello"]
     #[prompt(signature)]
     #[effect(writes)]
     async write(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST EKIND = write;
 
     /// Appends to a file; creates it if missing
-    #[example = r#"(fs.append? "log.txt" "one\n") (fs.append? "log.txt" "two\n") (ret (fs.read? "log.txt"))"# => "one\ntwo\n"]
+    #[example = r#"(fs.append "log.txt" "one\n") (fs.append "log.txt" "two\n") (ret (fs.read "log.txt"))"# => "one\ntwo\n"]
     #[prompt(signature)]
     #[effect(changes)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST EKIND = append;
 
     /// Returns the sorted names in a folder, without those in its folders; folders end with /
-    #[example = r#"(fs.write? "list/b.txt" "") (fs.mkdir? "list/a") (ret (str.join? (fs.list? "list") " "))"# => "a/ b.txt"]
+    #[example = r#"(fs.write "list/b.txt" "") (fs.mkdir "list/a") (ret (str.join (fs.list "list") " "))"# => "a/ b.txt"]
     #[prompt(signature)]
     #[effect(reads)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS EKIND = list;
@@ -41,30 +41,30 @@ capability! {
     /// Returns the sorted paths of the files that match a pattern: * and ? within a name, ** for
     /// any folders, [a-z], {a,b}; folders if it ends with /; names that start with a dot only if
     /// the pattern spells the dot
-    #[example = r#"(fs.write? "g/a.txt" "") (fs.write? "g/d/b.txt" "") (ret (str.join? (fs.glob? "g/**/*.txt") " "))"# => "g/a.txt g/d/b.txt"]
+    #[example = r#"(fs.write "g/a.txt" "") (fs.write "g/d/b.txt" "") (ret (str.join (fs.glob "g/**/*.txt") " "))"# => "g/a.txt g/d/b.txt"]
     #[prompt(name)]
     #[effect(reads)]
     async glob(pattern: file_query) -> arr: arr ! EACCESS EBOUND EPARSE ETIME ENOMEM = glob::glob;
 
     /// Returns JSON {kind: file|folder, size}
-    #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.stat? "a.txt"))"# => r#"{"kind":"file","size":5}"#]
+    #[example = r#"(fs.write "a.txt" "hello") (ret (fs.stat "a.txt"))"# => r#"{"kind":"file","size":5}"#]
     #[effect(reads)]
     async stat(path: read_path) -> ptr: str ! ENOENT EACCESS EKIND = stat;
 
     /// Creates a folder and its parents
-    #[example = r#"(fs.mkdir? "a/b") (ret (str.join? (fs.list? "a") " "))"# => "b/"]
+    #[example = r#"(fs.mkdir "a/b") (ret (str.join (fs.list "a") " "))"# => "b/"]
     #[prompt(signature)]
     #[effect(writes)]
     async mkdir(path: write_path) ! EACCESS EEXIST EKIND = mkdir;
 
     /// Removes a file or an empty folder
-    #[example = r#"(fs.write? "old.txt" "x") (fs.remove? "old.txt") (ret (default (fs.read "old.txt") "gone"))"# => "gone"]
+    #[example = r#"(fs.write "old.txt" "x") (fs.remove "old.txt") (ret (default (fs.read "old.txt") "gone"))"# => "gone"]
     #[prompt(signature)]
     #[effect(changes)]
     async remove(path: write_path) ! ENOENT EACCESS EEXIST EKIND = remove;
 
     /// Moves a file or folder
-    #[example = r#"(fs.write? "old.txt" "x") (fs.move? "old.txt" "new.txt") (ret (fs.read? "new.txt"))"# => "x"]
+    #[example = r#"(fs.write "old.txt" "x") (fs.move "old.txt" "new.txt") (ret (fs.read "new.txt"))"# => "x"]
     #[prompt(signature)]
     #[effect(changes)]
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST EKIND = rename;

@@ -25,7 +25,7 @@ capability! {
 
     /// Commits everything in the workdir with that message, pushes it to the operator's remote, and
     /// returns the outcome
-    #[example = r#"(ret (git.commit_push? "add the notes"))"# => "committed and pushed: add the notes"]
+    #[example = r#"(ret (git.commit_push "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
     #[effect(once)]
     #[touches(reads "/", writes ".git", remote)]

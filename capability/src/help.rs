@@ -10,7 +10,7 @@ capability! {
 
     /// Returns the manual page of a function, capability, program, form or error code; for other
     /// words, the best matches; for "", the topics
-    #[example = r#"(ret (str.slice? (help.about? "str.cat") 0 14))"# => "str.cat (a, b)"]
+    #[example = r#"(ret (str.slice (help.about "str.cat") 0 14))"# => "str.cat (a, b)"]
     #[prompt(name)]
     #[effect(reads)]
     #[touches(nothing)]

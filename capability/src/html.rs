@@ -12,7 +12,7 @@ capability! {
 
     /// Returns the visible text; blocks are separated by an empty line, rows and list items by a
     /// line end
-    #[example = r#"(ret (html.text? "<title>t</title><p>One<br>two &amp; <b>three</b></p>"))"# => "One\ntwo & three"]
+    #[example = r#"(ret (html.text "<title>t</title><p>One<br>two &amp; <b>three</b></p>"))"# => "One\ntwo & three"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
@@ -20,7 +20,7 @@ capability! {
 
     /// Returns the links of the page at the URL base: absolute, without fragments, each once, in
     /// the order of the page; only http and https
-    #[example = r##"(ret (str.join? (html.links? "<a href='../b.html#x'>b</a> <a href='//c.example/'>c</a>" "https://a.example/d/e.html") " "))"## => "https://a.example/b.html https://c.example/"]
+    #[example = r##"(ret (str.join (html.links "<a href='../b.html#x'>b</a> <a href='//c.example/'>c</a>" "https://a.example/d/e.html") " "))"## => "https://a.example/b.html https://c.example/"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
@@ -28,7 +28,7 @@ capability! {
 
     /// Returns the text of each element that a CSS selector matches, or that attribute of each (""
     /// if missing)
-    #[example = r#"(ret (str.join? (html.select? "<ul><li class=a>one<li>two<li class=a>three</ul>" "li.a") " "))"# => "one three"]
+    #[example = r#"(ret (str.join (html.select "<ul><li class=a>one<li>two<li class=a>three</ul>" "li.a") " "))"# => "one three"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]

@@ -21,7 +21,7 @@ capability! {
     pub const HTTP: "http" 2;
 
     /// Fetches a URL and returns the body
-    #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
+    #[example = r#"(ret (http.get "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
@@ -29,20 +29,20 @@ capability! {
     /// Posts a body and returns the response body; sends an `Idempotency-Key` header that stays the
     /// same if the call is repeated after a crash, as `http.request` does for POST and PATCH unless
     /// headers has one
-    #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
+    #[example = r#"(ret (http.post "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
     /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is
     /// 0 or a JSON object
-    #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
+    #[example = r#"(ret (http.request "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
     /// Fetches URLs concurrently and returns, in order, JSON {url, status, body} for each, or {url,
     /// status, code, error} if `http.get` would fail
-    #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
+    #[example = r#"(each $page (http.get_all (str.split "https://example.com/ https://example.com/b" " ")) (out (json.get $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }

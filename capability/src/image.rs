@@ -20,7 +20,7 @@ capability! {
     pub const IMAGE: "image" 1;
 
     /// Generates an image from a prompt and writes it to a file; at most two per run
-    #[example = r#"(ret (image.make? "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
+    #[example = r#"(ret (image.make "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
     #[effect(changes)]
     #[touches(images)]

@@ -16,7 +16,7 @@ capability! {
 
     /// Files a ticket about a missing feature: title, what you need and why, what you tried (0 for
     /// nothing); returns what to do next
-    #[example = r#"(ret (str.slice? (issue.file? "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
+    #[example = r#"(ret (str.slice (issue.file "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
     #[prompt(name)]
     #[effect(once)]
     #[touches(tickets)]

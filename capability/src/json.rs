@@ -21,37 +21,37 @@ capability! {
     pub const JSON: "json" 3;
 
     /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
-    #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
+    #[example = r#"(ret (json.get "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
     #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
     /// Returns a new document with value (JSON, else a string) at path; creates missing objects,
     /// appends at an array's length
-    #[example = r#"(ret (json.set? "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
+    #[example = r#"(ret (json.set "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
     /// Returns a new document without the value at path; ENOENT if missing
-    #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
+    #[example = r#"(ret (json.del "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
     #[prompt(signature)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
     /// Returns the type at path: object, array, string, number, bool or null
-    #[example = r#"(ret (json.type? "{\"a\":[]}" "a"))"# => "array"]
+    #[example = r#"(ret (json.type "{\"a\":[]}" "a"))"# => "array"]
     #[prompt(signature)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
     /// Returns the number of items, keys or characters at path; EKIND for a number, bool or null
-    #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
+    #[example = r#"(ret (str.from_int (json.len "{\"a\":[4,5]}" "a")))"# => "2"]
     #[prompt(signature)]
     fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM EKIND = len;
 
     /// Returns the keys of the object at path as an array, in document order
-    #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
+    #[example = r#"(ret (str.join (json.keys "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
     #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = keys;
 
     /// Returns the items of the array at path, as `arr.from_json` does
-    #[example = r#"(ret (str.join? (json.items? "{\"a\":[1,\"b\",{}]}" "a") " "))"# => "1 b {}"]
+    #[example = r#"(ret (str.join (json.items "{\"a\":[1,\"b\",{}]}" "a") " "))"# => "1 b {}"]
     #[prompt(name)]
     fn items(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM EKIND = items;
 
@@ -62,18 +62,18 @@ capability! {
 
     /// Returns the document with value (JSON, else a string) appended to the array at path, which
     /// is created if missing
-    #[example = r#"(ret (json.push? "{\"a\":[1]}" "a" "two"))"# => r#"{"a":[1,"two"]}"#]
+    #[example = r#"(ret (json.push "{\"a\":[1]}" "a" "two"))"# => r#"{"a":[1,"two"]}"#]
     #[prompt(omitted)]
     fn push(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM EKIND = push;
 
     /// Returns a string as JSON, with quotes
-    #[example = r#"(ret (json.quote? "a \"b\""))"# => r#""a \"b\"""#]
+    #[example = r#"(ret (json.quote "a \"b\""))"# => r#""a \"b\"""#]
     #[prompt(omitted)]
     fn quote(s: str) -> ptr: str ! ENOMEM = crate::str::escape::json_encode;
 
     /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
     /// -c`; ETRFM if the filter raises an error
-    #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
+    #[example = r#"(ret (json.query "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
     #[prompt(omitted)]
     #[effect(none)]
     #[touches(nothing)]
@@ -81,33 +81,33 @@ capability! {
 
     /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
     /// -c`; the map's keys are variables ($key); ETRFM if the filter raises an error
-    #[example = r#"(let $v (map.new)) (map.set? $v "min" "2") (ret (json.query? "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
+    #[example = r#"(let $v (map.new)) (map.set $v "min" "2") (ret (json.query "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
     #[effect(none)]
     #[touches(nothing)]
     async query/3(doc: str, filter: str, vars: opt_map) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query_with;
 
     /// Makes an object from a map: JSON values stay JSON, others become strings
-    #[example = r#"(let $m (map.new)) (map.set? $m "n" "1.50") (map.set? $m "s" "x") (ret (json.make? $m))"# => r#"{"n":1.50,"s":"x"}"#]
+    #[example = r#"(let $m (map.new)) (map.set $m "n" "1.50") (map.set $m "s" "x") (ret (json.make $m))"# => r#"{"n":1.50,"s":"x"}"#]
     fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
 
     /// Makes an array from an array's items: JSON items stay JSON, others become strings
-    #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
+    #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
     /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
     /// EPARSE if a quote is unclosed or a row has too many fields
-    #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
+    #[example = r#"(ret (json.from_csv "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
     #[prompt(omitted)]
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
 
     /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
     /// with types "num", fields like 2.50 become numbers
-    #[example = r#"(ret (json.from_csv? "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
+    #[example = r#"(ret (json.from_csv "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
     fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 
     /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted,
     /// null empty; sep is 0 for a comma
-    #[example = r#"(ret (json.to_csv? "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
+    #[example = r#"(ret (json.to_csv "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
     fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
 

@@ -18,38 +18,38 @@ capability! {
     pub const KV: "kv" 2;
 
     /// Returns a key's value
-    #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
+    #[example = r#"(kv.set "name" "Ada") (ret (kv.get "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(reads)]
     async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE ENOMEM = get;
 
     /// Sets a key
-    #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
+    #[example = r#"(kv.set "name" "Ada") (ret (kv.get "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(repeatable)]
     async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
-    #[example = r#"(kv.set? "name" "Ada") (kv.del? "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
+    #[example = r#"(kv.set "name" "Ada") (kv.del "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
     #[prompt(signature)]
     #[effect(repeatable)]
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Returns the sorted keys that start with prefix
-    #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
+    #[example = r#"(kv.set "user:1" "Ada") (kv.set "user:2" "Bob") (ret (str.join (kv.list "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
     #[effect(reads)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 if missing) and returns the sum
-    #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
+    #[example = r#"(kv.incr "count" 2) (ret (str.from_int (kv.incr "count" 3)))"# => "5"]
     #[prompt(signature)]
     #[effect(repeatable)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and returns 1 if it was; old 0 means a missing key,
     /// new 0 removes it
-    #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
+    #[example = r#"(kv.cas "lock" 0 "mine") (ret (str.from_int (kv.cas "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     #[effect(repeatable)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;

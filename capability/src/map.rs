@@ -23,22 +23,22 @@ capability! {
     fn new() -> h: map = new;
 
     /// Sets a key; a new key is added last, an existing one keeps its position
-    #[example = r#"(let $m (map.new)) (map.set? $m "k" "v") (ret (map.to_json? $m))"# => r#"{"k":"v"}"#]
+    #[example = r#"(let $m (map.new)) (map.set $m "k" "v") (ret (map.to_json $m))"# => r#"{"k":"v"}"#]
     #[prompt(signature)]
     fn set(h: map, key: str, value: bytes) ! EBOUND ENOMEM = set;
 
     /// Returns a key's value; ENOENT if missing
-    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (map.get? $m "k"))"# => "v"]
+    #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (ret (map.get $m "k"))"# => "v"]
     #[prompt(signature)]
     fn get(h: map, key: str) -> ptr: str ! ENOENT = get;
 
     /// Returns 1 if the map has the key, else 0
-    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
+    #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
     #[prompt(signature)]
     fn has(h: map, key: str) -> yes: bool = has;
 
     /// Removes a key; ENOENT if missing
-    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (map.del? $m "k") (ret (map.to_json? $m))"# => "{}"]
+    #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (map.del $m "k") (ret (map.to_json $m))"# => "{}"]
     #[prompt(signature)]
     fn del(h: map, key: str) ! ENOENT = del;
 
@@ -48,12 +48,12 @@ capability! {
     fn incr(h: map, key: str, n: int) -> sum: int = incr;
 
     /// Adds n to a key's 64-bit integer (0 if missing) and returns the sum
-    #[example = r#"(let $m (map.new)) (map.incr/i64 $m "k" 3000000000) (ret (map.get? $m "k"))"# => "3000000000"]
+    #[example = r#"(let $m (map.new)) (map.incr/i64 $m "k" 3000000000) (ret (map.get $m "k"))"# => "3000000000"]
     #[prompt(omitted)]
     fn incr/i64(h: map, key: str, n: long) -> sum: long = incr_long;
 
     /// Adds n to a key's number (0 if missing) and returns the sum; decimals are added exactly
-    #[example = r#"(let $m (map.new)) (map.incr/f64 $m "k" 0.1) (map.incr/f64 $m "k" 0.2) (ret (map.get? $m "k"))"# => "0.3"]
+    #[example = r#"(let $m (map.new)) (map.incr/f64 $m "k" 0.1) (map.incr/f64 $m "k" 0.2) (ret (map.get $m "k"))"# => "0.3"]
     #[prompt(omitted)]
     fn incr/f64(h: map, key: str, n: float) -> sum: float = incr_float;
 
@@ -64,43 +64,43 @@ capability! {
 
     /// Appends an item to a key's list, which is empty if missing; the key's value becomes a JSON
     /// array, in which items that are numbers, objects and the like are not quoted
-    #[example = r#"(let $m (map.new)) (map.push? $m "k" "a") (map.push? $m "k" "2") (ret (map.get? $m "k"))"# => r#"["a",2]"#]
+    #[example = r#"(let $m (map.new)) (map.push $m "k" "a") (map.push $m "k" "2") (ret (map.get $m "k"))"# => r#"["a",2]"#]
     #[prompt(name)]
     fn push(h: map, key: str, item: bytes) ! EBOUND ENOMEM = push;
 
     /// Returns a key's list as an array: the items that `map.push` appended, or those of a JSON
     /// array; any other value is a list of one item; empty if missing
-    #[example = r#"(let $m (map.new)) (map.push? $m "k" "a") (map.push? $m "k" "2") (ret (str.join? (map.list $m "k") " "))"# => "a 2"]
+    #[example = r#"(let $m (map.new)) (map.push $m "k" "a") (map.push $m "k" "2") (ret (str.join (map.list $m "k") " "))"# => "a 2"]
     #[prompt(name)]
     fn list(h: map, key: str) -> arr: arr = list;
 
     /// Returns the keys as an array, in the map's order
-    #[example = r#"(ret (str.join? (map.keys (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
+    #[example = r#"(ret (str.join (map.keys (map.from_json "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
     #[prompt(signature)]
     fn keys(h: map) -> arr: arr = keys;
 
     /// Returns the values as an array, in the map's order
-    #[example = r#"(ret (str.join? (map.values (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
+    #[example = r#"(ret (str.join (map.values (map.from_json "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
     #[prompt(signature)]
     fn values(h: map) -> arr: arr = values;
 
     /// Returns the number of keys
-    #[example = r#"(ret (str.from_int (map.len (map.from_json? "{\"b\":1,\"a\":2}"))))"# => "2"]
+    #[example = r#"(ret (str.from_int (map.len (map.from_json "{\"b\":1,\"a\":2}"))))"# => "2"]
     #[prompt(signature)]
     fn len(h: map) -> n: int = len;
 
     /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;
     /// "-key", "-value", "-num" sort descending
-    #[example = r#"(let $m (map.from_json? "{\"a\":9,\"b\":10}")) (map.sort? $m "-num") (ret (str.join? (map.keys $m) " "))"# => "b a"]
+    #[example = r#"(let $m (map.from_json "{\"a\":9,\"b\":10}")) (map.sort $m "-num") (ret (str.join (map.keys $m) " "))"# => "b a"]
     fn sort(h: map, by: str) ! EBOUND EPARSE ENOMEM = sort;
 
     /// Encodes as a JSON object of strings; `json.make` keeps numbers and objects
-    #[example = r#"(let $m (map.new)) (map.set? $m "k" "1") (ret (map.to_json? $m))"# => r#"{"k":"1"}"#]
+    #[example = r#"(let $m (map.new)) (map.set $m "k" "1") (ret (map.to_json $m))"# => r#"{"k":"1"}"#]
     #[prompt(signature)]
     fn to_json(h: map) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Parses a JSON object; string values lose their quotes, anything else stays JSON
-    #[example = r#"(ret (map.get? (map.from_json? "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
+    #[example = r#"(ret (map.get (map.from_json "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
     #[prompt(signature)]
     fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }

@@ -27,7 +27,7 @@ capability! {
 
     /// Runs a catalog program concurrently for each item, its only argument, and returns their
     /// outputs in order (several results one per line); fails with the first failure
-    #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
+    #[example = r#"(fs.write "a.txt" "hello") (ret (str.join (par.map "file_read" (str.split "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;
 
@@ -39,7 +39,7 @@ capability! {
 
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
     /// {result} or {code, error} for each
-    #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
+    #[example = r#"(fs.write "a.txt" "hello") (each $result (par.run (arr.from_json """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
     #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }

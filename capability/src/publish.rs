@@ -16,7 +16,7 @@ capability! {
     pub const PUBLISH: "publish" 1;
 
     /// Copies the files below content/ and blog/ to the public folder, and returns their names
-    #[example = r#"(fs.write? "blog/first.md" "hello") (ret (publish.run?))"# => "published 1 file (5 bytes): blog/first.md"]
+    #[example = r#"(fs.write "blog/first.md" "hello") (ret (publish.run))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
     #[effect(once)]
     #[touches(reads "content", reads "blog", public)]

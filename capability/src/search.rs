@@ -42,7 +42,7 @@ capability! {
 
     /// Returns the passages of the run's text files that best match a query, best first, as JSON
     /// [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
-    #[example = r#"(fs.write? "pets/cats.md" "Cats sleep a lot.") (ret (json.get? (search.query? "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
+    #[example = r#"(fs.write "pets/cats.md" "Cats sleep a lot.") (ret (json.get (search.query "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
     #[effect(reads)]
     async query(query: file_query, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;

@@ -19,14 +19,14 @@ capability! {
 
     /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not
     /// 0
-    #[example = r#"(ret (shell.run? "tr a-z A-Z" "hello"))"# => "HELLO"]
+    #[example = r#"(ret (shell.run "tr a-z A-Z" "hello"))"# => "HELLO"]
     #[prompt(name)]
     #[effect(changes)]
     async run(line: script, stdin: opt_str) -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
 
     /// Runs a command line, with optional stdin, and returns JSON {stdout, stderr, status},
     /// whatever the status
-    #[example = r#"(ret (shell.result? "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
+    #[example = r#"(ret (shell.result "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
     #[prompt(name)]
     #[effect(changes)]
     async result(line: script, stdin: opt_str) -> ptr: str ! EACCESS ENOMEM ETIME = result;

@@ -21,13 +21,13 @@ capability! {
     fn len(s: bytes) -> n: int = len;
 
     /// Joins two strings
-    #[example = r#"(ret (str.cat? "a" "b"))"# => "ab"]
+    #[example = r#"(ret (str.cat "a" "b"))"# => "ab"]
     #[prompt(signature)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
     /// Returns the bytes from offset start to end (excluded, at most the length, which is also the
     /// default)
-    #[example = r#"(ret (str.slice? "abcdef" 1 3))"# => "bc"]
+    #[example = r#"(ret (str.slice "abcdef" 1 3))"# => "bc"]
     fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
 
     /// Returns the byte at offset i, 0 to 255, or -1 past the end
@@ -42,17 +42,17 @@ capability! {
     fn code(s: bytes, i: int) -> n: int = characters::code;
 
     /// Returns the character with that code point
-    #[example = r#"(ret (str.from_code? 233))"# => "é"]
+    #[example = r#"(ret (str.from_code 233))"# => "é"]
     #[prompt(omitted)]
     fn from_code(n: int) -> ptr: str ! EBOUND = characters::from_code;
 
     /// Splits into an array of strings of one character (code point) each
-    #[example = r#"(ret (str.join? (str.chars "née") "-"))"# => "n-é-e"]
+    #[example = r#"(ret (str.join (str.chars "née") "-"))"# => "n-é-e"]
     #[prompt(name)]
     fn chars(s: str) -> arr: arr = characters::chars;
 
     /// Splits into words: the parts between whitespace
-    #[example = r#"(ret (str.join? (str.words " to  be\n or ") "-"))"# => "to-be-or"]
+    #[example = r#"(ret (str.join (str.words " to  be\n or ") "-"))"# => "to-be-or"]
     #[prompt(name)]
     fn words(s: str) -> arr: arr = characters::words;
 
@@ -96,57 +96,57 @@ capability! {
     fn cmp(a: bytes, b: bytes) -> n: int = cmp;
 
     /// Splits at each sep; without any, returns the whole string as one item
-    #[example = r#"(ret (str.join? (str.split? "a,b,,c" ",") "|"))"# => "a|b||c"]
+    #[example = r#"(ret (str.join (str.split "a,b,,c" ",") "|"))"# => "a|b||c"]
     #[prompt(signature)]
     fn split(s: str, sep: str) -> arr: arr ! EBOUND ENOMEM = split;
 
     /// Joins an array's strings with sep between them
-    #[example = r#"(ret (str.join? (str.split? "a b" " ") ", "))"# => "a, b"]
+    #[example = r#"(ret (str.join (str.split "a b" " ") ", "))"# => "a, b"]
     #[prompt(signature)]
     fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
     /// Splits into lines, without line ends; a line end at the end of the text starts no line
-    #[example = r#"(ret (str.join? (str.lines? "a\nb\n") "|"))"# => "a|b"]
+    #[example = r#"(ret (str.join (str.lines "a\nb\n") "|"))"# => "a|b"]
     #[prompt(signature)]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
 
     /// Removes leading and trailing whitespace
-    #[example = r#"(ret (str.trim? " a \n"))"# => "a"]
+    #[example = r#"(ret (str.trim " a \n"))"# => "a"]
     #[prompt(signature)]
     fn trim(s: str) -> ptr: str ! ENOMEM = trim;
 
     /// Converts to lowercase
-    #[example = r#"(ret (str.lower? "ABC"))"# => "abc"]
+    #[example = r#"(ret (str.lower "ABC"))"# => "abc"]
     #[prompt(signature)]
     fn lower(s: str) -> ptr: str ! ENOMEM = lower;
 
     /// Converts to uppercase
-    #[example = r#"(ret (str.upper? "abc"))"# => "ABC"]
+    #[example = r#"(ret (str.upper "abc"))"# => "ABC"]
     #[prompt(signature)]
     fn upper(s: str) -> ptr: str ! ENOMEM = upper;
 
     /// Replaces every occurrence of needle
-    #[example = r#"(ret (str.replace? "a-b-c" "-" "+"))"# => "a+b+c"]
+    #[example = r#"(ret (str.replace "a-b-c" "-" "+"))"# => "a+b+c"]
     #[prompt(signature)]
     fn replace(s: str, needle: str, with: str) -> ptr: str ! EBOUND ENOMEM = replace;
 
     /// Replaces the first n occurrences of needle
-    #[example = r#"(ret (str.replace_count? "a-b-c" "-" "+" 1))"# => "a+b-c"]
+    #[example = r#"(ret (str.replace_count "a-b-c" "-" "+" 1))"# => "a+b-c"]
     #[prompt(omitted)]
     fn replace_count(s: str, needle: str, with: str, n: int) -> ptr: str ! EBOUND ENOMEM = replace_count;
 
     /// Repeats the string n times
-    #[example = r#"(ret (str.repeat? "ab" 3))"# => "ababab"]
+    #[example = r#"(ret (str.repeat "ab" 3))"# => "ababab"]
     #[prompt(signature)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
     /// Puts fill (default a space) before a string until it has n characters
-    #[example = r#"(ret (str.pad_left? "42" 5 "0"))"# => "00042"]
+    #[example = r#"(ret (str.pad_left "42" 5 "0"))"# => "00042"]
     #[prompt(name)]
     fn pad_left(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_left;
 
     /// Puts fill (default a space) after a string until it has n characters
-    #[example = r#"(ret (str.cat? (str.pad_right? "ab" 4) "|"))"# => "ab  |"]
+    #[example = r#"(ret (str.cat (str.pad_right "ab" 4) "|"))"# => "ab  |"]
     #[prompt(omitted)]
     fn pad_right(s: str, n: int, fill: opt_str) -> ptr: str ! EBOUND ENOMEM = characters::pad_right;
 
@@ -160,7 +160,7 @@ capability! {
     fn from_long(n: long) -> ptr: str = from_long;
 
     /// Parses an integer; allows a sign and surrounding whitespace
-    #[example = r#"(ret (str.from_int (+ (str.to_int? " -7 ") 1)))"# => "-6"]
+    #[example = r#"(ret (str.from_int (+ (str.to_int " -7 ") 1)))"# => "-6"]
     #[prompt(signature)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
@@ -171,37 +171,37 @@ capability! {
     fn from_float(x: float, digits: opt_int) -> ptr: str = from_float;
 
     /// Parses a decimal number; allows a sign and surrounding whitespace
-    #[example = r#"(ret (str.from_float (str.to_float? "2.5e2") 1))"# => "250.0"]
+    #[example = r#"(ret (str.from_float (str.to_float "2.5e2") 1))"# => "250.0"]
     #[prompt(signature)]
     fn to_float(s: str) -> x: float ! EPARSE = to_float;
 
     /// Splits into pieces of n characters; the last may be shorter
-    #[example = r#"(ret (str.join? (str.chunk? "abcde" 2) "|"))"# => "ab|cd|e"]
+    #[example = r#"(ret (str.join (str.chunk "abcde" 2) "|"))"# => "ab|cd|e"]
     #[prompt(signature)]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk;
 
     /// Splits into pieces of n characters, each starting with the last overlap characters of the
     /// previous one
-    #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
+    #[example = r#"(ret (str.join (str.chunk_overlap "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk_overlap;
 
     /// Returns the first regex match as an array: the whole match, then each group ("" if
     /// unmatched); empty if nothing matches
-    #[example = r#"(ret (arr.get? (str.match? "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
+    #[example = r#"(ret (arr.get (str.match "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
     #[touches(nothing)]
     async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
 
     /// Returns group n of the first regex match (0: the whole match); "" if nothing matches
-    #[example = r#"(ret (str.group? "on 2026-03-01" "([0-9]+)-([0-9]+)" 2))"# => "03"]
+    #[example = r#"(ret (str.group "on 2026-03-01" "([0-9]+)-([0-9]+)" 2))"# => "03"]
     #[prompt(name)]
     #[effect(none)]
     #[touches(nothing)]
     async group(s: str, pattern: str, n: int) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::first_group;
 
     /// Returns all regex matches as an array of whole matches
-    #[example = r#"(ret (str.join? (str.find_all? "a1 b22" "[0-9]+") " "))"# => "1 22"]
+    #[example = r#"(ret (str.join (str.find_all "a1 b22" "[0-9]+") " "))"# => "1 22"]
     #[prompt(omitted)]
     #[effect(none)]
     #[touches(nothing)]
@@ -209,70 +209,70 @@ capability! {
 
     /// Returns all regex matches as an array of whole matches, or of that group of each ("" if
     /// unmatched)
-    #[example = r#"(ret (str.join? (str.find_all? "a=1 b=22" "(\\w)=" 1) " "))"# => "a b"]
+    #[example = r#"(ret (str.join (str.find_all "a=1 b=22" "(\\w)=" 1) " "))"# => "a b"]
     #[effect(none)]
     #[touches(nothing)]
     async find_all/3(s: str, pattern: str, group: opt_int) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all_of_group;
 
     /// Replaces every regex match; in with, $1 or ${name} is a group, $0 the whole match, $$ a
     /// dollar
-    #[example = r#"(ret (str.replace_re? "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
+    #[example = r#"(ret (str.replace_re "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
     #[effect(none)]
     #[touches(nothing)]
     async replace_re(s: str, pattern: str, with: str) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::replace;
 
     /// Percent-encodes for a part of a URL: all but letters, digits and -._~
-    #[example = r#"(ret (str.url_encode? "a b&c"))"# => "a%20b%26c"]
+    #[example = r#"(ret (str.url_encode "a b&c"))"# => "a%20b%26c"]
     #[prompt(name)]
     fn url_encode(s: bytes) -> ptr: str ! ENOMEM = escape::url_encode;
 
     /// Decodes %XX of a URL's part; + stays +
-    #[example = r#"(ret (str.url_decode? "a%20b"))"# => "a b"]
+    #[example = r#"(ret (str.url_decode "a%20b"))"# => "a b"]
     #[prompt(name)]
     fn url_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::url_decode;
 
     /// Escapes &, <, >, " and ' for HTML
-    #[example = r#"(ret (str.html_encode? "a < b"))"# => "a &lt; b"]
+    #[example = r#"(ret (str.html_encode "a < b"))"# => "a &lt; b"]
     #[prompt(name)]
     fn html_encode(s: str) -> ptr: str ! ENOMEM = escape::html_encode;
 
     /// Decodes HTML entities, named and numeric; tags stay
-    #[example = r#"(ret (str.html_decode? "a &lt; &eacute;"))"# => "a < é"]
+    #[example = r#"(ret (str.html_decode "a &lt; &eacute;"))"# => "a < é"]
     #[prompt(name)]
     fn html_decode(s: str) -> ptr: str ! ENOMEM = escape::html_decode;
 
     /// Encodes as a JSON string, with quotes
-    #[example = r#"(ret (str.json_encode? "a\nb"))"# => r#""a\nb""#]
+    #[example = r#"(ret (str.json_encode "a\nb"))"# => r#""a\nb""#]
     #[prompt(name)]
     fn json_encode(s: str) -> ptr: str ! ENOMEM = escape::json_encode;
 
     /// Decodes a JSON string, with quotes
-    #[example = r#"(ret (str.json_decode? "\"a\\tb\""))"# => "a\tb"]
+    #[example = r#"(ret (str.json_decode "\"a\\tb\""))"# => "a\tb"]
     #[prompt(name)]
     fn json_decode(s: str) -> ptr: str ! EPARSE ENOMEM = escape::json_decode;
 
     /// Encodes bytes as Base64, with padding
-    #[example = r#"(ret (str.base64_encode? "hi"))"# => "aGk="]
+    #[example = r#"(ret (str.base64_encode "hi"))"# => "aGk="]
     #[prompt(name)]
     fn base64_encode(s: bytes) -> ptr: str ! ENOMEM = escape::base64_encode;
 
     /// Decodes Base64 of either alphabet; allows whitespace and missing padding
-    #[example = r#"(ret (str.base64_decode? "aGk="))"# => "hi"]
+    #[example = r#"(ret (str.base64_decode "aGk="))"# => "hi"]
     #[prompt(name)]
     fn base64_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::base64_decode;
 
     /// Encodes bytes as hexadecimal digits, two per byte
-    #[example = r#"(ret (str.hex_encode? "hi"))"# => "6869"]
+    #[example = r#"(ret (str.hex_encode "hi"))"# => "6869"]
     #[prompt(name)]
     fn hex_encode(s: bytes) -> ptr: str ! ENOMEM = escape::hex_encode;
 
     /// Decodes hexadecimal digits, two per byte; allows whitespace
-    #[example = r#"(ret (str.hex_decode? "6869"))"# => "hi"]
+    #[example = r#"(ret (str.hex_decode "6869"))"# => "hi"]
     #[prompt(name)]
     fn hex_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::hex_decode;
 
     /// Returns the SHA-256 of the bytes as 64 hexadecimal digits
-    #[example = r#"(ret (str.slice? (str.hash "abc") 0 8))"# => "ba7816bf"]
+    #[example = r#"(ret (str.slice (str.hash "abc") 0 8))"# => "ba7816bf"]
     #[prompt(signature)]
     fn hash(s: bytes) -> ptr: str = escape::hash;
 }

@@ -16,7 +16,7 @@ capability! {
     fn argc() -> n: int = argc;
 
     /// Returns argument n, counted from 0
-    #[example = "(ret (sys.argv? 0))" => "one"]
+    #[example = "(ret (sys.argv 0))" => "one"]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
     /// Returns an array of all arguments
@@ -28,11 +28,11 @@ capability! {
     fn resv(ptr: bytes) = resv;
 
     /// Ends the whole run with that result, once this program has returned 0
-    #[example = r#"(sys.done? "It is four.")"# => "It is four."]
+    #[example = r#"(sys.done "It is four.")"# => "It is four."]
     #[prompt(signature)]
     fn done(result: str) ! EBOUND EACCESS ENOMEM = done;
 
-    /// Fails with that code (ETRFM if it is not the code of a failure) and reason
+    /// Fails with that code (ETRFM for 0) and reason
     #[example = r#"(catch $e $why (sys.fail EBOUND "too long")) (ret $why)"# => "too long"]
     fn fail(code: int, reason: str) ! ETRFM ENOMEM EACCESS ENOENT EBOUND EREMOTE EPARSE ETIME EBUDGET EEXIST ECANCEL EKIND = fail;
 
@@ -134,8 +134,7 @@ fn args(run: &mut Run) -> Result<Handle, Failure> {
 }
 
 fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
-    let known = Code::ALL.iter().copied().find(|known| known.number() == code);
-    let code = known.filter(|code| *code != Code::SUCCESS).unwrap_or(Code::ETRFM);
+    let code = if code == Code::SUCCESS.number() { Code::ETRFM } else { Code(code) };
     Err(Failure::new(code, reason))
 }
 

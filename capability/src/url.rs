@@ -11,13 +11,13 @@ capability! {
     pub const URL: "url" 1;
 
     /// Returns the absolute URL of a link on the page at base, without dot segments
-    #[example = r#"(ret (url.join? "https://example.com/docs/a.html" "../b?c=1"))"# => "https://example.com/b?c=1"]
+    #[example = r#"(ret (url.join "https://example.com/docs/a.html" "../b?c=1"))"# => "https://example.com/b?c=1"]
     #[prompt(name)]
     fn join(base: str, link: str) -> ptr: str ! EPARSE ENOMEM = join;
 
     /// Returns a map with the keys scheme, host, port, path and query; a part that the URL does not
     /// have is ""
-    #[example = r#"(ret (map.to_json? (url.parts? "https://example.com/a/b?c=1")))"# => r#"{"scheme":"https","host":"example.com","port":"","path":"/a/b","query":"c=1"}"#]
+    #[example = r#"(ret (map.to_json (url.parts "https://example.com/a/b?c=1")))"# => r#"{"scheme":"https","host":"example.com","port":"","path":"/a/b","query":"c=1"}"#]
     #[prompt(omitted)]
     fn parts(url: str) -> parts: map ! EPARSE ENOMEM = parts;
 }

@@ -9,13 +9,13 @@ capability! {
     pub const VFS: "vfs" 2;
 
     /// Returns a file's content
-    #[example = r#"(vfs.write? "a.txt" "hello") (ret (vfs.read? "a.txt"))"# => "hello"]
+    #[example = r#"(vfs.write "a.txt" "hello") (ret (vfs.read "a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EKIND = read;
 
     /// Writes a file, replacing it; creates parent folders
-    #[example = r#"(vfs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
+    #[example = r#"(vfs.write "notes/a.txt" "hello") (ret (fs.read "notes/a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(writes)]
     async write(path: write_path, data: bytes) ! ENOENT EACCESS ENOMEM EEXIST EKIND = write;

@@ -19,7 +19,7 @@ capability! {
 
     /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
     /// `help` for the list
-    #[example = r#"(wattle.run? "vars set city 'New York'") (ret (wattle.run? "vars get city"))"# => "New York"]
+    #[example = r#"(wattle.run "vars set city 'New York'") (ret (wattle.run "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
     async run(command: command) -> ptr: bytes

@@ -23,14 +23,14 @@ capability! {
 
     /// Fetches a page and returns its text as Markdown, other text unchanged: 4,000 characters from
     /// offset, then a line with the total
-    #[example = r#"(ret (web.fetch? "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
+    #[example = r#"(ret (web.fetch "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
     #[effect(reads)]
     async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND ENOMEM EBUDGET = fetch;
 
     /// Queries the operator's search engine and returns at most 8 results as JSON [{title, url,
     /// snippet}]
-    #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
+    #[example = r#"(ret (json.get (web.search "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
     #[touches(engine)]

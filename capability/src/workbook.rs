@@ -22,7 +22,7 @@ capability! {
 
     /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
     /// and returns its exports as a JSON object
-    #[example = r#"(ret (workbook.run? """
+    #[example = r#"(ret (workbook.run """
 [components.part]
 source = '(ret (str.upper? (arg 0)))'
 args = ["ada"]

@@ -1,5 +1,4 @@
 (let $count 0)
-(each $line (str.lines? (arg 0))
-  (when (str.contains $line (arg 1))
-    (set $count (+ $count 1))))
-(ret (str.from_int $count))
+(each $line (str.lines (arg 0))
+  (when (has $line (arg 1)) (+= $count 1)))
+(ret $count)

@@ -23,6 +23,7 @@ const HOST: &[Signature] = host! {
     sys.alloc(size: Int) -> (ptr: Addr);
     sys.args() -> (arr: Arr);
     sys.why() -> (ptr: Str);
+    sys.fail(code: Int, reason: Str) -> () [ETRFM];
     sys.code_name(code: Int) -> (ptr: Str);
     sys.sleep(ms: Int) -> ();
     sys.trap(message: Str, a: Long, b: Long) -> ();

@@ -29,3 +29,5 @@
 (let $total "now a string")
 (out $total)
 (out 'a')
+(fn $checked ($n) (when (> $n 3) (fail EBOUND "too large")) $n)
+(out (default ($checked 9) -1))
