@@ -125,9 +125,8 @@ pub async fn evaluate(
             let done = attempt(host, suite, contender, &trial, plan).await?;
             if let TrialOutcome::Made { attempt, conversation } = &done {
                 results.map_or(Ok(()), |results| results.add(attempt))?;
-                if let (Some(folder), Some((conversation, mask))) =
-                    (&plan.transcripts, conversation)
-                {
+                if let (Some(folder), Some(kept)) = (&plan.transcripts, conversation) {
+                    let (conversation, mask) = &**kept;
                     transcript::write(folder, attempt, conversation, mask)?;
                 }
                 on_attempt(attempt);
@@ -158,7 +157,7 @@ enum TrialOutcome {
     Made {
         attempt: Attempt,
         /// The conversation, and the mask of the model's key.
-        conversation: Option<(Conversation, Mask)>,
+        conversation: Option<Box<(Conversation, Mask)>>,
     },
     Known(Attempt),
     Unrecorded,
@@ -199,7 +198,7 @@ async fn attempt(
         file.finish(is_complete)?;
     }
     Ok(done.map_or(TrialOutcome::Cancelled, |Performance { attempt, conversation }| {
-        TrialOutcome::Made { attempt, conversation: Some((conversation, mask)) }
+        TrialOutcome::Made { attempt, conversation: Some(Box::new((conversation, mask))) }
     }))
 }
 
