@@ -90,7 +90,7 @@ pub fn compare(model: &str, before: Side<'_>, after: Side<'_>) -> Option<Pairing
         let means = pairs
             .iter()
             .filter_map(|(before, after)| Some((mean(before, *metric)?, mean(after, *metric)?)));
-        Measure::of(*name, *sign, &means.collect::<Vec<_>>())
+        Measure::of(name, *sign, &means.collect::<Vec<_>>())
     };
     let prompts = |attempts: &BTreeMap<_, Vec<&Attempt>>| {
         let mut prompts: Vec<String> =

@@ -72,7 +72,7 @@ impl MeteredModel {
 
     fn count(&self, request: &ModelRequest<'_>, reply: &Result<ModelReply, ModelError>) {
         self.conversation.lock().unwrap_or_else(PoisonError::into_inner).reply =
-            Some(reply.as_ref().map(ModelReply::clone).map_err(ToString::to_string));
+            Some(reply.clone().map_err(|error| error.to_string()));
         {
             let mut reading = self.lock();
             reading.error = reply.as_ref().err().cloned();
