@@ -118,6 +118,7 @@ pub async fn run(
 ) -> Report {
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
+        host.mask_run(model, &job.grants).await;
         let setup = setup(host, model, settings, &job);
         drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
     });
@@ -311,7 +312,7 @@ impl<'a> Performer<'a> {
     ) -> Self {
         let resumed = recorder.and_then(TurnRecorder::resumed);
         let author = (settings.agent.as_str(), model.name());
-        let output = (job.workdir.as_deref(), model.mask());
+        let output = (job.workdir.as_deref(), host.mask().clone());
         let trace = Trace::open(run_id, author, output, job.signer.clone(), resumed.is_some());
         let history = Arc::new(StepHistory::new(run_id));
         let account =
@@ -326,9 +327,8 @@ impl<'a> Performer<'a> {
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
-        let spans = host
-            .collector()
-            .map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
+        let spans = host.collector();
+        let spans = spans.map(|to| RunSpans::new((to, host.mask()), run_id, author, session));
         Performer {
             host,
             catalog,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 use wattle_capability::egress::Egress;
+use wattle_capability::secrets::Vault;
 use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
@@ -17,6 +18,7 @@ use crate::error::HostError;
 use crate::functions::functions;
 use crate::listing::Listing;
 use crate::manual::Manual;
+use crate::model::{Mask, Model};
 use crate::otel::Collector;
 use crate::programs::Programs;
 use crate::prompt;
@@ -43,6 +45,7 @@ pub struct Host {
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
     collector: Option<Collector>,
+    mask: Mask,
 }
 
 impl Host {
@@ -68,7 +71,32 @@ impl Host {
             engine,
             toolbox,
             collector: None,
+            mask: Mask::default(),
         })
+    }
+
+    /// Masks everything that this process records with `mask`.
+    #[must_use]
+    pub fn with_mask(self, mask: Mask) -> Host {
+        Host { mask, ..self }
+    }
+
+    /// Returns the mask of everything that this process records. The caller adds the keys of its
+    /// endpoints; each run adds its model's key and its secrets.
+    #[must_use]
+    pub fn mask(&self) -> &Mask {
+        &self.mask
+    }
+
+    /// Adds a run's key and secrets to the mask. This happens before anything of the run is
+    /// recorded.
+    pub(crate) async fn mask_run(&self, model: &dyn Model, grants: &Grants) {
+        model.key().inspect(|key| self.mask.add_key(key));
+        let Some(vault) = grants.config::<Vault>() else { return };
+        if let Err(why) = vault.mask_in(&self.mask).await {
+            let why = why.reason;
+            tracing::warn!(why, "failed to read the secrets, so they are not masked in records");
+        }
     }
 
     /// Sends the telemetry of runs to `collector`.

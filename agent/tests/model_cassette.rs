@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use wattle_agent::model::{
-    Cassette, Delta, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Recorder,
-    Timeouts, ask_within,
+    ApiKey, Cassette, Delta, Mask, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    Recorder, Timeouts, ask_within,
 };
 use wattle_machine::{Message, Usage};
 
@@ -70,7 +70,8 @@ async fn a_recording_plays_what_was_recorded() {
          three\"}}\n"
     );
     let asked = [Message::system("be brief"), Message::user("one?")];
-    let recorder = Recorder::create(Arc::new(Cassette::parse(&source).unwrap()), &path).unwrap();
+    let source = Arc::new(Cassette::parse(&source).unwrap());
+    let recorder = Recorder::create(source, &path, Mask::default()).unwrap();
     let one = ask(&recorder, &asked).await.unwrap();
     recorder.stream(ModelRequest::new(&asked[..1]), &mut |_| {}).await.unwrap();
     // The recording so far can be read while it continues.
@@ -80,7 +81,7 @@ async fn a_recording_plays_what_was_recorded() {
     // A second recorder appends to the first one's turns, and adds a missing line end.
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap().trim_end()).unwrap();
     let next = Cassette::parse(&format!("{HEADER}{{\"reply\":\"three\"}}")).unwrap();
-    ask(&Recorder::create(Arc::new(next), &path).unwrap(), &[]).await.unwrap();
+    ask(&Recorder::create(Arc::new(next), &path, Mask::default()).unwrap(), &[]).await.unwrap();
 
     let model = Cassette::open(&path).unwrap().strict();
     assert_eq!(ask(&model, &asked).await.unwrap(), one);
@@ -94,7 +95,8 @@ async fn a_strict_recording_names_the_first_difference() {
     let (_folder, path) = folder();
     let recorded = [Message::system("rules"), Message::user("first line\nsecond line")];
     let source = Arc::new(Cassette::parse(&format!("{HEADER}{{\"reply\":\"x\"}}")).unwrap());
-    ask(&Recorder::create(source, &path).unwrap(), &recorded).await.unwrap();
+    let recorder = Recorder::create(source, &path, Mask::default()).unwrap();
+    ask(&recorder, &recorded).await.unwrap();
     for (asked, words) in [
         (
             vec![Message::system("other rules"), recorded[1].clone()],
@@ -140,12 +142,47 @@ async fn a_recording_fits_a_run_with_another_nonce() {
         ]
     };
     let source = Arc::new(Cassette::parse(&format!("{HEADER}{{\"reply\":\"x\"}}")).unwrap());
-    ask(&Recorder::create(source, &path).unwrap(), &request("k7m2xq", "12:00")).await.unwrap();
+    let recorder = Recorder::create(source, &path, Mask::default()).unwrap();
+    ask(&recorder, &request("k7m2xq", "12:00")).await.unwrap();
     assert!(!std::fs::read_to_string(&path).unwrap().contains("k7m2xq"));
     let play = || Cassette::open(&path).unwrap().strict();
     assert_eq!(ask(&play(), &request("z3z3z3", "12:00")).await.unwrap().text, "x");
     let why = ask(&play(), &request("z3z3z3", "13:00")).await.unwrap_err();
     assert!(why.to_string().contains("line 2 was `12:00`, is `13:00`"), "{why}");
+}
+
+/// A recording is shared, so it has no keys and secrets. What the model said otherwise is played,
+/// and a masked reply is not.
+#[tokio::test]
+async fn a_masked_reply_is_recorded_and_never_played() {
+    let (_folder, path) = folder();
+    let mask = Mask::default();
+    mask.add_key(&ApiKey::new("sk-0123456789").unwrap());
+    let replies = [
+        serde_json::json!({"reply": "plain"}),
+        serde_json::json!({"reply": "the key is sk%2D0123456789"}),
+        serde_json::json!({"reply": {"text": "", "calls":
+            [{"id": "1", "name": "wat", "arguments": "{\"body\":\"sk-0123456789\"}"}]}}),
+    ];
+    let source = replies.map(|reply| format!("{reply}\n")).concat();
+    let source = Arc::new(Cassette::parse(&format!("{HEADER}{source}")).unwrap());
+    let recorder = Recorder::create(source, &path, mask).unwrap();
+    let asked = |text: &str| [Message::user(text)];
+    assert_eq!(ask(&recorder, &asked("what is sk-0123456789?")).await.unwrap().text, "plain");
+    let said = ask(&recorder, &asked("two")).await.unwrap();
+    assert_eq!(said.text, "the key is sk%2D0123456789", "what the model says is not masked");
+    let called = ask(&recorder, &asked("three")).await.unwrap();
+    assert_eq!(called.calls[0].arguments, "{\"body\":\"sk-0123456789\"}");
+
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("0123456789") && text.contains("what is ***?"), "{text}");
+    let model = Cassette::open(&path).unwrap();
+    assert_eq!(ask(&model, &asked("what is sk-0123456789?")).await.unwrap().text, "plain");
+    for (turn, text) in [(2, "two"), (3, "three")] {
+        let why = ask(&model, &asked(text)).await.unwrap_err();
+        let words = format!("turn {turn} of the recording contains a masked key or secret");
+        assert!(why.to_string().starts_with(&words), "{why}");
+    }
 }
 
 #[test]
@@ -168,7 +205,8 @@ fn an_invalid_recording_is_reported_by_line() {
     assert!(Cassette::open(&path).unwrap_err().to_string().contains("run.jsonl"));
     std::fs::write(&path, "my notes").unwrap();
     let model = Arc::new(Cassette::parse(HEADER).unwrap());
-    assert!(Recorder::create(model, &path).unwrap_err().to_string().contains("line 1"));
+    let why = Recorder::create(model, &path, Mask::default()).unwrap_err();
+    assert!(why.to_string().contains("line 1"), "{why}");
     assert_eq!(
         std::fs::read_to_string(&path).unwrap(),
         "my notes",

@@ -11,7 +11,7 @@ use wattle_agent::capability::files::Files;
 use wattle_agent::capability::kv::InMemory;
 use wattle_agent::catalog::Catalog;
 use wattle_agent::model::{
-    Cassette, Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest, Recorder,
+    Cassette, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest, Recorder,
 };
 use wattle_agent::rt::{Code, Exit, Limits, Outcome};
 use wattle_agent::{Access, Host, ModelInference, Settings};
@@ -120,7 +120,8 @@ async fn each_program_gets_its_recorded_answer_in_any_order() {
         json!(texts).to_string(),
         json!(texts.map(|text| format!("in short: {text}"))).to_string(),
     );
-    let recorder: Arc<dyn Model> = Arc::new(Recorder::create(Arc::new(Echo), &path).unwrap());
+    let recorder: Arc<dyn Model> =
+        Arc::new(Recorder::create(Arc::new(Echo), &path, Mask::default()).unwrap());
     let outcome = run(&host, access(&host, Some(recorder)), MAP, &["ai_summarize", &items]).await;
     assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
 
@@ -144,7 +145,8 @@ async fn embeddings_are_recorded_beside_answers() {
     let path = folder.path().join("run.jsonl");
     let text = r#"(out (ai.embed? "abc")) (out (ai.assist? "x" "y" 0)) (ret (ai.embed? "a"))"#;
     let expected = ["[3.0,0.5]", "in short: x", "[1.0,0.5]"];
-    let recorder: Arc<dyn Model> = Arc::new(Recorder::create(Arc::new(Echo), &path).unwrap());
+    let recorder: Arc<dyn Model> =
+        Arc::new(Recorder::create(Arc::new(Echo), &path, Mask::default()).unwrap());
     assert_eq!(run(&host, access(&host, Some(recorder)), text, &[]).await.texts(), expected);
     let cassette: Arc<dyn Model> = Arc::new(Cassette::open(&path).unwrap().strict());
     assert_eq!(

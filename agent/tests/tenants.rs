@@ -12,6 +12,7 @@ use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{Journal as _, RecordedCall, RunRecord, RunStart, Status, Turn};
 use wattle_agent::ledger::{FinalSeal, Keys};
 use wattle_agent::machine::{Input, Message, Setup, Usage};
+use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{ExportedSession, Store, StoredSecrets, Tenant, TenantStore};
@@ -130,6 +131,15 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "TenantStore::extend" => {
             bob.extend("s", vec![Message::user("bob's"), Message::assistant("b")]).await.unwrap();
             assert_eq!(bob.export("s").await.unwrap().unwrap().messages.len(), 2);
+        }
+        "TenantStore::sealing" => {
+            // Bob has another key, and each record is bound to its tenant.
+            let mask = Mask::default();
+            mask.add_key(&ApiKey::new("sk-0123456789").unwrap());
+            let bob = bob.clone().sealing(mask, Keys::new(keys));
+            bob.extend("s", vec![Message::user("sk-0123456789")]).await.unwrap();
+            let said = bob.export("s").await.unwrap().unwrap().messages;
+            assert_eq!(said, [Message::user("sk-0123456789")]);
         }
         "TenantStore::sessions" => assert_eq!(bob.sessions().await.unwrap(), []),
         "TenantStore::export" => assert_eq!(bob.export("s").await.unwrap(), None),

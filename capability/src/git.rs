@@ -14,6 +14,7 @@ use std::sync::Arc;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
 use crate::PortFuture;
+use crate::egress::Passage;
 
 pub use broker::{Author, Broker, PushTo, find_git};
 pub use remote::{Branch, Remote, RemoteError, RemoteFiles};
@@ -77,7 +78,9 @@ impl Repository for NoRepository {
 
 async fn commit_push(run: &mut Run, message: String) -> Result<String, Failure> {
     let git = run.config::<Git>()?;
-    git.0.commit_push(validate(&message)?).await
+    let message = validate(&message)?;
+    Passage::of(run, GIT.name).check_text("the commit message", message.as_bytes()).await?;
+    git.0.commit_push(message).await
 }
 
 /// Validates and trims a commit message.

@@ -22,6 +22,7 @@ use serde_json::json;
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, Unadmitted, capability};
 
 use crate::ai::Inference;
+use crate::egress;
 use crate::files::Files;
 use crate::fs::Fs;
 
@@ -154,7 +155,9 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
     let ranked = match embedder {
         None => found.by_words.clone(),
         Some(embedder) => {
-            match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
+            let out = egress::Passage::of(run, SEARCH.name);
+            let through = (&search.asked, &out);
+            match meaning::rank(&search.index, embedder, through, &query, &found).await {
                 Ok(by_meaning) => rank::fuse(&found.by_words, &by_meaning),
                 Err(why) => {
                     run.log(&format!("search: by words only: {}", why.reason));

@@ -11,10 +11,11 @@ use wattle_agent::capability::git::{
     Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git,
 };
 use wattle_agent::capability::image::{Endpoint, ImageGenerator};
-use wattle_agent::capability::secrets::{Secret, SecretChain, SecretList, Secrets};
+use wattle_agent::capability::secrets::{ApiKey, Secret, SecretChain, SecretList, Secrets};
 
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
+use crate::output;
 use crate::setup::variable;
 
 /// The search path for `git` if the environment has no `PATH`.
@@ -87,18 +88,20 @@ fn image_generator(
     Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Returns the key in the variable that a setting names.
-fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
+/// Returns the key in the variable that a setting names, and masks it in records.
+pub(crate) fn key(name: Option<&str>, setting: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(name) = name else { return Ok(None) };
     let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
         return Err(Fault::configuration(format!(
             "the variable `{name}`, which `{setting}` names, is not set"
         )));
     };
-    let secret = Secret::new("key", &value, Vec::new());
-    secret.map(Some).map_err(|why| {
-        Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}"))
-    })
+    let key = ApiKey::new(&value).ok_or_else(|| {
+        let why = "does not contain a valid key: it has spaces or special characters";
+        Fault::configuration(format!("the variable `{name}`, which `{setting}` names, {why}"))
+    })?;
+    crate::setup::mask_key(&key, name);
+    Ok(Some(key))
 }
 
 /// Returns the secrets that requests may refer to: first those in the settings, then those in the
@@ -121,6 +124,7 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
         Ok((name.clone(), Ok(secret)))
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
+    output::mask().add_secrets(entries.iter().filter_map(|(_, secret)| secret.as_ref().ok()));
     let listed: Arc<dyn Secrets> = Arc::new(SecretList::new(entries));
     let (config, at_look) = (config.clone(), config.clone());
     let stored = LazySecrets::new(

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::Stop;
+use wattle_agent::model::Mask;
 
 /// The way in which a model works on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,6 +84,12 @@ impl Attempt {
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verdict == Verdict::Passed
+    }
+
+    /// Returns the attempt as it is recorded, with keys and secrets masked.
+    pub(crate) fn masked(&self, mask: &Mask) -> Attempt {
+        let problems = self.problems.iter().map(|text| mask.text(text)).collect();
+        Attempt { answer: mask.text(&self.answer), problems, ..self.clone() }
     }
 
     /// Returns the kind of the task.

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::model::{
-    Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest,
+    ApiKey, Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest,
 };
 
 use crate::attempt::Tokens;
@@ -141,8 +141,8 @@ impl Model for MeteredModel {
         self.model.takes_functions()
     }
 
-    fn mask(&self) -> Mask {
-        self.model.mask()
+    fn key(&self) -> Option<&ApiKey> {
+        self.model.key()
     }
 
     fn complete<'a>(

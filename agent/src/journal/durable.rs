@@ -117,6 +117,7 @@ pub async fn run(
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<RunOutcome, StoreError> {
     let job = Job { tenant: journal.tenant().clone(), ..job };
+    host.mask_run(model, &job.grants).await;
     let setup = driver::setup(host, model, settings, &job);
     let now = crate::now_ms();
     let opened = RunRecord {
@@ -171,6 +172,7 @@ pub async fn resume(
 ) -> Result<RunOutcome, ResumeError> {
     let lock =
         journal.lock(&lock_name(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    host.mask_run(model, &with.grants).await;
     if with.release {
         journal.release(run).await?;
     }

@@ -10,11 +10,15 @@
 //! {"reply":"written by hand: the text is enough"}
 //! {"reply":{"text":"","calls":[{"id":"1","name":"kv_get","arguments":"{\"k\":\"name\"}"}]}}
 //! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
+//! {"request":{…},"reply":{"text":"the key is ***"},"masked":true}
 //! ```
 //!
 //! `digests` contains the first 16 hex digits of a BLAKE3 hash for each message of the request, and
 //! `last` contains the last message. In both, the run's nonce is replaced by `CODE`, so that a
 //! recording fits every run. A `vector` is the embedding of the only message in the request.
+//!
+//! A recording can be shared, so keys and secrets are masked in it. A turn whose reply was changed
+//! by that is marked as `masked`, and is not played: it is not what the model said.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,8 +33,7 @@ use serde::{Deserialize, Serialize};
 use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 use wattle_rt::truncate;
 
-use super::key::Mask;
-use super::{Delta, EmbeddingReply, Model, ModelError, ModelReply, ModelRequest};
+use super::{ApiKey, Delta, EmbeddingReply, Mask, Model, ModelError, ModelReply, ModelRequest};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -47,6 +50,9 @@ struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request: Option<RecordedRequest>,
     reply: RecordedReply,
+    /// If true, the reply contains a mask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    masked: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Eq, Debug)]
@@ -56,7 +62,7 @@ struct RecordedRequest {
     last: Option<Message>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "`reply` is neither a text nor an object with a `text` or a `vector`"
@@ -68,20 +74,12 @@ enum RecordedReply {
 }
 
 impl RecordedReply {
-    /// Masks the model's key, because a recording can be shared.
+    /// Masks keys and secrets.
     fn masked(self, mask: &Mask) -> Self {
         let masked = |reply: ModelReply| ModelReply {
             text: mask.text(&reply.text),
             reasoning: reply.reasoning.map(|thought| mask.text(&thought)),
-            calls: reply
-                .calls
-                .into_iter()
-                .map(|call| FunctionCall {
-                    name: mask.text(&call.name),
-                    arguments: mask.text(&call.arguments),
-                    ..call
-                })
-                .collect(),
+            calls: masked_calls(reply.calls, mask),
             ..reply
         };
         match self {
@@ -90,6 +88,15 @@ impl RecordedReply {
             Self::Embedded(embedded) => Self::Embedded(embedded),
         }
     }
+}
+
+fn masked_calls(calls: Vec<FunctionCall>, mask: &Mask) -> Vec<FunctionCall> {
+    let masked = |call: FunctionCall| FunctionCall {
+        id: mask.text(&call.id),
+        name: mask.text(&call.name),
+        arguments: mask.text(&call.arguments),
+    };
+    calls.into_iter().map(masked).collect()
 }
 
 /// The replacement of a run's nonce in a recording.
@@ -193,18 +200,25 @@ pub struct Cassette {
 /// The turns of one kind, in the order in which they were recorded.
 #[derive(Debug)]
 struct Turns<T> {
-    turns: Vec<(Option<RecordedRequest>, T)>,
+    turns: Vec<RecordedTurn<T>>,
     /// The turns of each request, in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
     /// Flags, one for each turn: true if the turn was played.
     played: Mutex<Vec<bool>>,
 }
 
+#[derive(Debug)]
+struct RecordedTurn<T> {
+    asked: Option<RecordedRequest>,
+    reply: T,
+    masked: bool,
+}
+
 impl<T: Clone> Turns<T> {
-    fn new(turns: Vec<(Option<RecordedRequest>, T)>) -> Self {
+    fn new(turns: Vec<RecordedTurn<T>>) -> Self {
         let mut by_request: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
-        for (at, (asked, _)) in turns.iter().enumerate() {
-            if let Some(asked) = asked {
+        for (at, turn) in turns.iter().enumerate() {
+            if let Some(asked) = &turn.asked {
                 by_request.entry(asked.digests.clone()).or_default().push(at);
             }
         }
@@ -227,8 +241,11 @@ impl<T: Clone> Turns<T> {
             }
             at
         };
-        let (asked, reply) =
+        let RecordedTurn { asked, reply, masked } =
             self.turns.get(at).ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
+        if *masked {
+            return Err(ModelError::recording_masked(at + 1));
+        }
         let asked = asked.as_ref().filter(|_| strict);
         match asked.and_then(|asked| asked.difference(messages)) {
             Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
@@ -259,12 +276,16 @@ impl Cassette {
         for (at, line) in lines {
             let turn: Turn = serde_json::from_str(line)
                 .map_err(|why| invalid_line(at, "turn `{\"reply\":…}`", &why))?;
-            match turn.reply {
+            let Turn { request: asked, reply, masked } = turn;
+            match reply {
                 RecordedReply::Text(text) => {
-                    replies.push((turn.request, ModelReply { text, ..ModelReply::default() }))
+                    let reply = ModelReply { text, ..ModelReply::default() };
+                    replies.push(RecordedTurn { asked, reply, masked });
                 }
-                RecordedReply::Reply(reply) => replies.push((turn.request, reply)),
-                RecordedReply::Embedded(vector) => embedded.push((turn.request, vector)),
+                RecordedReply::Reply(reply) => replies.push(RecordedTurn { asked, reply, masked }),
+                RecordedReply::Embedded(reply) => {
+                    embedded.push(RecordedTurn { asked, reply, masked })
+                }
             }
         }
         Ok(Self {
@@ -319,7 +340,7 @@ impl Model for Cassette {
     }
 
     fn takes_functions(&self) -> bool {
-        self.replies.turns.iter().any(|(_, reply)| !reply.calls.is_empty())
+        self.replies.turns.iter().any(|turn| !turn.reply.calls.is_empty())
     }
 
     fn complete<'a>(
@@ -353,14 +374,17 @@ impl Model for Cassette {
 pub struct Recorder {
     model: Arc<dyn Model>,
     file: Mutex<File>,
+    mask: Mask,
 }
 
 impl Recorder {
-    /// Records `model` into a file. Turns are appended to an existing recording.
+    /// Records `model` into a file, with the values of `mask` and the model's key masked. Turns are
+    /// appended to an existing recording.
     ///
     /// # Errors
     /// The file cannot be written, or is not a recording.
-    pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
+    pub fn create(model: Arc<dyn Model>, path: &Path, mask: Mask) -> Result<Self, ModelError> {
+        model.key().inspect(|key| mask.add_key(key));
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
         let mut file = OpenOptions::new()
             .read(true)
@@ -379,14 +403,17 @@ impl Recorder {
                 file.write_all(b"\n").map_err(|why| ModelError::unwritable_recording(&why))?;
             }
         }
-        Ok(Self { model, file: Mutex::new(file) })
+        Ok(Self { model, file: Mutex::new(file), mask })
     }
 
     fn record(&self, messages: &[Message], reply: RecordedReply) -> Result<(), ModelError> {
         let mut asked = RecordedRequest::of(&canonical(messages));
-        let mask = self.model.mask();
-        asked.last.iter_mut().for_each(|last| last.content = mask.text(&last.content));
-        let turn = Turn { request: Some(asked), reply: reply.masked(&mask) };
+        if let Some(last) = &mut asked.last {
+            last.content = self.mask.text(&last.content);
+            last.calls = masked_calls(std::mem::take(&mut last.calls), &self.mask);
+        }
+        let clean = reply.clone().masked(&self.mask);
+        let turn = Turn { request: Some(asked), masked: clean != reply, reply: clean };
         write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), &turn)
     }
 }
@@ -411,8 +438,8 @@ impl Model for Recorder {
         self.model.takes_functions()
     }
 
-    fn mask(&self) -> Mask {
-        self.model.mask()
+    fn key(&self) -> Option<&ApiKey> {
+        self.model.key()
     }
 
     fn complete<'a>(

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use url::Url;
 
+use super::ApiKey;
 use super::error::EndpointError;
-use super::key::ApiKey;
 use super::protocol::{LengthField, Protocol};
 
 /// The variable that holds the key for any endpoint.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wattle_capability::egress::{EgressError, EgressErrorKind};
 
-use super::key::ApiKey;
+use super::ApiKey;
 
 /// A failed model request. Its text never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +210,14 @@ impl ModelError {
             Some(key) => Self { text: key.scrub(&self.text), ..self },
             None => self,
         }
+    }
+
+    pub(super) fn recording_masked(turn: usize) -> Self {
+        let text = format!(
+            "turn {turn} of the recording contains a masked key or secret, so it is not what the \
+             model said, and is not played"
+        );
+        error(ModelErrorKind::Cassette, text)
     }
 
     pub(super) fn no_recording(path: &str, why: &std::io::Error) -> Self {

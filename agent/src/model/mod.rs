@@ -23,7 +23,6 @@ mod embedding;
 mod endpoint;
 mod error;
 mod frames;
-mod key;
 mod messages;
 mod prices;
 mod protocol;
@@ -41,10 +40,10 @@ pub use cassette::{Cassette, Recorder};
 pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
-pub use key::{ApiKey, Mask};
 pub use prices::{Price, Prices};
 pub use remote::RemoteModel;
 pub use reply::{BadReply, ReplyReader};
+pub use wattle_capability::secrets::{ApiKey, Mask};
 pub use wattle_machine::FunctionTool;
 
 /// A model that answers a conversation with its next message.
@@ -58,10 +57,10 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns the mask for the model's key in recorded text: traces, telemetry, recordings.
-    /// Programs that run and text that the user reads are not masked.
-    fn mask(&self) -> Mask {
-        Mask::default()
+    /// Returns the endpoint's key, which is masked in records. Programs that run and text that the
+    /// user reads are not masked.
+    fn key(&self) -> Option<&ApiKey> {
+        None
     }
 
     /// Asks for the next message and returns it when it is complete.

@@ -14,12 +14,11 @@ use wattle_capability::egress::{
 use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
 use super::error::{EndpointError, ModelError, RequestContext};
-use super::key::Mask;
 use super::protocol::{OptionalFields, Protocol, ReplyFault};
 use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
 use super::{
-    Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages,
+    ApiKey, Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages,
 };
 
 /// Maximum size of a response, in bytes.
@@ -203,12 +202,10 @@ impl RemoteModel {
         if let Some(key) = &self.endpoint.key {
             match self.endpoint.quirks.protocol {
                 Protocol::Chat => {
-                    request.headers.insert(header::AUTHORIZATION, key.header());
+                    request.headers.insert(header::AUTHORIZATION, key.bearer());
                 }
                 Protocol::Messages => {
-                    key.bare_header()
-                        .into_iter()
-                        .for_each(|key| drop(request.headers.insert("x-api-key", key)));
+                    request.headers.insert("x-api-key", key.bare());
                 }
             }
         }
@@ -328,8 +325,8 @@ impl Model for RemoteModel {
         self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
     }
 
-    fn mask(&self) -> Mask {
-        Mask::of(self.endpoint.key.clone())
+    fn key(&self) -> Option<&ApiKey> {
+        self.endpoint.key.as_ref()
     }
 
     fn complete<'a>(

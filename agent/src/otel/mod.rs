@@ -20,6 +20,7 @@ use wattle_capability::egress::{
     Request,
 };
 
+use crate::model::ApiKey;
 pub(crate) use spans::RunSpans;
 
 /// Maximum duration of an export.
@@ -99,6 +100,17 @@ impl Collector {
             content: settings.content,
             pending: Mutex::default(),
         })))
+    }
+
+    /// Returns the keys in the collector's headers.
+    #[must_use]
+    pub fn keys(&self) -> Vec<ApiKey> {
+        const NAMES: [&str; 4] = ["auth", "key", "token", "secret"];
+        let is_key = |name: &HeaderName| NAMES.iter().any(|part| name.as_str().contains(part));
+        let headers = self.0.headers.iter().filter(|(name, _)| is_key(name));
+        // A scheme such as `Bearer` may precede the key.
+        let values = headers.filter_map(|(_, value)| value.to_str().ok()?.split(' ').next_back());
+        values.filter_map(ApiKey::new).collect()
     }
 
     /// Waits for pending exports, at most `max_time`.

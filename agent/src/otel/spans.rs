@@ -39,11 +39,10 @@ struct RunTelemetry {
 
 impl RunSpans {
     pub(crate) fn new(
-        collector: &Collector,
+        (collector, mask): (&Collector, &Mask),
         run_id: &str,
         (agent, model): (&str, &str),
         session: Option<&str>,
-        mask: Mask,
     ) -> Self {
         RunSpans {
             collector: collector.clone(),
@@ -53,7 +52,7 @@ impl RunSpans {
             agent: agent.to_owned(),
             model: model.to_owned(),
             session: session.map(str::to_owned),
-            mask,
+            mask: mask.clone(),
             collected: Mutex::default(),
         }
     }
@@ -84,7 +83,7 @@ impl RunSpans {
             }
             Err(why) => {
                 attributes.push(("error.type", json!("_OTHER")));
-                Some(why)
+                Some(self.mask.text(&why))
             }
         };
         let name = format!("chat {}", self.model);
@@ -181,7 +180,7 @@ impl RunSpans {
         ]);
     }
 
-    /// Returns content for export. The model's key is masked, and long content is truncated.
+    /// Returns content for export. Keys and secrets are masked, and long content is truncated.
     fn content(&self, text: &str) -> String {
         clip(&self.mask.text(text), MAX_CONTENT_CHARS)
     }

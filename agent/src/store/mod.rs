@@ -9,6 +9,7 @@ mod lock;
 mod private;
 mod runs;
 mod schema;
+mod seal;
 mod secret;
 mod session;
 mod state;
@@ -99,6 +100,8 @@ impl Store {
 pub struct TenantStore {
     store: Store,
     tenant: Tenant,
+    /// The encryption of records, or `None` to keep all of them as they are.
+    seal: Option<Arc<seal::RecordSeal>>,
 }
 
 impl TenantStore {
@@ -113,7 +116,7 @@ impl Store {
     /// Returns the part of the store that belongs to `tenant`.
     #[must_use]
     pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
-        TenantStore { store: self.clone(), tenant: tenant.clone() }
+        TenantStore { store: self.clone(), tenant: tenant.clone(), seal: None }
     }
 }
 

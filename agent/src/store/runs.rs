@@ -10,6 +10,7 @@ use wattle_machine::Message;
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode, encode};
 
+use super::seal::{RecordSeal, open_bytes, open_text, seal_bytes, seal_text};
 use super::session::write_turns;
 use super::{TenantStore, lock, now};
 use crate::error::{Cause, StoreError};
@@ -33,6 +34,7 @@ impl Journal for TenantStore {
     }
 
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
+        let seal = self.seal.clone();
         Box::pin(self.journal("write", move |transaction, tenant| {
             let oldest = now().saturating_sub(RETENTION_MS);
             transaction.execute(
@@ -49,7 +51,7 @@ impl Journal for TenantStore {
                     run.status.name(),
                     now(),
                     run.attempts,
-                    json(&run.start)?
+                    record(seal.as_deref(), &run.start)?
                 ],
             )?;
             Ok(())
@@ -70,8 +72,9 @@ impl Journal for TenantStore {
     }
 
     fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.durably(move |transaction, tenant| {
+            let reason = reason.map(|text| seal_text(seal.as_deref(), text)).transpose()?;
             exactly_one(transaction.execute(
                 "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND \
                  id = ?2",
@@ -93,7 +96,7 @@ impl Journal for TenantStore {
     }
 
     fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
             // A turn is progress, so only the current attempt counts for the next turn.
             transaction.execute(
@@ -105,14 +108,14 @@ impl Journal for TenantStore {
                 "INSERT INTO turn (tenant, run, number, body)
                  SELECT ?1, ?2, COALESCE(MAX(number) + 1, 0), ?3 FROM turn WHERE tenant = ?1 AND \
                  run = ?2",
-                params![tenant, run, json(&turn)?],
+                params![tenant, run, record(seal.as_deref(), &turn)?],
             )?;
             Ok(())
         }))
     }
 
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
             let mut statement = transaction.prepare_cached(
                 "INSERT INTO call (tenant, run, turn, program, path, number, times, function, \
@@ -135,8 +138,10 @@ impl Journal for TenantStore {
                     function,
                     effect.name(),
                     digest.as_slice(),
-                    args,
-                    result.as_ref().map(encode),
+                    seal_text(seal.as_deref(), args)?,
+                    result
+                        .map(|result| seal_bytes(seal.as_deref(), encode(&result)))
+                        .transpose()?,
                 ])?;
             }
             Ok(())
@@ -149,7 +154,7 @@ impl Journal for TenantStore {
         turns: Vec<Message>,
         sealed: Option<FinalSeal>,
     ) -> JournalFuture<'_, ()> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
             let session: Option<String> = transaction.query_row(
                 "UPDATE run SET status = 'ended', reason = NULL, sealed = ?3, used = ?4
@@ -158,7 +163,7 @@ impl Journal for TenantStore {
                 |row| row.get(0),
             )?;
             if let Some(session) = session.filter(|_| !turns.is_empty()) {
-                write_turns(transaction, tenant, &session, &turns)?;
+                write_turns(transaction, (tenant, seal.as_deref()), &session, &turns)?;
             }
             let own = own_session(&run);
             transaction.execute(
@@ -175,18 +180,19 @@ impl Journal for TenantStore {
     }
 
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement =
                 transaction.prepare("SELECT * FROM run WHERE tenant = ?1 AND id = ?2")?;
             statement
-                .query_row(params![tenant, run], |row| Ok(run_record(row)))
+                .query_row(params![tenant, run], |row| Ok(run_record(seal.as_deref(), row)))
                 .optional()?
                 .transpose()
         }))
     }
 
     fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>> {
+        let seal = self.seal.clone();
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
                 "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2) ORDER BY made DESC, id DESC",
@@ -194,7 +200,7 @@ impl Journal for TenantStore {
             let mut rows = statement.query(params![tenant, status.map(Status::name)])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {
-                match run_record(row) {
+                match run_record(seal.as_deref(), row) {
                     Ok(run) => runs.push(run),
                     // An unreadable run must not keep the others from being listed and resumed.
                     Err(error) => tracing::error!(run = row.get::<_, String>("id").unwrap_or_default(), %error, "failed to read a run"),
@@ -205,24 +211,24 @@ impl Journal for TenantStore {
     }
 
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction
                 .prepare("SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number")?;
             let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
-            rows.map(|body| parse(&body?)).collect()
+            rows.map(|body| parse(&open_text(seal.as_deref(), body?)?)).collect()
         }))
     }
 
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
-        let run = run.to_owned();
+        let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("read", move |transaction, tenant| {
             let mut statement = transaction.prepare(
                 "SELECT * FROM call WHERE tenant = ?1 AND run = ?2 AND turn = ?3 ORDER BY \
                  program, path, number",
             )?;
-            let rows =
-                statement.query_map(params![tenant, run, turn], |row| Ok(recorded_call(row)))?;
+            let read = |row: &Row<'_>| Ok(recorded_call(seal.as_deref(), row));
+            let rows = statement.query_map(params![tenant, run, turn], read)?;
             rows.map(|row| row?).collect()
         }))
     }
@@ -300,9 +306,10 @@ impl TenantStore {
     }
 }
 
-fn run_record(row: &Row<'_>) -> Result<RunRecord, Cause> {
+fn run_record(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
-    let start: String = row.get("opening")?;
+    let start = open_text(seal, row.get("opening")?)?;
+    let reason: Option<String> = row.get("reason")?;
     Ok(RunRecord {
         id: row.get("id")?,
         session: row.get("session")?,
@@ -313,18 +320,19 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, Cause> {
         made: row.get::<_, i64>("made")?.cast_unsigned(),
         used: row.get::<_, i64>("used")?.cast_unsigned(),
         attempts: row.get("attempts")?,
-        reason: row.get("reason")?,
+        reason: reason.map(|text| open_text(seal, text)).transpose()?,
         start: parse(&start)?,
     })
 }
 
-fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
+fn recorded_call(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RecordedCall, Cause> {
     let path: String = row.get("path")?;
     let path: Result<Arc<[u32]>, _> =
         path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
     let effect: String = row.get("effect")?;
     let digest: Vec<u8> = row.get("digest")?;
     let result: Option<Vec<u8>> = row.get("came")?;
+    let result = result.map(|stored| open_bytes(seal, stored)).transpose()?;
     let result =
         result.map(|bytes| decode(&bytes).ok_or("the result of a call is invalid")).transpose()?;
     let id = CallId {
@@ -333,7 +341,7 @@ fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
         function: Cow::Owned(row.get("function")?),
         effect: CallEffect::from_name(&effect).ok_or("a call has an unknown effect")?,
         digest: digest.try_into().map_err(|_| "the digest of a call has an invalid length")?,
-        args: row.get("args")?,
+        args: open_text(seal, row.get("args")?)?,
     };
     Ok(RecordedCall {
         turn: row.get("turn")?,
@@ -351,6 +359,15 @@ fn exactly_one(changed: usize) -> Result<(), Cause> {
 
 fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
+}
+
+/// Returns the form of a value in the file. Its texts are searched, and not their spelling as JSON.
+fn record(seal: Option<&RecordSeal>, value: &impl serde::Serialize) -> Result<String, Cause> {
+    let text = json(value)?;
+    match seal {
+        Some(seal) if seal.needs_for(value)? => seal.seal_text(&text),
+        _ => Ok(text),
+    }
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {

@@ -4,8 +4,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
+use super::seal::{RecordSeal, open_text, seal_text};
 use super::{State, TenantStore, now, role_name};
-use crate::error::StoreError;
+use crate::error::{Cause, StoreError};
 
 /// Maximum size of the history that a new run gets, in bytes. Older turns are left out.
 const HISTORY_BYTES: usize = 100_000;
@@ -83,6 +84,7 @@ impl TenantStore {
     /// The file cannot be read or written.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
         let (tenant, session, ttl) = (self.tenant.clone(), session.to_owned(), self.store.ttl);
+        let seal = self.seal.clone();
         self.store
             .with(StoreError::new("read"), move |connection| {
                 let transaction = connection.transaction()?;
@@ -97,7 +99,7 @@ impl TenantStore {
                     params![tenant, oldest],
                 )?;
                 touch(&transaction, tenant, &session)?;
-                let history = read_history(&transaction, tenant, &session)?;
+                let history = read_history(&transaction, (tenant, seal.as_deref()), &session)?;
                 transaction.commit()?;
                 Ok(history)
             })
@@ -110,10 +112,11 @@ impl TenantStore {
     /// The file cannot be written. In that case no turn was added.
     pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
         let (tenant, session) = (self.tenant.clone(), session.to_owned());
+        let seal = self.seal.clone();
         self.store
             .with(StoreError::new("write"), move |connection| {
                 let transaction = connection.transaction()?;
-                write_turns(&transaction, tenant.as_str(), &session, &messages)?;
+                write_turns(&transaction, (tenant.as_str(), seal.as_deref()), &session, &messages)?;
                 transaction.commit()
             })
             .await
@@ -160,10 +163,11 @@ impl TenantStore {
     /// The file cannot be read.
     pub async fn export(&self, session: &str) -> Result<Option<ExportedSession>, StoreError> {
         let (tenant, session) = (self.tenant.clone(), session.to_owned());
+        let seal = self.seal.clone();
         self.store
             .with(StoreError::new("read"), move |connection| {
                 let transaction = connection.transaction()?;
-                export(&transaction, tenant.as_str(), &session)
+                export(&transaction, (tenant.as_str(), seal.as_deref()), &session)
             })
             .await
     }
@@ -175,6 +179,7 @@ impl TenantStore {
     /// The file cannot be written.
     pub async fn import(&self, id: &str, session: ExportedSession) -> Result<bool, StoreError> {
         let (tenant, id) = (self.tenant.clone(), id.to_owned());
+        let seal = self.seal.clone();
         self.store
             .with(StoreError::new("write"), move |connection| {
                 let (transaction, tenant) = (connection.transaction()?, tenant.as_str());
@@ -189,7 +194,7 @@ impl TenantStore {
                 if created == 0 {
                     return Ok(false);
                 }
-                write_turns(&transaction, tenant, &id, &session.messages)?;
+                write_turns(&transaction, (tenant, seal.as_deref()), &id, &session.messages)?;
                 for (key, value) in &session.state {
                     transaction.execute(
                         "INSERT INTO state (tenant, session, key, value) VALUES (?1, ?2, ?3, ?4)",
@@ -216,6 +221,11 @@ impl TenantStore {
     }
 }
 
+/// Turns a failure to encrypt or decrypt a record into a failure of the database.
+fn broken(cause: Cause) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(cause)
+}
+
 /// Creates the session if it is new, and records its use.
 fn touch(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<()> {
     connection
@@ -229,16 +239,18 @@ fn touch(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Resu
 
 pub(super) fn write_turns(
     connection: &Connection,
-    tenant: &str,
+    (tenant, seal): (&str, Option<&RecordSeal>),
     session: &str,
     messages: &[Message],
 ) -> rusqlite::Result<()> {
     touch(connection, tenant, session)?;
     for message in messages {
+        let content = seal_text(seal, &message.content).map_err(broken)?;
+        let whole = whole(message).map(|text| seal_text(seal, text)).transpose().map_err(broken)?;
         connection.execute(
             "INSERT INTO message (tenant, session, role, content, whole) VALUES (?1, ?2, ?3, ?4, \
              ?5)",
-            params![tenant, session, role_name(message.role), message.content, whole(message)],
+            params![tenant, session, role_name(message.role), content, whole],
         )?;
     }
     Ok(())
@@ -246,7 +258,7 @@ pub(super) fn write_turns(
 
 fn read_history(
     connection: &Connection,
-    tenant: &str,
+    (tenant, seal): (&str, Option<&RecordSeal>),
     session: &str,
 ) -> rusqlite::Result<Vec<Message>> {
     let mut statement = connection.prepare(
@@ -258,6 +270,8 @@ fn read_history(
     while let Some(row) = rows.next()? {
         let (role, content, whole): (String, String, Option<String>) =
             (row.get(0)?, row.get(1)?, row.get(2)?);
+        let content = open_text(seal, content).map_err(broken)?;
+        let whole = whole.map(|text| open_text(seal, text)).transpose().map_err(broken)?;
         bytes += content.len() + whole.as_ref().map_or(0, String::len);
         if bytes > HISTORY_BYTES {
             break;
@@ -289,7 +303,7 @@ fn whole(message: &Message) -> Option<String> {
 
 fn export(
     connection: &Connection,
-    tenant: &str,
+    (tenant, seal): (&str, Option<&RecordSeal>),
     session: &str,
 ) -> rusqlite::Result<Option<ExportedSession>> {
     let of = params![tenant, session];
@@ -302,6 +316,7 @@ fn export(
     )?;
     let messages = statement.query_map(of, |row| {
         let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
+        let content = open_text(seal, content).map_err(broken)?;
         Ok(if role == role_name(Role::User) {
             Message::user(content)
         } else {

@@ -120,8 +120,8 @@ struct Files {
 }
 
 impl<'a> Trace<'a> {
-    /// Opens the trace of a run, in which the model's key is masked. Without a workdir, nothing is
-    /// written. The trace of a `resumed` run is continued.
+    /// Opens the trace of a run, in which keys and secrets are masked. Without a workdir, nothing
+    /// is written. The trace of a `resumed` run is continued.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),

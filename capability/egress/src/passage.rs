@@ -137,11 +137,7 @@ impl Passage {
         };
         admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
         let known = self.vault.known().await?;
-        known.refuse("the URL", request.url.as_bytes())?;
-        for (name, value) in &request.headers {
-            known.refuse(&format!("the header `{name}`"), value.as_bytes())?;
-        }
-        known.refuse("the body", &request.body)?;
+        known.refuse_request(&request)?;
         let filled = self.vault.fill(&mut request).await?;
         // Filling in a secret may have added it to the known secrets.
         let known = self.vault.known().await?;

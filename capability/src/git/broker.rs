@@ -15,7 +15,7 @@ use super::repository::{self, State};
 use super::{NoRepository, Repository};
 use crate::PortFuture;
 use crate::files::HostFiles;
-use crate::secrets::Secret;
+use crate::secrets::ApiKey;
 
 /// Maximum duration of a commit and a push together.
 const TIME: Duration = Duration::from_secs(120);
@@ -91,7 +91,7 @@ pub struct PushTo {
     /// The branch of the remote.
     pub branch: Branch,
     /// The token for a remote over http or https.
-    pub token: Option<Secret>,
+    pub token: Option<ApiKey>,
     /// The operator's certificates and keys.
     pub files: RemoteFiles,
 }
@@ -423,7 +423,7 @@ impl Sequence<'_> {
     /// Returns `git`'s output on one line, without the token and the machine's paths.
     fn clean(&self, output: &str) -> String {
         let output = match &self.broker.to.token {
-            Some(token) => token.scrub_text(output),
+            Some(token) => token.scrub(output),
             None => output.to_owned(),
         };
         let output = output.replace(&*self.broker.workdir.to_string_lossy(), ".");

@@ -13,7 +13,7 @@ use crate::egress::{
     self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage,
     Request, Response, header,
 };
-use crate::secrets::Secret;
+use crate::secrets::ApiKey;
 
 /// Maximum time for an image.
 const TIME: Duration = Duration::from_secs(120);
@@ -27,7 +27,7 @@ pub struct Endpoint {
     public: Egress,
     url: Url,
     model: Option<String>,
-    key: Option<Secret>,
+    key: Option<ApiKey>,
 }
 
 impl Endpoint {
@@ -39,7 +39,7 @@ impl Endpoint {
         egress: &Egress,
         base: &Url,
         model: Option<String>,
-        key: Option<Secret>,
+        key: Option<ApiKey>,
     ) -> Result<Self, EgressError> {
         // Base64 is a third longer than the bytes.
         let limits =
@@ -64,15 +64,7 @@ impl Endpoint {
         let mut request = Request::post(self.url.as_str(), Json::Object(body).to_string());
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
-            let mut value =
-                HeaderValue::try_from(format!("Bearer {}", key.reveal())).map_err(|_| {
-                    Failure::new(
-                        Code::EACCESS,
-                        "the key of the images endpoint is not valid in a header",
-                    )
-                })?;
-            value.set_sensitive(true);
-            request.headers.insert(header::AUTHORIZATION, value);
+            request.headers.insert(header::AUTHORIZATION, key.bearer());
         }
         let answer = self.client.send(request).await.map_err(|error| self.failed(&error))?;
         if !answer.status.is_success() {
@@ -142,7 +134,7 @@ impl Endpoint {
     }
 
     fn clean(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub_text(text))
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }
 }
 

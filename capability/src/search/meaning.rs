@@ -11,6 +11,7 @@ use wattle_rt::{Code, Failure};
 use super::Embedder;
 use super::index::{Findings, Index};
 use super::rank::{POOL, PassageId};
+use crate::egress;
 
 /// Maximum number of passages that are embedded in one search.
 const PER_SEARCH: usize = 16;
@@ -25,15 +26,16 @@ const MAX_CONCURRENT: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Returns the passages of the run's view by the distance of their vectors from the query's,
-/// nearest first. Passages without a vector are omitted.
+/// nearest first. Passages without a vector are omitted, as are those that contain a secret. If the
+/// query contains one, fails with `EACCESS`.
 pub(super) async fn rank(
     index: &Arc<Mutex<Option<Index>>>,
     embedder: &Embedder,
-    asked: &AtomicU32,
+    (asked, out): (&AtomicU32, &egress::Passage),
     query: &str,
     found: &Findings,
 ) -> Result<Vec<(PassageId, f64)>, Failure> {
-    let work = nearest(index, embedder, asked, query, found);
+    let work = nearest(index, embedder, (asked, out), query, found);
     let late = |_| Failure::new(Code::ETIME, "the model for embeddings did not answer in time");
     tokio::time::timeout(TIMEOUT, work).await.map_err(late)?
 }
@@ -41,10 +43,11 @@ pub(super) async fn rank(
 async fn nearest(
     index: &Arc<Mutex<Option<Index>>>,
     embedder: &Embedder,
-    asked: &AtomicU32,
+    (asked, out): (&AtomicU32, &egress::Passage),
     query: &str,
     found: &Findings,
 ) -> Result<Vec<(PassageId, f64)>, Failure> {
+    out.check_text("the query", query.as_bytes()).await?;
     let target = embed(embedder, asked, query.to_owned()).await?;
     let (name, by_words, view) =
         (embedder.name.clone(), found.by_words.clone(), found.view.clone());
@@ -52,7 +55,13 @@ async fn nearest(
         on_index(index, move |index| index.without_vector(&name, &by_words, &view, PER_SEARCH))
             .await?;
 
-    let answers = missing
+    let mut sendable = Vec::new();
+    for (id, text) in missing {
+        if out.check_text("the passage", text.as_bytes()).await.is_ok() {
+            sendable.push((id, text));
+        }
+    }
+    let answers = sendable
         .into_iter()
         .map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(MAX_CONCURRENT);

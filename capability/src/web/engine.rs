@@ -12,6 +12,7 @@ use wattle_rt::{Account, Code, Failure};
 use super::guest;
 use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage, header};
 use crate::http::{Backend, ChargedResponse, Request, Response, receive};
+use crate::secrets::ApiKey;
 
 /// Maximum number of results of a search.
 const MAX_RESULTS: usize = 8;
@@ -90,14 +91,8 @@ pub struct EngineSettings<'a> {
 pub struct Engine {
     kind: EngineKind,
     url: Url,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     backend: Arc<dyn Backend>,
-}
-
-/// A secret that is sent in one header only.
-struct Key {
-    secret: String,
-    header: HeaderValue,
 }
 
 impl Engine {
@@ -134,6 +129,12 @@ impl Engine {
     ) -> Result<Engine, String> {
         let url = search_url(&EngineSettings { kind, url: Some(url), key_variable: "" })?;
         Ok(Engine { kind, url, key: None, backend })
+    }
+
+    /// Returns the engine's key, if it needs one.
+    #[must_use]
+    pub fn key(&self) -> Option<&ApiKey> {
+        self.key.as_ref()
     }
 
     /// Returns the URL to which queries are sent.
@@ -196,7 +197,7 @@ impl Engine {
             }
         }
         if let Some(key) = &self.key {
-            headers.insert(TOKEN, key.header.clone());
+            headers.insert(TOKEN, key.bare());
         }
         Request { headers, ..Request::get(url) }
     }
@@ -237,7 +238,7 @@ impl Engine {
     /// Removes the key from the message of a failure.
     fn without_key(&self, failure: Failure) -> Failure {
         match &self.key {
-            Some(key) => Failure { reason: failure.reason.replace(&key.secret, "***"), ..failure },
+            Some(key) => Failure { reason: key.scrub(&failure.reason), ..failure },
             None => failure,
         }
     }
@@ -277,17 +278,10 @@ fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     Ok(url)
 }
 
-fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, String> {
-    let secret =
-        get(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let secret = secret.ok_or_else(|| {
+fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<ApiKey, String> {
+    let value = get(variable).filter(|value| !value.trim().is_empty()).ok_or_else(|| {
         format!("the search engine needs a key, and the variable `{variable}` is empty")
     })?;
-    let unfit = || format!("the variable `{variable}` does not contain a valid key");
-    if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unfit());
-    }
-    let mut header = HeaderValue::from_str(&secret).map_err(|_| unfit())?;
-    header.set_sensitive(true);
-    Ok(Key { secret, header })
+    ApiKey::new(&value)
+        .ok_or_else(|| format!("the variable `{variable}` does not contain a valid key"))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
-use wattle_capability::secrets::Secret;
+use wattle_capability::secrets::ApiKey;
 
 /// Returns a program that a test needs. If it is missing, the test is skipped, or fails in CI.
 pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
@@ -71,7 +71,7 @@ impl Place {
         token: Option<&str>,
         files: RemoteFiles,
     ) -> Result<String, String> {
-        let token = token.map(|token| Secret::new("key", token, Vec::new()).unwrap());
+        let token = token.map(|token| ApiKey::new(token).unwrap());
         let to = PushTo {
             remote: remote.parse().unwrap(),
             branch: "main".parse().unwrap(),

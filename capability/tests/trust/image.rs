@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wattle_capability::egress::{Egress, Policy, Url};
 use wattle_capability::image::{Endpoint, Image};
-use wattle_capability::secrets::Secret;
+use wattle_capability::secrets::ApiKey;
 use wattle_rt::Grants;
 
 use crate::site::{Server, serve};
@@ -29,7 +29,7 @@ fn picture(bytes: &[u8]) -> String {
 }
 
 fn grants(world: &World, server: &Server) -> Arc<Grants> {
-    let key = Secret::new("key", KEY, Vec::new()).unwrap();
+    let key = ApiKey::new(KEY).unwrap();
     let base = Url::parse(&server.url("/v1/")).unwrap();
     let endpoint = Endpoint::new(
         &Egress::new(Policy::default()),
@@ -129,7 +129,7 @@ async fn other_formats_are_not_written() {
         (answer(200, r#"{"data":[{"b64_json":5}]}"#), "returned no image"),
         (
             answer(401, &format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#)),
-            "status 401: bad key ${secret:key}",
+            "status 401: bad key ***",
         ),
         (
             "HTTP/1.1 302 Found\r\nlocation: http://evil.example/\r\ncontent-length: 0\r\n\r\n"

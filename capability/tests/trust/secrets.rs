@@ -249,7 +249,13 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     let header = json_of("authorization", &format!("Bearer {VALUE}"));
     let basic = json_of("x-any", &encoded);
+    let name = json_of(&format!("x-{hex}"), "1");
+    let (head, tail) = hex.split_at(9);
+    let halves = serde_json::json!({"x-a": head, "x-b": tail}).to_string();
+    let lines: String = escaped.chars().flat_map(|c| [c, '\n']).collect();
+    let wide: String = hex.chars().map(wide).collect();
     let search = "(ret (web.search? (arg 0)))";
+    let method = "(ret (http.request? (arg 1) (arg 0) 0 \"\"))";
     let post = "(ret (http.post? (arg 0) (arg 1) \"text/plain\"))";
     for (program, args, part) in [
         (GET, vec![server.url(&format!("/?k={escaped}"))], "the URL"),
@@ -259,6 +265,21 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
         (ASK, vec![server.url("/"), basic, String::new()], "the header `x-any`"),
         (ASK, vec![server.url("/"), String::new(), format!("a {VALUE} b")], "the body"),
         (post, vec![server.url("/"), VALUE.replace('/', "\\/")], "the body"),
+        (ASK, vec![server.url("/"), name, String::new()], "the name of a header"),
+        (ASK, vec![server.url("/"), halves, String::new()], "across its URL, headers and body"),
+        (
+            ASK,
+            vec![server.url("/"), json_of("x-a", head), tail.to_owned()],
+            "across its URL, headers and body",
+        ),
+        (
+            ASK,
+            vec![server.url(&format!("/?k={head}")), String::new(), tail.to_owned()],
+            "across its URL, headers and body",
+        ),
+        (GET, vec![server.url(&format!("/?k={lines}"))], "the URL"),
+        (GET, vec![format!("https://{wide}.example/")], "the URL"),
+        (method, vec![server.url("/"), hex.clone()], "the method"),
         (search, vec![format!("who is {VALUE}")], "the query"),
         ("(ret (image.make? (arg 0) \"a.png\"))", vec![format!("paint {VALUE}")], "the prompt"),
     ] {
@@ -275,6 +296,11 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
         run(&world, &grants, many, &[&server.url(&format!("/?k={escaped}"))]).await.unwrap();
     assert!(output.contains("EACCESS") && output.contains("the secret `api`"), "{output}");
     assert!(server.requests().is_empty(), "{:?}", server.requests());
+}
+
+/// Returns the full-width form of a letter or digit, which a host may contain in its place.
+fn wide(c: char) -> char {
+    char::from_u32(u32::from(c) + 0xfee0).unwrap()
 }
 
 fn json_of(name: &str, value: &str) -> String {

@@ -5,17 +5,18 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::{Limits, Request};
 use wattle_agent::capability::files::Files;
+use wattle_agent::model::ApiKey;
 use wattle_agent::rt::Grants;
 use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, SecretEntry};
 use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
-use crate::setup::{self, Setup};
-use crate::threads;
+use crate::setup::{self, Setup, variable};
 use crate::walls::{self, Needs, Walls};
+use crate::{threads, trusted};
 
 /// Maximum time that the check waits for the endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,7 +42,7 @@ pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
 
 async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
-    let checks: [(&str, Found); 8] = [
+    let checks: [(&str, Found); 9] = [
         ("engine", engine(&setup).await),
         ("catalog", catalog(&setup).await),
         ("root", root(&setup)),
@@ -49,6 +50,7 @@ async fn run_checks(args: DoctorArgs, config: Config, walls: Walls) -> Result<Ex
         ("model", model(&setup)),
         ("endpoint", endpoint(&setup).await),
         ("search", search(&setup)),
+        ("secrets", secrets(&setup)),
         ("walls", Ok(walls.to_string())),
     ];
     let sound = checks.iter().all(|(_, found)| found.is_ok());
@@ -175,7 +177,37 @@ fn search(setup: &Setup) -> Found {
         .host
         .engine()
         .map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
-    Ok(format!("{kind} at {}", engine.url()))
+    let key = engine.key().map(|key| match key.is_short() {
+        true => {
+            format!(", key from `{}`, {}", setup.config.search_key_env.value, setup::SHORT_KEY)
+        }
+        false => format!(", key from `{}`", setup.config.search_key_env.value),
+    });
+    Ok(format!("{kind} at {}{}", engine.url(), key.unwrap_or_default()))
+}
+
+/// Checks the secrets of the settings, and the keys of trusted runs.
+fn secrets(setup: &Setup) -> Found {
+    const FIX: &str = "put another value into the variable, or remove its setting";
+    let Config { secrets, image_api_key_env, git_token_env, .. } = &setup.config;
+    trusted::secrets(&setup.config).map_err(|fault| wrong(fault, FIX))?;
+    let held = |entry: &SecretEntry| {
+        let state = if variable(&entry.variable).is_some() { "" } else { ", which is not set" };
+        format!("`{}` from `{}`{state}", entry.name, entry.variable)
+    };
+    let mut found: Vec<String> = secrets.value.0.iter().map(held).collect();
+    for (name, setting) in
+        [(image_api_key_env, "image.api_key_env"), (git_token_env, "git.token_env")]
+    {
+        let Some(name) = name.value.as_deref() else { continue };
+        let key = trusted::key(Some(name), setting).map_err(|fault| wrong(fault, FIX))?;
+        let short = key.filter(ApiKey::is_short).map(|_| format!(": {}", setup::SHORT_KEY));
+        found.push(format!("`{setting}` from `{name}`{}", short.unwrap_or_default()));
+    }
+    match found.is_empty() {
+        true => Ok("the settings name none".to_owned()),
+        false => Ok(found.join("\n")),
+    }
 }
 
 fn no_endpoint(fault: Fault) -> Wrong {

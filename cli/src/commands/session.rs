@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::journal::{self, Journal as _, RunRecord, SharedJournal, Status};
-use wattle_agent::machine::Role;
+use wattle_agent::machine::{Message, Role};
 use wattle_agent::rt::truncate;
 use wattle_agent::{
     ExportedSession, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms,
@@ -32,7 +32,8 @@ pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fau
 }
 
 async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    let open = |flags: StoreFlags| setup::store(&Config::gather(&[flags.into(), outer.clone()])?);
+    let gather = |flags: StoreFlags| Config::gather(&[flags.into(), outer.clone()]);
+    let open = |flags: StoreFlags| setup::store(&gather(flags)?);
     match command {
         SessionCommand::List { json, flags } => list(&open(flags)?, json).await?,
         SessionCommand::Runs { json, flags } => runs(open(flags)?, json).await?,
@@ -45,11 +46,15 @@ async fn perform(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
             import(&store, new.unwrap_or_else(journal::new_id), session, json).await?;
         }
         SessionCommand::Export { id, flags } => {
-            let session = whole(&open(flags)?, &id).await?;
+            let config = gather(flags)?;
+            setup::mask_settings(&config).await?;
+            let session = masked(whole(&setup::store(&config)?, &id).await?);
             output::json(&serde_json::to_value(session).unwrap_or_default())?;
         }
         SessionCommand::Import { file, id, json, flags } => {
-            let store = open(flags)?;
+            let config = gather(flags)?;
+            setup::mask_settings(&config).await?;
+            let store = setup::store(&config)?;
             let session: ExportedSession =
                 serde_json::from_str(&input::text(&file)?).map_err(|error| {
                     Fault::usage(format!(
@@ -153,6 +158,22 @@ async fn show(store: &TenantStore, id: &str, json: bool) -> Result<(), Fault> {
 /// Returns the session with this id.
 async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> {
     store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
+}
+
+/// Masks keys and secrets in the messages of a session, because an exported session can be shared.
+fn masked(session: ExportedSession) -> ExportedSession {
+    let (mask, mut changed) = (output::mask(), 0);
+    let clean = |message: Message| {
+        let content = mask.text(&message.content);
+        changed += usize::from(content != message.content);
+        Message { content, ..message }
+    };
+    let messages = session.messages.into_iter().map(clean).collect();
+    if changed > 0 {
+        let those = counted(changed, "message");
+        output::warn(&format!("keys and secrets are masked in {those} of the exported session"));
+    }
+    ExportedSession { messages, ..session }
 }
 
 fn none(id: &str) -> Fault {

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value as Json;
+use wattle_agent::model::Mask;
 use wattle_agent::rt::{Diagnostic, Role, Severity};
 
 use crate::fault::Fault;
@@ -39,6 +40,14 @@ static ESCAPE: LazyLock<String> = LazyLock::new(|| {
     let drawn = || RandomState::new().hash_one(std::process::id());
     format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
 });
+
+/// The mask of everything that the process records: log, traces, telemetry, recordings, store.
+static MASK: LazyLock<Mask> = LazyLock::new(Mask::default);
+
+/// Returns the mask of everything that the process records.
+pub(crate) fn mask() -> &'static Mask {
+    &MASK
+}
 
 /// Writes data to stdout: unchanged, or made visible on a terminal.
 ///
@@ -123,14 +132,15 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     plain
 }
 
-/// The sink of the log: writes lines to stderr.
+/// The sink of the log: writes lines to stderr, with keys and secrets masked.
 pub(crate) struct Log;
 
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let shown = MASK.text(&String::from_utf8_lossy(line));
         match stderr().is_terminal() {
-            true => to_stderr(visible(&String::from_utf8_lossy(line)).as_bytes()),
-            false => to_stderr(line),
+            true => to_stderr(visible(&shown).as_bytes()),
+            false => to_stderr(shown.as_bytes()),
         }
         Ok(line.len())
     }

@@ -22,7 +22,7 @@ use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine;
-use wattle_agent::model::{ApiKey, Cassette, Model, Recorder, RemoteModel};
+use wattle_agent::model::{Cassette, Model, Recorder, RemoteModel};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
@@ -35,9 +35,10 @@ use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
 pub(crate) use interrupt::{interrupt, interrupt_to};
-pub(crate) use remote::{endpoint, engine, variable};
+pub(crate) use remote::{SHORT_KEY, endpoint, engine, mask_key, variable};
 pub(crate) use store::{
-    host_files, keys, make_private, may_have_secrets, store, store_if_there, stored_secrets, tenant,
+    host_files, keys, make_private, mask_settings, may_have_secrets, store, store_if_there,
+    stored_secrets, tenant,
 };
 
 use remote::collector;
@@ -45,10 +46,6 @@ use store::store_path;
 
 /// Default maximum number of steps of a run.
 pub(crate) const RUN_STEPS: u32 = 12;
-
-/// The warning about a key that is too short to be recognized in other text.
-pub(crate) const SHORT_KEY: &str =
-    "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -89,7 +86,7 @@ impl Setup {
             }
             None => host,
         };
-        let host = host.with_engine(engine);
+        let host = host.with_engine(engine).with_mask(output::mask().clone());
         let host = match collector(&host)? {
             Some(collector) => host.with_collector(collector),
             None => host,
@@ -168,15 +165,16 @@ impl Setup {
             None => {
                 let timeouts = Settings::default().timeouts;
                 let endpoint = endpoint(&self.config)?;
-                if endpoint.key.as_ref().is_some_and(ApiKey::is_short) {
-                    output::warn(&format!("the key in `{}`: {SHORT_KEY}", endpoint.key_variable));
-                }
+                endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
                 let client = RemoteModel::new(endpoint, self.host.egress(), timeouts);
                 Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
             }
         };
         match &self.config.record.value {
-            Some(path) => Ok(Arc::new(Recorder::create(model, path).map_err(wrong)?)),
+            Some(path) => {
+                let mask = self.host.mask().clone();
+                Ok(Arc::new(Recorder::create(model, path, mask).map_err(wrong)?))
+            }
             None => Ok(model),
         }
     }

@@ -1,14 +1,20 @@
 //! Creates the remote services from the settings: the model's endpoint, the search engine, and the
 //! telemetry collector.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::web::{Engine, EngineSettings};
-use wattle_agent::model::{Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, resolve};
+use wattle_agent::model::{
+    ApiKey, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, resolve,
+};
 use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::{Host, NO_ENGINE};
 
 use crate::config::Config;
 use crate::fault::Fault;
+use crate::output;
 
 /// Resolves the endpoint that the settings name.
 ///
@@ -23,6 +29,22 @@ pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
         embed_model: config.embed_model.value.as_deref(),
     };
     resolve(&settings, variable).map_err(|error| no_endpoint(&error))
+}
+
+/// The warning about a key that is too short to be recognized in other text.
+pub(crate) const SHORT_KEY: &str =
+    "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
+
+/// The variables whose keys were reported as too short.
+static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Masks an endpoint's key in everything that the process records. Warns once if it is too short.
+pub(crate) fn mask_key(key: &ApiKey, variable: &str) {
+    output::mask().add_key(key);
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if key.is_short() && reported.insert(variable.to_owned()) {
+        output::warn(&format!("the key in `{variable}`: {SHORT_KEY}"));
+    }
 }
 
 /// Returns the value of an environment variable, or `None` if it is absent or not UTF-8.
@@ -48,11 +70,10 @@ fn no_endpoint(error: &EndpointError) -> Fault {
 pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
     let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
     let url = config.search_url.value.as_deref();
-    Engine::new(
-        &EngineSettings { kind, url, key_variable: &config.search_key_env.value },
-        egress,
-        variable,
-    )
+    let key_variable = &config.search_key_env.value;
+    let engine = Engine::new(&EngineSettings { kind, url, key_variable }, egress, variable)?;
+    engine.key().inspect(|key| mask_key(key, key_variable));
+    Ok(engine)
 }
 
 /// Creates the telemetry collector from the standard environment variables of OpenTelemetry.
@@ -69,6 +90,8 @@ pub(super) fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
         content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
             .is_some_and(|text| text.trim() == "true"),
     };
-    let collector = Collector::new(&settings, host.egress());
-    collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))
+    let collector = Collector::new(&settings, host.egress())
+        .map_err(|error| Fault::configuration(error.to_string()))?;
+    collector.keys().iter().for_each(|key| output::mask().add_key(key));
+    Ok(Some(collector))
 }

@@ -5,12 +5,17 @@ use std::path::Path;
 
 use wattle_agent::capability::files::HostFiles;
 use wattle_agent::ledger::Keys;
+use wattle_agent::model::Endpoint;
 use wattle_agent::{Store, StoreError, StoredSecrets, Tenant, TenantStore};
 
 use crate::config::{Config, Places};
 use crate::fault::Fault;
+use crate::output;
 
-/// Opens the store for the tenant of the settings, and creates it if it is absent.
+use super::remote::{endpoint, mask_key};
+
+/// Opens the store for the tenant of the settings, and creates it if it is absent. Records that
+/// contain a key or a secret are encrypted.
 ///
 /// # Errors
 /// If no setting or home directory names a file, the file cannot be opened, or the tenant's name is
@@ -18,7 +23,11 @@ use crate::fault::Fault;
 pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
     let tenant = tenant(config)?;
     let store = Store::open(store_path(config)?, config.session_ttl.value.0).map_err(no_store)?;
-    Ok(store.tenant(&tenant))
+    let store = store.tenant(&tenant);
+    Ok(match keys(config) {
+        Some(keys) => store.sealing(output::mask().clone(), keys),
+        None => store,
+    })
 }
 
 /// Opens the store like [`store`]. Returns `None` if the file is absent.
@@ -57,6 +66,20 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
         .cipher(store.tenant().as_str())
         .map_err(|error| Fault::configuration(error.to_string()))?;
     Ok(StoredSecrets::new(store, cipher))
+}
+
+/// Masks the model's key and all secrets in what the process records. A run does that itself; this
+/// is for commands without one.
+///
+/// # Errors
+/// If a secret is invalid or cannot be read.
+pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
+    if let Ok(Endpoint { key: Some(key), key_variable, .. }) = endpoint(config) {
+        mask_key(&key, &key_variable);
+    }
+    let secrets = crate::trusted::secrets(config)?.all().await;
+    output::mask().add_secrets(&secrets.map_err(|why| Fault::failed(why.reason))?);
+    Ok(())
 }
 
 /// Returns false if the tenant certainly has no secrets in the store. Opens and creates nothing.

@@ -161,7 +161,7 @@ fn the_models_text_is_unchanged_and_its_records_have_no_key() {
     );
     let provider =
         Provider::start([program, response(&format!("your key is {KEY}"))].map(Answer::text));
-    let args = ["hello", "--record", "tape.jsonl"];
+    let args = ["hello", "--record", "tape.jsonl", "--session", "s"];
     let done = wattle(&place, &provider, &args).code(0);
     assert_eq!(done.stdout, format!("your key is {KEY}\n"));
     let observed = provider.requests()[1].messages().pop().unwrap();
@@ -170,6 +170,17 @@ fn the_models_text_is_unchanged_and_its_records_have_no_key() {
         let text = place.read(file);
         assert!(text.contains("***") && !text.contains(KEY), "{file}: {text}");
     }
+    for (path, content) in place.files() {
+        let found = content.windows(KEY.len()).any(|bytes| bytes == KEY.as_bytes());
+        assert!(!found, "the key is in {}", path.display());
+    }
+    // The session is exact for the user and for the next run, and its export can be shared.
+    let shown = place.wattle(["session", "show", "s"]).run().code(0);
+    assert!(shown.stdout.ends_with(&format!("assistant: your key is {KEY}\n")), "{shown:?}");
+    let exported = place.wattle(["session", "export", "s"]).env("WATTLE_API_KEY", KEY);
+    let exported = exported.env("WATTLE_BASE_URL", provider.base_url()).env("WATTLE_MODEL", "m");
+    let exported = exported.run().code(0).reports(&["masked in", "of the exported session"]);
+    assert!(exported.stdout.contains("your key is ***") && !exported.stdout.contains(KEY));
 }
 
 /// A key that is too short is not masked in other text, and the operator is warned.

@@ -123,6 +123,46 @@ fn secrets_are_shown_by_reference_and_short_ones_are_rejected() {
 }
 
 #[test]
+fn short_keys_and_secrets_are_reported_by_doctor() {
+    let place = Place::new();
+    user_file(
+        &place,
+        "[search]\nengine = \"brave\"\nkey_env = \"SEARCH\"\n[image]\nbase_url = \
+         \"https://images.example/v1\"\napi_key_env = \"IMAGES\"\n[secrets.api]\nenv = \
+         \"API\"\nhosts = [\"api.example.com\"]\n",
+    );
+    let doctor = |api: &str, key: &str| {
+        let call = place.wattle(["doctor", "--json"]).env("API", api);
+        let done = call.env("SEARCH", key).env("IMAGES", key).run();
+        let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        let of = |name: &str| {
+            let mut checks = found["checks"].as_array().unwrap().iter();
+            checks.find(|check| check["name"] == name).unwrap().clone()
+        };
+        (of("secrets"), of("search")["found"].as_str().unwrap().to_owned(), done)
+    };
+    let (secrets, search, _) = doctor("s3cr3t-value", "0123456789");
+    assert_eq!(secrets["ok"], true);
+    assert_eq!(secrets["found"], "`api` from `API`\n`image.api_key_env` from `IMAGES`");
+    assert!(search.ends_with(", key from `SEARCH`"), "{search}");
+
+    let (secrets, search, done) = doctor("s3cr3t-value", "tiny");
+    let found = secrets["found"].as_str().unwrap();
+    assert!(found.contains("`IMAGES`: it has fewer than 8 characters"), "{found}");
+    assert!(search.contains("`SEARCH`, it has fewer than 8 characters"), "{search}");
+    for variable in ["SEARCH", "IMAGES"] {
+        let warning = format!("warning: the key in `{variable}`: it has fewer than 8 characters");
+        assert_eq!(done.stderr.matches(&warning).count(), 1, "{}", done.stderr);
+    }
+
+    let (secrets, _, done) = doctor("tiny", "0123456789");
+    let found = secrets["found"].as_str().unwrap();
+    assert!(secrets["ok"] == false && done.code == 1, "{secrets}");
+    assert!(found.contains("`API`") && found.contains("fewer than 8 characters"), "{found}");
+    assert!(!done.stdout.contains("tiny"), "{}", done.stdout);
+}
+
+#[test]
 fn a_proxy_of_the_environment_is_not_used() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

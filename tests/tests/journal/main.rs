@@ -10,4 +10,5 @@ mod park;
 mod place;
 mod poison;
 mod replay;
+mod sealed;
 mod stopped;

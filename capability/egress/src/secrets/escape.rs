@@ -1,5 +1,5 @@
-//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;` or
-//! `\u002f`.
+//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;`, `\u002f`,
+//! or `\2f` in a program.
 //!
 //! An escape is parsed byte by byte, so that it may be split between two pieces of a text.
 
@@ -84,13 +84,15 @@ impl Unescaped {
 /// An incomplete escape.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Escape {
-    /// After `%`, with the first digit if it was read.
+    /// After `%`, with the first digit if it was read, or after `\` and the first digit.
     Percent(Option<u8>),
     /// After `\`.
     Backslash,
     /// After `\u` or `\x`: the number of missing digits, the value so far, and the first half of a
     /// surrogate pair.
     Hex { missing: u8, value: u32, high: Option<u32> },
+    /// After `\u{`: the value so far; `any` is true if a digit was read.
+    Braced { value: u32, any: bool },
     /// After the first half of a surrogate pair. The flag is true if the next `\` was read.
     High(u32, bool),
     /// After `&`.
@@ -147,7 +149,19 @@ impl Escape {
             (Escape::Hex { missing, value, high }, Some(digit)) => {
                 hex(missing - 1, value * 16 + digit, high)
             }
+            (Escape::Hex { missing: 4, value: 0, high: None }, None) if byte == b'{' => {
+                Step::incomplete(Escape::Braced { value: 0, any: false })
+            }
             (Escape::Hex { .. }, None) => Step::default(),
+            // A value that is too large remains too large.
+            (Escape::Braced { value, .. }, Some(digit)) => Step::incomplete(Escape::Braced {
+                value: (value * 16 + digit).min(0x11_0000),
+                any: true,
+            }),
+            (Escape::Braced { value, any: true }, None) if byte == b'}' => {
+                Step::done(char::from_u32(value).map(Unescaped::Char))
+            }
+            (Escape::Braced { .. }, None) => Step::default(),
             (Escape::High(high, false), _) if byte == b'\\' => {
                 Step::incomplete(Escape::High(high, true))
             }
@@ -177,6 +191,8 @@ impl Escape {
 }
 
 fn backslash(byte: u8) -> Step {
+    // In a program, `\b` may be the first of two hex digits.
+    let next = byte.is_ascii_hexdigit().then_some(Escape::Percent(Some(byte)));
     let plain = match byte {
         b'u' => return Step::incomplete(Escape::Hex { missing: 4, value: 0, high: None }),
         b'x' => return Step::incomplete(Escape::Hex { missing: 2, value: 0, high: None }),
@@ -186,9 +202,9 @@ fn backslash(byte: u8) -> Step {
         b'b' => 8,
         b'f' => 12,
         b'/' | b'\\' | b'"' | b'\'' => byte,
-        _ => return Step::default(),
+        _ => return Step { next, ..Step::default() },
     };
-    Step::done(Some(Unescaped::Byte(plain)))
+    Step { with: Some(Unescaped::Byte(plain)), next, before: None }
 }
 
 fn hex(missing: u8, value: u32, high: Option<u32>) -> Step {

@@ -6,9 +6,16 @@
 //! does so for all secrets of the requested hosts, and for those that the run has sent. A request
 //! in which a program writes the value of a secret itself is refused. A [`Secrets`] store keeps the
 //! secrets.
+//!
+//! Each direction has one mechanism, and all three find a value in every spelling:
+//! - going out, `KnownSecrets::refuse_request` refuses, and changes nothing;
+//! - coming in, [`KnownSecrets::cleaner`] replaces values with references;
+//! - into records, a [`Mask`] replaces keys and secrets. What runs is never masked.
 
 mod automaton;
 mod escape;
+mod key;
+mod mask;
 #[cfg(test)]
 mod reference;
 mod secret;
@@ -21,7 +28,7 @@ mod vault_tests;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem;
 use url::Url;
@@ -30,6 +37,8 @@ use wattle_rt::{Code, Config, Failure, PortFuture};
 use crate::client::HeaderValue;
 use crate::request::Request;
 
+pub use key::ApiKey;
+pub use mask::Mask;
 use secret::MAX_NAME;
 pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
@@ -105,6 +114,8 @@ pub struct Vault {
     secrets: Arc<dyn Secrets>,
     /// The secrets of the store, which are read at the first request.
     known: Mutex<Option<Arc<KnownSecrets>>>,
+    /// The mask of the run's records.
+    mask: OnceLock<Mask>,
 }
 
 /// All secrets of a store, prepared for searching texts.
@@ -150,13 +161,39 @@ impl KnownSecrets {
         self.spellings.cleaner_of(wanted.collect())
     }
 
+    /// Checks that no part of a program's request contains a secret, nor its parts one after the
+    /// other.
+    pub(crate) fn refuse_request(&self, request: &Request) -> Result<(), Failure> {
+        let Request { method, url, headers, body } = request;
+        self.refuse("the method", method.as_str().as_bytes())?;
+        self.refuse("the URL", url.as_bytes())?;
+        // The parser removes line breaks and tabs, and decodes hosts.
+        let joined: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+        self.refuse("the URL", joined.as_bytes())?;
+        let parsed = Url::parse(url).map(String::from).unwrap_or_default();
+        self.refuse("the URL", parsed.as_bytes())?;
+        for (name, value) in headers {
+            self.refuse("the name of a header", name.as_str().as_bytes())?;
+            self.refuse(&format!("the header `{name}`"), value.as_bytes())?;
+        }
+        self.refuse("the body", body)?;
+        let values = headers.values().map(HeaderValue::as_bytes);
+        let parts = [joined.as_bytes()].into_iter().chain(values).chain([&**body]);
+        self.refuse_parts("the request, across its URL, headers and body,", parts)
+    }
+
     /// Checks that a part of a request contains no secret. `what` names the part in the error.
     pub(crate) fn refuse(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
-        let Some(secret) = self.spellings.find(text).and_then(|found| self.secrets.get(found))
-        else {
-            return Ok(());
-        };
-        let name = secret.name();
+        self.refuse_parts(what, [text])
+    }
+
+    fn refuse_parts<'a>(
+        &self,
+        what: &str,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<(), Failure> {
+        let found = self.spellings.find(parts).and_then(|found| self.secrets.get(found));
+        let Some(name) = found.map(Secret::name) else { return Ok(()) };
         let words = format!(
             "{what} contains the value of the secret `{name}`, which no program may send; write \
              `${{secret:{name}}}` into a header or the body in its place"
@@ -166,8 +203,10 @@ impl KnownSecrets {
 
     /// Checks that the URL of a redirect contains no secret of other hosts.
     pub(crate) fn refuse_redirect(&self, url: &Url) -> Result<(), String> {
-        let found =
-            self.spellings.find(url.as_str().as_bytes()).and_then(|found| self.secrets.get(found));
+        let found = self
+            .spellings
+            .find([url.as_str().as_bytes()])
+            .and_then(|found| self.secrets.get(found));
         match found.filter(|secret| !secret.is_for(url)) {
             Some(secret) => Err(format!(
                 "its URL contains the value of the secret `{}`, which is not for that host",
@@ -200,7 +239,18 @@ impl Vault {
     /// Creates a vault of the secrets of a store.
     #[must_use]
     pub fn new(secrets: Arc<dyn Secrets>) -> Self {
-        Vault { secrets, known: Mutex::default() }
+        Vault { secrets, known: Mutex::default(), mask: OnceLock::new() }
+    }
+
+    /// Adds all secrets to the mask of the run's records, now and when the run sends one that was
+    /// set later.
+    ///
+    /// # Errors
+    /// The secrets cannot be read.
+    pub async fn mask_in(&self, mask: &Mask) -> Result<(), Failure> {
+        mask.add_secrets(&self.known().await?.secrets);
+        self.mask.get_or_init(|| mask.clone());
+        Ok(())
     }
 
     /// Returns all secrets. Reads the store only once.
@@ -224,6 +274,7 @@ impl Vault {
         let known = match known.position(secret) {
             Some(_) => known,
             None => {
+                self.mask.get().inspect(|mask| mask.add_secrets([secret]));
                 let mut slot = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(slot.insert(Arc::new(known.with(secret.clone()))))
             }

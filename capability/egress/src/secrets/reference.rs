@@ -97,6 +97,16 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
             _ => None,
         };
         all.extend(plain.map(|byte| (end(2), vec![byte])));
+        all.extend(hex(1, 2).map(|value| (end(3), vec![u8::try_from(value).unwrap()])));
+        if let Some(rest) = rest.strip_prefix("u{") {
+            let digits: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+            let value = digits.trim_start_matches('0');
+            let value = if value.is_empty() { "0" } else { value };
+            if !digits.is_empty() && rest[digits.len()..].starts_with('}') {
+                let bytes = u32::from_str_radix(value, 16).ok().and_then(utf8);
+                all.extend(bytes.map(|bytes| (end(3 + digits.len() + 1), bytes)));
+            }
+        }
         if rest.starts_with('x') {
             all.extend(hex(2, 2).and_then(utf8).map(|bytes| (end(4), bytes)));
         }

@@ -11,7 +11,7 @@ use crate::address::{Class, classify};
 use crate::host::{DomainPattern, RuleError};
 
 /// Minimum length of a secret in characters. A shorter one would occur in texts by chance.
-const MIN_CHARS: usize = 8;
+pub(super) const MIN_CHARS: usize = 8;
 
 /// Maximum length of a secret in bytes. The cost of the search grows with the length.
 const MAX_BYTES: usize = 8 << 10;

@@ -6,8 +6,13 @@ use super::automaton::Automaton;
 use super::stream::Search;
 use crate::client::{HeaderMap, HeaderValue};
 
+/// Returns the reference to a secret.
+pub(super) fn reference(name: &str) -> String {
+    format!("${{secret:{name}}}")
+}
+
 /// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`,
-/// `\u002f`, `\/`), in base64 at any position of a longer text, and in hex. The last two may
+/// `\u002f`, `\2f`, `\/`), in base64 at any position of a longer text, and in hex. The last two may
 /// contain whitespace.
 #[derive(Debug)]
 pub(super) struct Spellings {
@@ -17,19 +22,26 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    /// Prepares the search for secrets, by name and value.
+    /// Prepares the search for secrets, by name and value. A reference replaces each of them.
     pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Spellings {
-        let marker = |(name, _): (&str, &str)| format!("${{secret:{name}}}").into_bytes();
-        let automaton = Automaton::new(secrets.clone().map(|(_, value)| value));
-        Spellings { automaton: Arc::new(automaton), markers: secrets.map(marker).collect() }
+        let markers = secrets.clone().map(|(name, _)| reference(name).into_bytes()).collect();
+        Spellings::marked(markers, secrets.map(|(_, value)| value))
     }
 
-    /// Returns the index of the first secret in a text.
-    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+    /// Prepares the search for values, each with the text that replaces it.
+    pub(super) fn marked<'a>(
+        markers: Arc<[Vec<u8>]>,
+        values: impl Iterator<Item = &'a str>,
+    ) -> Spellings {
+        Spellings { automaton: Arc::new(Automaton::new(values)), markers }
+    }
+
+    /// Returns the index of the first secret in a text, which is the concatenation of `parts`.
+    pub(super) fn find<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
         if self.automaton.is_empty() {
             return None;
         }
-        Search::new(Arc::clone(&self.automaton), self.all()).first(text)
+        Search::new(Arc::clone(&self.automaton), self.all()).first(parts)
     }
 
     /// Returns a cleaner for all secrets.

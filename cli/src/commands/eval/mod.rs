@@ -245,11 +245,9 @@ fn models(
 fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
     let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
     let config = Config { model: named, ..setup.config.clone() };
-    let client = RemoteModel::new(
-        setup::endpoint(&config)?,
-        setup.host.egress(),
-        Settings::default().timeouts,
-    );
+    let endpoint = setup::endpoint(&config)?;
+    endpoint.key.iter().for_each(|key| setup::mask_key(key, &endpoint.key_variable));
+    let client = RemoteModel::new(endpoint, setup.host.egress(), Settings::default().timeouts);
     let model: Arc<dyn Model> =
         Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
     Ok(Answers::Live { model, record })

@@ -1,0 +1,144 @@
+//! The encryption of records that contain a key or a secret.
+//!
+//! A journal must be exact, because a resumed run executes what it contains, and so must a session,
+//! because its messages are what was said. So such a record is not masked in the file, but
+//! encrypted with the tenant's key beside the store. All other records are plain.
+//!
+//! A process that has read an encrypted record encrypts all that it writes from then on, since it
+//! may copy the record without knowing the value in it.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use chacha20poly1305::XNonce;
+use chacha20poly1305::aead::{Aead as _, Payload};
+use serde::Serialize;
+use wattle_capability::secrets::Mask;
+
+use super::TenantStore;
+use crate::error::Cause;
+use crate::ledger::{Cipher, Keys};
+use crate::tenant::Tenant;
+
+/// The start of an encrypted record. A nonce and a ciphertext follow in base64.
+const PREFIX: &[u8] = b"\x01wattle:sealed:";
+
+/// Length of a nonce, in bytes.
+const NONCE: usize = 24;
+
+/// The encryption of one tenant's records.
+pub(super) struct RecordSeal {
+    mask: Mask,
+    keys: Keys,
+    tenant: Tenant,
+    /// The tenant's key, created at the first record that needs it.
+    cipher: OnceLock<Cipher>,
+    /// If true, an encrypted record was read.
+    opened: AtomicBool,
+}
+
+impl RecordSeal {
+    pub(super) fn new(mask: Mask, keys: Keys, tenant: Tenant) -> RecordSeal {
+        RecordSeal { mask, keys, tenant, cipher: OnceLock::new(), opened: AtomicBool::new(false) }
+    }
+
+    /// Returns true if a record must not be readable in the file.
+    fn needs(&self, record: &[u8]) -> bool {
+        self.opened.load(Ordering::Relaxed) || self.mask.finds(record)
+    }
+
+    /// Returns true if the texts of a value must not be readable in the file.
+    pub(super) fn needs_for(&self, value: &impl Serialize) -> Result<bool, Cause> {
+        Ok(self.opened.load(Ordering::Relaxed)
+            || !self.mask.is_empty() && self.mask.finds_in(&serde_json::to_value(value)?))
+    }
+
+    /// Encrypts a text.
+    pub(super) fn seal_text(&self, text: &str) -> Result<String, Cause> {
+        Ok(String::from_utf8(self.seal(text.as_bytes())?)?)
+    }
+
+    fn cipher(&self) -> Result<&Cipher, Cause> {
+        if let Some(cipher) = self.cipher.get() {
+            return Ok(cipher);
+        }
+        let cipher = self.keys.cipher(self.tenant.as_str())?;
+        Ok(self.cipher.get_or_init(|| cipher))
+    }
+
+    /// Returns the context that is authenticated with each record.
+    fn context(&self) -> Vec<u8> {
+        [self.tenant.as_str().as_bytes(), b"\0\0record"].concat()
+    }
+
+    fn seal(&self, record: &[u8]) -> Result<Vec<u8>, Cause> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(|why| why.to_string())?;
+        let payload = Payload { msg: record, aad: &self.context() };
+        let sealed = self.cipher()?.0.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map_err(|_| "the encryption of a record failed")?;
+        let text = STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat());
+        Ok([PREFIX, text.as_bytes()].concat())
+    }
+
+    fn open(&self, text: &[u8]) -> Result<Vec<u8>, Cause> {
+        const CHANGED: &str = "an encrypted record or its key was changed";
+        if !self.keys.has_cipher(self.tenant.as_str()) {
+            return Err("the key of an encrypted record is missing".into());
+        }
+        let bytes = STANDARD_NO_PAD.decode(text).map_err(|_| CHANGED)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(CHANGED)?;
+        let payload = Payload { msg: sealed, aad: &self.context() };
+        let record = self.cipher()?.0.decrypt(&XNonce::from(*nonce), payload);
+        self.opened.store(true, Ordering::Relaxed);
+        Ok(record.map_err(|_| CHANGED)?)
+    }
+}
+
+impl TenantStore {
+    /// Encrypts each record that contains a value of `mask`: turns and calls of runs, and messages.
+    /// The tenant's key is in `keys`; it is created when it is needed. Reading needs the key, but
+    /// not the value.
+    #[must_use]
+    pub fn sealing(self, mask: Mask, keys: Keys) -> TenantStore {
+        let seal = RecordSeal::new(mask, keys, self.tenant.clone());
+        TenantStore { seal: Some(std::sync::Arc::new(seal)), ..self }
+    }
+}
+
+/// Returns the form of a record in the file.
+pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<Vec<u8>, Cause> {
+    let is_ambiguous = record.starts_with(PREFIX);
+    match seal {
+        Some(seal) if is_ambiguous || seal.needs(&record) => seal.seal(&record),
+        None if is_ambiguous => Err("a record starts like an encrypted one".into()),
+        _ => Ok(record),
+    }
+}
+
+/// Returns a record from its form in the file.
+pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
+    match (stored.strip_prefix(PREFIX), seal) {
+        (None, _) => Ok(stored),
+        (Some(text), Some(seal)) => seal.open(text),
+        (Some(_), None) => {
+            Err("a record is encrypted, and the store was opened without keys".into())
+        }
+    }
+}
+
+/// Returns the form of a text in the file.
+pub(super) fn seal_text<'a>(
+    seal: Option<&RecordSeal>,
+    text: impl Into<Cow<'a, str>>,
+) -> Result<String, Cause> {
+    Ok(String::from_utf8(seal_bytes(seal, text.into().into_owned().into_bytes())?)?)
+}
+
+/// Returns a text from its form in the file.
+pub(super) fn open_text(seal: Option<&RecordSeal>, stored: String) -> Result<String, Cause> {
+    Ok(String::from_utf8(open_bytes(seal, stored.into_bytes())?)?)
+}

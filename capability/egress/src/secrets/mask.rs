@@ -1,0 +1,167 @@
+//! The mask of records: traces, telemetry, recordings, logs.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value as Json;
+
+use super::key::{ApiKey, MARK};
+use super::secret::Secret;
+use super::spellings::{Cleaner, Spellings, reference};
+
+/// A mask for text that is recorded. It replaces each key of an endpoint with `***` and each secret
+/// with its reference, in every spelling.
+///
+/// Clones share their values, and values can be added at any time. All records of a process have
+/// the same mask. Programs that run and text that the user reads are not masked.
+#[derive(Clone, Default)]
+pub struct Mask(Arc<RwLock<Masked>>);
+
+#[derive(Default)]
+struct Masked {
+    /// The values, each with its replacement.
+    values: Vec<(String, String)>,
+    cleaner: Option<(Arc<Spellings>, Cleaner)>,
+}
+
+impl Mask {
+    /// Adds a key, unless it is too short to be distinguished from other text.
+    pub fn add_key(&self, key: &ApiKey) {
+        if !key.is_short() {
+            self.add([(key.reveal().to_owned(), MARK.to_owned())]);
+        }
+    }
+
+    /// Adds secrets.
+    pub fn add_secrets<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        self.add(secrets.into_iter().map(|s| (s.reveal().to_owned(), reference(s.name()))));
+    }
+
+    fn add(&self, more: impl IntoIterator<Item = (String, String)>) {
+        let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = masked.values.len();
+        for (value, mark) in more {
+            if !masked.values.iter().any(|(known, _)| *known == value) {
+                masked.values.push((value, mark));
+            }
+        }
+        if masked.values.len() > before {
+            let marks = masked.values.iter().map(|(_, mark)| mark.clone().into_bytes()).collect();
+            let values = masked.values.iter().map(|(value, _)| value.as_str());
+            let spellings = Arc::new(Spellings::marked(marks, values));
+            let cleaner = spellings.cleaner();
+            masked.cleaner = Some((spellings, cleaner));
+        }
+    }
+
+    /// Returns the search and the replacement, or `None` if there is nothing to mask.
+    fn parts(&self) -> Option<(Arc<Spellings>, Cleaner)> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).cleaner.clone()
+    }
+
+    /// Returns true if there is nothing to mask.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts().is_none()
+    }
+
+    /// Returns true if a text contains a key or a secret.
+    #[must_use]
+    pub fn finds(&self, text: &[u8]) -> bool {
+        self.parts().is_some_and(|(spellings, _)| spellings.find([text]).is_some())
+    }
+
+    /// Returns true if a text or number of a JSON value contains a key or a secret.
+    #[must_use]
+    pub fn finds_in(&self, value: &Json) -> bool {
+        self.parts().is_some_and(|(spellings, _)| is_in(&spellings, value))
+    }
+
+    /// Masks a text.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        self.parts().map_or_else(|| text.to_owned(), |(_, cleaner)| cleaner.clean_text(text))
+    }
+
+    /// Masks all texts and numbers of a JSON value, including field names.
+    #[must_use]
+    pub fn json(&self, value: Json) -> Json {
+        match self.parts() {
+            Some((_, cleaner)) => masked(&cleaner, value),
+            None => value,
+        }
+    }
+}
+
+fn is_in(spellings: &Spellings, value: &Json) -> bool {
+    let finds = |text: &str| spellings.find([text.as_bytes()]).is_some();
+    match value {
+        Json::String(text) => finds(text),
+        Json::Array(items) => items.iter().any(|item| is_in(spellings, item)),
+        Json::Object(fields) => {
+            fields.iter().any(|(name, item)| finds(name) || is_in(spellings, item))
+        }
+        Json::Number(number) => finds(&number.to_string()),
+        Json::Bool(_) | Json::Null => false,
+    }
+}
+
+fn masked(cleaner: &Cleaner, value: Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(cleaner.clean_text(&text)),
+        Json::Array(items) => items.into_iter().map(|item| masked(cleaner, item)).collect(),
+        Json::Object(fields) => fields
+            .into_iter()
+            .map(|(name, item)| (cleaner.clean_text(&name), masked(cleaner, item)))
+            .collect(),
+        Json::Number(number) => {
+            let digits = number.to_string();
+            let clean = cleaner.clean_text(&digits);
+            if clean == digits { Json::Number(number) } else { Json::String(clean) }
+        }
+        plain => plain,
+    }
+}
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values = self.0.read().unwrap_or_else(PoisonError::into_inner).values.len();
+        write!(f, "Mask({values} values)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn mask() -> Mask {
+        let mask = Mask::default();
+        mask.add_key(&ApiKey::new("sk-secret").unwrap());
+        mask.add_secrets([&Secret::new("pin", "12345678", Vec::new()).unwrap()]);
+        mask
+    }
+
+    #[test]
+    fn a_mask_covers_every_text_and_number_of_a_value() {
+        let value = json!({"sk-secret": ["a sk-secret", {"b": "sk-secretsk%2dsecret"}, 1, null], "n": 12345678});
+        let masked = json!({"***": ["a ***", {"b": "******"}, 1, null], "n": "${secret:pin}"});
+        assert_eq!(mask().json(value.clone()), masked);
+        assert_eq!(Mask::default().json(value.clone()), value);
+        assert!(mask().finds_in(&value) && mask().finds(value.to_string().as_bytes()));
+        assert!(!mask().finds_in(&masked) && !mask().finds(masked.to_string().as_bytes()));
+        let nested = json!({"body": "(ret \"\\73\\6b-secret\")"});
+        assert!(mask().finds_in(&nested));
+        assert_eq!(mask().json(nested), json!({"body": "(ret \"***\")"}));
+    }
+
+    #[test]
+    fn a_value_that_is_added_later_is_masked_by_every_clone() {
+        let mask = mask();
+        let clone = mask.clone();
+        assert_eq!(clone.text("sk-other, sk-secret"), "sk-other, ***");
+        mask.add_key(&ApiKey::new("sk-other").unwrap());
+        mask.add_key(&ApiKey::new("other").unwrap());
+        assert_eq!(clone.text("sk-other, sk-secret, other"), "***, ***, other");
+        assert_eq!(format!("{clone:?}"), "Mask(3 values)");
+    }
+}
