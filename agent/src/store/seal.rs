@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use serde::Serialize;
+use serde_json::Value as Json;
 use wattle_capability::secrets::Mask;
 
 use super::TenantStore;
@@ -45,9 +46,14 @@ impl RecordSeal {
         RecordSeal { mask, keys, tenant, cipher: OnceLock::new(), opened: AtomicBool::new(false) }
     }
 
-    /// Returns true if a record must not be readable in the file.
+    /// Returns true if a record must not be readable in the file. In JSON, the texts are searched,
+    /// too, since they may contain escapes of their own.
     fn needs(&self, record: &[u8]) -> bool {
-        self.opened.load(Ordering::Relaxed) || self.mask.finds(record)
+        let in_json = || {
+            serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value))
+        };
+        self.opened.load(Ordering::Relaxed)
+            || !self.mask.is_empty() && (self.mask.finds(record) || in_json())
     }
 
     /// Returns true if the texts of a value must not be readable in the file.

@@ -7,6 +7,7 @@ use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::policy::{Policy, Preflight};
 use wattle_capability::search::Embedder;
+use wattle_capability::secrets::{Secret, SecretList, Vault};
 use wattle_rt::{Code, Failure};
 
 use crate::{Place, overlay};
@@ -106,4 +107,22 @@ async fn a_search_sends_nothing_to_a_denied_model() {
             assert_eq!(model.requests.load(Ordering::SeqCst), 0, "{rule}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_text_with_a_secret_is_not_embedded() {
+    let (place, model) = place(usize::MAX);
+    let secret = Secret::new("api", "tok-0123456789", Vec::new()).unwrap();
+    let vault = Vault::new(Arc::new(SecretList::new([("api".to_owned(), Ok(secret))])));
+    place.files.write("ship.txt", b"a ship named tok-0123456789").unwrap();
+    let place = Place { grants: place.grants.clone().with(vault), ..place };
+    let found = place.paths("ocean").await;
+    assert_eq!(found, ["word.txt", "sea.txt", "money.txt"]);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 4, "the query and three of four passages");
+    // A query with a secret finds by words only.
+    let outcome = place.outcome("tok-0123456789", 0).await;
+    assert!(outcome.success() && outcome.texts()[0].contains("ship.txt"), "{:?}", outcome.failure);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 4);
+    let refused = "by words only: the query contains the value of the secret `api`";
+    assert!(outcome.log.iter().any(|line| line.contains(refused)), "{:?}", outcome.log);
 }

@@ -282,6 +282,16 @@ async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
         (method, vec![server.url("/"), hex.clone()], "the method"),
         (search, vec![format!("who is {VALUE}")], "the query"),
         ("(ret (image.make? (arg 0) \"a.png\"))", vec![format!("paint {VALUE}")], "the prompt"),
+        ("(ret (git.commit_push? (arg 0)))", vec![format!("add {VALUE}")], "the commit message"),
+        ("(ret (ai.assist? (arg 0) \"x\" 0))", vec![format!("about {hex}")], "the text"),
+        ("(ret (ai.assist? \"x\" (arg 0) 0))", vec![format!("spell {VALUE}")], "the instruction"),
+        ("(ret (ai.embed? (arg 0)))", vec![encoded.clone()], "the text"),
+        (
+            "(ret (ai.classify? \"x\" (str.split? (arg 0) \",\")))",
+            vec![format!("spam,{VALUE}")],
+            "the list of labels",
+        ),
+        ("(ret (ai.extract? \"x\" (arg 0)))", vec![json_of("title", VALUE)], "the schema"),
     ] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let why = run(&world, &grants, program, &args).await.unwrap_err();

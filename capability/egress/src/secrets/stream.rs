@@ -99,14 +99,17 @@ impl Search {
         self.output(self.position(), markers, out);
     }
 
-    /// Searches a complete text, given in parts. Returns the index of the secret that matches first,
-    /// or `None` if there is no match.
+    /// Searches a complete text, given in parts. Returns the index of the secret that matches
+    /// first, or `None` if there is no match.
     pub(super) fn first<'a>(mut self, parts: impl IntoIterator<Item = &'a [u8]>) -> Option<usize> {
+        let mut settled = Vec::new();
         for piece in parts.into_iter().flat_map(|part| part.chunks(MAX_PIECE)) {
             self.read(piece);
             if let Some(found) = self.matches.front() {
                 return Some(found.secret);
             }
+            self.output(self.settled_end(), &[], &mut settled);
+            settled.clear();
         }
         self.end();
         self.matches.front().map(|found| found.secret)
