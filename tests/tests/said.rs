@@ -15,13 +15,13 @@ use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 use wattle_agent::ledger::Keys;
 use wattle_agent::model::{EndpointSettings, Recorder, RemoteModel, Timeouts, resolve};
 use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::{Access, Host, Job, Settings, Store, Tenant};
+use wattle_agent::{Access, DialectSetting, Host, Job, Settings, Store, Tenant};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::kv::{Backend as _, InMemory};
 use wattle_capability::secrets::{Secret, SecretList};
 use wattle_catalog::Catalog;
-use wattle_machine::{Ending, Envelope, Event};
+use wattle_machine::{Ending, Envelope, Event, Message};
 use wattle_rt::Limits;
 use wattle_tests::provider::{Answer, Provider};
 
@@ -113,30 +113,64 @@ fn remote(provider: &Provider, key: &str) -> RemoteModel {
     RemoteModel::new(resolved, &Egress::new(Policy::default()), Timeouts::default()).unwrap()
 }
 
+/// An answer of the model: a program with its arguments, or the result.
+enum Said {
+    Program(String, Vec<String>),
+    Result(String),
+}
+
+impl Said {
+    /// Writes the answer as text.
+    fn text(&self) -> String {
+        match self {
+            Said::Program(body, args) => {
+                let args: String = args.iter().map(|arg| format!(", {}", quoted(arg))).collect();
+                format!("It is in the program.\nToolCall::Wat(```wat\n{body}\n```{args})")
+            }
+            Said::Result(text) => format!("ToolCall::Response({})", quoted(text)),
+        }
+    }
+
+    /// Returns the function that the model calls, and its arguments.
+    fn call(&self) -> (&'static str, String) {
+        match self {
+            Said::Program(body, args) => ("wat", json!({"body": body, "args": args}).to_string()),
+            Said::Result(text) => ("done", json!({ "result": text }).to_string()),
+        }
+    }
+
+    fn answer(&self, dialect: DialectSetting) -> Answer {
+        if dialect == DialectSetting::Text {
+            return Answer::streamed(self.text()).pieces(97);
+        }
+        let (name, arguments) = self.call();
+        let function = json!({"name": name, "arguments": arguments});
+        let message = json!({"role": "assistant", "content": null,
+            "tool_calls": [{"id": "c", "type": "function", "function": function}]});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+        Answer::body(json!({ "choices": [choice] }).to_string())
+    }
+}
+
 /// Performs a run whose model says a key and a secret in its program, in the program's arguments
 /// and in its answer, and tries to send the secret.
-async fn check(key: &str, secret: &str, way: usize) {
+async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let folder = tempfile::tempdir().unwrap();
     let [work, kept] = ["work", "kept"].map(|name| folder.path().join(name));
     std::fs::create_dir(&work).unwrap();
     let site = Provider::answering(|_| Answer::body("ok"));
     let both = format!("({key}) and ({secret}) end");
-    let [url, headers, body] = request(&endpoint(&site), secret, way).map(|arg| quoted(&arg));
+    let store_both = format!(
+        "(kv.set? \"argument\" (arg 0))\n(kv.set? \"text\" {})\n(ret (arg 0))",
+        literal(&both)
+    );
+    let send = "(ret (http.request? \"POST\" (arg 0) (arg 1) (arg 2)))".to_owned();
     let said = [
-        format!(
-            "Both are in the program.\nToolCall::Wat(```wat\n(kv.set? \"argument\" (arg 0))\n\
-             (kv.set? \"text\" {})\n(ret (arg 0))\n```, {})",
-            literal(&both),
-            quoted(&both)
-        ),
-        format!(
-            "ToolCall::Wat(```wat\n(ret (http.request? \"POST\" (arg 0) (arg 1) (arg 2)))\n```, \
-             {url}, {headers}, {body})"
-        ),
-        format!("ToolCall::Response({})", quoted(&both)),
+        Said::Program(store_both, vec![both.clone()]),
+        Said::Program(send, request(&endpoint(&site), secret, way).to_vec()),
+        Said::Result(both.clone()),
     ];
-    let provider =
-        Provider::start(said.iter().map(|text| Answer::streamed(text.as_str()).pieces(7)));
+    let provider = Provider::start(said.iter().map(|said| said.answer(dialect)));
     let receiver = Provider::answering(|_| Answer::body("{}"));
 
     let allow = vec![site.host().parse().unwrap()];
@@ -170,7 +204,8 @@ async fn check(key: &str, secret: &str, way: usize) {
     let events = Mutex::new(Vec::new());
     let sink = |event: &Envelope| events.lock().unwrap().push(event.event.clone());
     let to = (&journal, "r".to_owned(), Json::Null);
-    let ended = journal::run(&host, &model, &Settings::default(), job, &sink, to).await.unwrap();
+    let settings = Settings { dialect, ..Settings::default() };
+    let ended = journal::run(&host, &model, &settings, job, &sink, to).await.unwrap();
     let RunOutcome::Done(report) = ended else { panic!("the run waits") };
 
     // What the model said reaches the program and the user as it is.
@@ -188,7 +223,9 @@ async fn check(key: &str, secret: &str, way: usize) {
             _ => {}
         }
     }
-    assert_eq!(deltas, said.concat());
+    if dialect == DialectSetting::Text {
+        assert_eq!(deltas, said.iter().map(Said::text).collect::<String>());
+    }
     assert!(bodies[0].0.contains(&literal(&both)) && bodies[0].1 == [both.clone()], "{bodies:?}");
     assert_eq!(results[0], (both.clone(), true));
 
@@ -202,7 +239,11 @@ async fn check(key: &str, secret: &str, way: usize) {
     journal::end(&journal, &report).await.unwrap();
     let opened = journal.run("r").await.unwrap().unwrap();
     let spoken = journal::conversation(&journal, &opened).await.unwrap();
-    assert!(spoken.iter().any(|message| message.content == said[0]));
+    let exact = |message: &Message| match dialect {
+        DialectSetting::Text => message.content == said[0].text(),
+        _ => message.calls.iter().any(|call| call.arguments == said[0].call().1),
+    };
+    assert!(spoken.iter().any(exact), "{spoken:?}");
     let replayed = journal::replay(&host, &journal, &opened, 1).await.unwrap();
     assert_eq!(replayed.difference, None);
 
@@ -255,8 +296,10 @@ proptest! {
         key in key(),
         secret in secret(),
         way in 0..WAYS,
+        native in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(check(&key, &secret, way));
+        let dialect = if native { DialectSetting::Native } else { DialectSetting::Text };
+        runtime.block_on(check(&key, &secret, way, dialect));
     }
 }

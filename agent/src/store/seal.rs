@@ -49,9 +49,8 @@ impl RecordSeal {
     /// Returns true if a record must not be readable in the file. In JSON, the texts are searched,
     /// too, since they may contain escapes of their own.
     fn needs(&self, record: &[u8]) -> bool {
-        let in_json = || {
-            serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value))
-        };
+        let in_json =
+            || serde_json::from_slice(record).is_ok_and(|value: Json| self.mask.finds_in(&value));
         self.opened.load(Ordering::Relaxed)
             || !self.mask.is_empty() && (self.mask.finds(record) || in_json())
     }
