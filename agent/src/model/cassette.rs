@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 use wattle_rt::truncate;
 
@@ -94,7 +95,10 @@ fn masked_calls(calls: Vec<FunctionCall>, mask: &Mask) -> Vec<FunctionCall> {
     let masked = |call: FunctionCall| FunctionCall {
         id: mask.text(&call.id),
         name: mask.text(&call.name),
-        arguments: mask.text(&call.arguments),
+        arguments: match mask.json(Json::String(call.arguments)) {
+            Json::String(text) => text,
+            other => other.to_string(),
+        },
     };
     calls.into_iter().map(masked).collect()
 }

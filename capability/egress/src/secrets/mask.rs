@@ -82,7 +82,7 @@ impl Mask {
         self.parts().map_or_else(|| text.to_owned(), |(_, cleaner)| cleaner.clean_text(text))
     }
 
-    /// Masks all texts and numbers of a JSON value, including field names.
+    /// Masks all texts and numbers of a JSON value, including field names, and JSON in its texts.
     #[must_use]
     pub fn json(&self, value: Json) -> Json {
         match self.parts() {
@@ -95,7 +95,7 @@ impl Mask {
 fn is_in(spellings: &Spellings, value: &Json) -> bool {
     let finds = |text: &str| spellings.find([text.as_bytes()]).is_some();
     match value {
-        Json::String(text) => finds(text),
+        Json::String(text) => finds(text) || nested(text).is_some_and(|v| is_in(spellings, &v)),
         Json::Array(items) => items.iter().any(|item| is_in(spellings, item)),
         Json::Object(fields) => {
             fields.iter().any(|(name, item)| finds(name) || is_in(spellings, item))
@@ -105,9 +105,21 @@ fn is_in(spellings: &Spellings, value: &Json) -> bool {
     }
 }
 
+/// Returns the array or object that a text consists of, such as the arguments of a call. Its texts
+/// may contain escapes of their own.
+fn nested(text: &str) -> Option<Json> {
+    text.trim_start().starts_with(['[', '{']).then(|| serde_json::from_str(text).ok())?
+}
+
 fn masked(cleaner: &Cleaner, value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(cleaner.clean_text(&text)),
+        Json::String(text) => {
+            let inner = nested(&text).and_then(|inner| {
+                let clean = masked(cleaner, inner.clone());
+                (clean != inner).then(|| clean.to_string())
+            });
+            Json::String(inner.unwrap_or_else(|| cleaner.clean_text(&text)))
+        }
         Json::Array(items) => items.into_iter().map(|item| masked(cleaner, item)).collect(),
         Json::Object(fields) => fields
             .into_iter()
@@ -151,7 +163,10 @@ mod tests {
         assert!(!mask().finds_in(&masked) && !mask().finds(masked.to_string().as_bytes()));
         let nested = json!({"body": "(ret \"\\73\\6b-secret\")"});
         assert!(mask().finds_in(&nested));
-        assert_eq!(mask().json(nested), json!({"body": "(ret \"***\")"}));
+        assert_eq!(mask().json(nested.clone()), json!({"body": "(ret \"***\")"}));
+        let arguments = json!(nested.to_string());
+        assert!(mask().finds_in(&arguments));
+        assert_eq!(mask().json(arguments), json!("{\"body\":\"(ret \\\"***\\\")\"}"));
     }
 
     #[test]
