@@ -295,9 +295,9 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 async fn extract(run: &mut Run, text: String, schema: String) -> Result<String, Failure> {
+    check(run, &[("the text", &text), ("the schema", &schema)]).await?;
     let checked = Schema::parse(&schema)
         .map_err(|why| Failure::new(Code::EPARSE, format!("the schema cannot be used: {why}")))?;
-    check(run, &[("the text", &text), ("the schema", &schema)]).await?;
     let question = Question {
         instruction: format!(
             "Extract from the user's text the data that this JSON Schema asks for. Add nothing \
