@@ -154,10 +154,7 @@ pub async fn evaluate(
 
 /// The outcome of a trial.
 enum TrialOutcome {
-    Made {
-        attempt: Attempt,
-        conversation: Option<Box<Conversation>>,
-    },
+    Made { attempt: Attempt, conversation: Option<Box<Conversation>> },
     Known(Attempt),
     Unrecorded,
     Cancelled,
