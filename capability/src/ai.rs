@@ -295,6 +295,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 async fn extract(run: &mut Run, text: String, schema: String) -> Result<String, Failure> {
+    check(run, &[("the text", &text), ("the schema", &schema)]).await?;
     let checked = Schema::parse(&schema)
         .map_err(|why| Failure::new(Code::EPARSE, format!("the schema cannot be used: {why}")))?;
     check(run, &[("the text", &text), ("the schema", &schema)]).await?;

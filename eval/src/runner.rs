@@ -124,10 +124,10 @@ pub async fn evaluate(
             }
             let done = attempt(host, suite, contender, &trial, plan).await?;
             if let TrialOutcome::Made { attempt, conversation } = &done {
-                results.map_or(Ok(()), |results| results.add(attempt))?;
-                if let (Some(folder), Some(kept)) = (&plan.transcripts, conversation) {
-                    let (conversation, mask) = &**kept;
-                    transcript::write(folder, attempt, conversation, mask)?;
+                let masked = attempt.masked(host.mask());
+                results.map_or(Ok(()), |results| results.add(&masked))?;
+                if let (Some(folder), Some(conversation)) = (&plan.transcripts, conversation) {
+                    transcript::write(folder, attempt, conversation, host.mask())?;
                 }
                 on_attempt(attempt);
             }
@@ -154,11 +154,7 @@ pub async fn evaluate(
 
 /// The outcome of a trial.
 enum TrialOutcome {
-    Made {
-        attempt: Attempt,
-        /// The conversation, and the mask of the model's key.
-        conversation: Option<Box<(Conversation, Mask)>>,
-    },
+    Made { attempt: Attempt, conversation: Option<Box<Conversation>> },
     Known(Attempt),
     Unrecorded,
     Cancelled,
@@ -187,18 +183,24 @@ async fn attempt(
         }
         Answers::Live { model, record: false } => (Arc::clone(model), None),
         Answers::Live { model, record: true } => {
-            let recording = Recording::begin(suite, contender, task, number, Arc::clone(model))?;
+            let recording = Recording::begin(
+                (suite, host.mask().clone()),
+                contender,
+                task,
+                number,
+                Arc::clone(model),
+            )?;
             (Arc::new(recording.0), Some(recording.1))
         }
     };
-    let mask = model.mask();
+    model.key().inspect(|key| host.mask().add_key(key));
     let done = trial.perform(host, &suite.settings, model, &plan.cancel).await;
     if let Some(file) = file {
         let is_complete = done.as_ref().is_some_and(|done| done.attempt.verdict != Verdict::Error);
         file.finish(is_complete)?;
     }
     Ok(done.map_or(TrialOutcome::Cancelled, |Performance { attempt, conversation }| {
-        TrialOutcome::Made { attempt, conversation: Some(Box::new((conversation, mask))) }
+        TrialOutcome::Made { attempt, conversation: Some(Box::new(conversation)) }
     }))
 }
 
@@ -211,7 +213,7 @@ struct Recording {
 
 impl Recording {
     fn begin(
-        suite: &Suite,
+        (suite, mask): (&Suite, Mask),
         contender: &Contender,
         task: &Task,
         number: u32,
@@ -224,7 +226,7 @@ impl Recording {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
         std::fs::write(&partial, "").map_err(failed)?;
-        let recorder = Recorder::create(model, &partial)
+        let recorder = Recorder::create(model, &partial, mask)
             .map_err(|why| EvalError::write(&partial, why.to_string()))?;
         Ok((recorder, Recording { partial, target }))
     }

@@ -29,7 +29,8 @@ pub(crate) struct Conversation {
     pub(crate) reply: Option<Result<ModelReply, String>>,
 }
 
-/// Writes the transcript of an attempt to `FOLDER/MODEL/KIND/NAME.txt`. The model's key is masked.
+/// Writes the transcript of an attempt to `FOLDER/MODEL/KIND/NAME.txt`, with keys and secrets
+/// masked.
 pub(crate) fn write(
     folder: &Path,
     attempt: &Attempt,

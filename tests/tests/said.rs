@@ -1,5 +1,6 @@
-//! What the model said is what runs. For any key and any secret, the model's words reach the program
-//! and the user unchanged, what is recorded is masked, and a request that contains one is refused.
+//! What the model said is what runs. For any key and any secret, the model's words reach the
+//! program and the user unchanged, what is recorded is masked, and a request that contains one is
+//! refused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fmt::Write as _;

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_mask_covers_every_text_and_number_of_a_value() {
-        let value = json!({"sk-secret": ["a sk-secret", {"b": "sk-secretsk%2dsecret"}, 1, null], "n": 12345678});
+        let texts = json!(["a sk-secret", {"b": "sk-secretsk%2dsecret"}, 1, null]);
+        let value = json!({"sk-secret": texts, "n": 12345678});
         let masked = json!({"***": ["a ***", {"b": "******"}, 1, null], "n": "${secret:pin}"});
         assert_eq!(mask().json(value.clone()), masked);
         assert_eq!(Mask::default().json(value.clone()), value);

@@ -34,7 +34,7 @@ use memchr::memmem;
 use url::Url;
 use wattle_rt::{Code, Config, Failure, PortFuture};
 
-use crate::client::HeaderValue;
+use crate::client::{HeaderName, HeaderValue};
 use crate::request::Request;
 
 pub use key::ApiKey;
@@ -43,6 +43,10 @@ use secret::MAX_NAME;
 pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
 pub(crate) use spellings::{CleanStream, Cleaner};
+
+/// Maximum number of bytes of a body that are searched together with the URL and the headers. No
+/// usual spelling of a secret is longer.
+const MAX_JOINED: usize = 64 << 10;
 
 /// Prefix of a reference.
 const PREFIX: &[u8] = b"${secret:";
@@ -177,9 +181,17 @@ impl KnownSecrets {
             self.refuse(&format!("the header `{name}`"), value.as_bytes())?;
         }
         self.refuse("the body", body)?;
+        let across = |parts: Vec<&[u8]>| {
+            self.refuse_parts("the request, across its URL, headers and body,", parts)
+        };
+        let head = body.get(..body.len().min(MAX_JOINED)).unwrap_or_default();
         let values = headers.values().map(HeaderValue::as_bytes);
-        let parts = [joined.as_bytes()].into_iter().chain(values).chain([&**body]);
-        self.refuse_parts("the request, across its URL, headers and body,", parts)
+        // The host adds this header to a program's own ones.
+        let is_own = |name: &HeaderName| name.as_str() != "idempotency-key";
+        let own = headers.iter().filter(|(name, _)| is_own(name)).map(|(_, v)| v.as_bytes());
+        across([joined.as_bytes()].into_iter().chain(values).chain([head]).collect())?;
+        across(vec![joined.as_bytes(), head])?;
+        across(own.chain([head]).collect())
     }
 
     /// Checks that a part of a request contains no secret. `what` names the part in the error.
