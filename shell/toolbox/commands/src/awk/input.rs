@@ -25,7 +25,7 @@ pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
         [] => Separator::Paragraph,
-        [only] if !(run.ignores_case() && only.is_ascii_alphabetic()) => Separator::Byte(*only),
+        [only] => Separator::Byte(*only),
         _ => Separator::Regex(run.dynamic(&text)?),
     })
 }

@@ -186,7 +186,11 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
             other => _ = other?,
         }
     }
-    if !exits && (!program.rules.is_empty() || !program.end.is_empty()) {
+    let reads = !(program.rules.is_empty()
+        && program.end.is_empty()
+        && program.begin_file.is_empty()
+        && program.end_file.is_empty());
+    if !exits && reads {
         match records(run, program) {
             Err(Stop::Exit) => {}
             done => done?,

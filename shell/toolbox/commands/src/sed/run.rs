@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
             RangeEnd::Line(line) => *line,
             RangeEnd::Count(count) => self.line.saturating_add(*count),
             RangeEnd::Multiple(0) => self.line,
-            RangeEnd::Multiple(step) => self.line.next_multiple_of(*step),
+            RangeEnd::Multiple(step) => self.line.saturating_add(step - self.line % step),
         };
         if end > self.line { Range::Inside(Some(end)) } else { Range::Outside }
     }
