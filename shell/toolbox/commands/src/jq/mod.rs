@@ -129,6 +129,8 @@ fn apply(line: &Line) -> Result<i32, i32> {
                         Err(error) => {
                             complain(format_args!("error: {error}"));
                             status = 5;
+                            // An error ends the outputs for this input.
+                            break;
                         }
                     }
                 }
