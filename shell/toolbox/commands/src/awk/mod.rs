@@ -27,8 +27,7 @@ use self::syntax::{Guard, Program};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 
-const USAGE: &str =
-    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
+const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
 
 /// The parsed command line.
 #[derive(Default)]
