@@ -225,4 +225,6 @@ macro_rules! corpus {
     };
 }
 
-corpus! { words expansion control functions redirection options text scripts commands awk sed grep gawk jq }
+corpus! {
+    words expansion control functions redirection options text scripts commands awk sed grep gawk jq
+}

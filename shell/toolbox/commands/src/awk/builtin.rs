@@ -54,11 +54,7 @@ pub(super) fn of_values(
         "substr" => {
             let (start, length) = (values.get(1), values.get(2));
             let start = start.map_or(0.0, Value::number);
-            return Ok(Value::text(text::substr(
-                &text(run, 0),
-                start,
-                length.map(Value::number),
-            )));
+            return Ok(Value::text(text::substr(&text(run, 0), start, length.map(Value::number))));
         }
         "index" => {
             let (whole, part) = (text(run, 0), text(run, 1));
@@ -169,8 +165,7 @@ fn kind<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
 /// Sets the seed of `rand`, and returns the previous one.
 fn seeded(run: &mut Run<'_>, seed: Option<&Value>) -> f64 {
     let before = run.seed;
-    run.seed =
-        seed.map_or_else(|| clock::epoch(SystemTime::now()).0 as f64, |seed| seed.number());
+    run.seed = seed.map_or_else(|| clock::epoch(SystemTime::now()).0 as f64, |seed| seed.number());
     run.random = run.seed.to_bits() ^ 0x9e37_79b9_7f4a_7c15;
     (0..8).for_each(|_| _ = random(run));
     before

@@ -104,12 +104,7 @@ impl<'a> Run<'a> {
         Ok(match (letters.next(), letters.next()) {
             (None, _) => Splitter::Letters,
             (Some(' '), None) => Splitter::Whitespace,
-            (Some(letter), None)
-                if letter != '\\' && !(self.ignores_case() && letter.is_alphabetic()) =>
-            {
-                Splitter::Letter(letter)
-            }
-            (Some('\\'), None) => Splitter::Letter('\\'),
+            (Some(letter), None) => Splitter::Letter(letter),
             _ => Splitter::Regex(self.dynamic(separator)?),
         })
     }

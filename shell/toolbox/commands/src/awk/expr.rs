@@ -259,12 +259,10 @@ impl Parser {
                 }
                 Ok(Expr::Group(items))
             }
-            Token::Name(name) => {
-                Ok(Expr::Read(match self.array_name(&name)? {
-                    ArrayName::Variable(variable) => Place::Variable(variable),
-                    ArrayName::Element(array, keys) => Place::Element(*array, keys),
-                }))
-            }
+            Token::Name(name) => Ok(Expr::Read(match self.array_name(&name)? {
+                ArrayName::Variable(variable) => Place::Variable(variable),
+                ArrayName::Element(array, keys) => Place::Element(*array, keys),
+            })),
             Token::Call(name) => {
                 let function = self.function(&name);
                 self.expect("(")?;

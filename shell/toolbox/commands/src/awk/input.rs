@@ -25,7 +25,7 @@ pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
         [] => Separator::Paragraph,
-        [only] if !(run.ignores_case() && only.is_ascii_alphabetic()) => Separator::Byte(*only),
+        [only] => Separator::Byte(*only),
         _ => Separator::Regex(run.dynamic(&text)?),
     })
 }
@@ -122,11 +122,7 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
 /// # Errors
 ///
 /// If the file could not be opened, and no rule `BEGINFILE` skips it.
-fn begin(
-    run: &mut Run<'_>,
-    name: &str,
-    source: io::Result<Box<dyn Read>>,
-) -> Result<bool, Stop> {
+fn begin(run: &mut Run<'_>, name: &str, source: io::Result<Box<dyn Read>>) -> Result<bool, Stop> {
     run.set_global(place::FILENAME, Value::text(name));
     run.set_global(place::FNR, Value::Number(0.0));
     let failure = source.as_ref().err().map(words);

@@ -54,9 +54,8 @@ impl Records {
     }
 
     fn take(&mut self, length: usize, end: usize) -> Option<Record> {
-        let text = |bytes: Option<&[u8]>| {
-            String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
-        };
+        let text =
+            |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
         let rest = self.rest();
         let record = Record { text: text(rest.get(..length)), end: text(rest.get(length..end)) };
         self.at += end;

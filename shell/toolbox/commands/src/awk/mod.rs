@@ -27,8 +27,7 @@ use self::syntax::{Guard, Program};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 
-const USAGE: &str =
-    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
+const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE | -e PROGRAM) [FILE | NAME=VALUE]...";
 
 /// The parsed command line.
 #[derive(Default)]
@@ -186,7 +185,11 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
             other => _ = other?,
         }
     }
-    if !exits && (!program.rules.is_empty() || !program.end.is_empty()) {
+    let reads = !(program.rules.is_empty()
+        && program.end.is_empty()
+        && program.begin_file.is_empty()
+        && program.end_file.is_empty());
+    if !exits && reads {
         match records(run, program) {
             Err(Stop::Exit) => {}
             done => done?,

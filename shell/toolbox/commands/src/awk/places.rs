@@ -150,12 +150,10 @@ impl<'a> Run<'a> {
                 self.divide()?;
                 Ok(self.record.field(*number))
             }
-            Slot::Element(array, key) => {
-                match array.borrow_mut().entry(key.clone()).or_default() {
-                    Value::Array(_) => failed(in_scalar_context(key)),
-                    value => Ok(value.clone()),
-                }
-            }
+            Slot::Element(array, key) => match array.borrow_mut().entry(key.clone()).or_default() {
+                Value::Array(_) => failed(in_scalar_context(key)),
+                value => Ok(value.clone()),
+            },
         }
     }
 
@@ -263,8 +261,8 @@ fn widths(text: &str) -> Result<Rc<[(usize, Option<usize>)]>, String> {
         let width = if width == "*" { Some(None) } else { width.parse().ok().map(Some) };
         Some((skipped.parse().ok()?, width?))
     };
-    let widths = text.split_whitespace().map(|word| {
-        width(word).ok_or_else(|| format!("invalid FIELDWIDTHS value, near `{word}'"))
-    });
+    let widths = text
+        .split_whitespace()
+        .map(|word| width(word).ok_or_else(|| format!("invalid FIELDWIDTHS value, near `{word}'")));
     widths.collect()
 }

@@ -295,9 +295,7 @@ impl<'a> Run<'a> {
         let mut start = None;
         for (n, (case, _)) in cases.iter().enumerate() {
             let holds = match case {
-                Some(Expr::Regex(pattern)) => {
-                    pattern.regex.is_match(self.text(&value).as_bytes())
-                }
+                Some(Expr::Regex(pattern)) => pattern.regex.is_match(self.text(&value).as_bytes()),
                 Some(case) => {
                     let case = self.eval(case)?;
                     self.compare(Comparison::Same, &value, &case)

@@ -7,11 +7,7 @@ use super::syntax::Expr;
 use super::value::{Array, Cell, Text, Value};
 
 /// Runs `asort` or `asorti`.
-pub(super) fn sorted<'a>(
-    run: &mut Run<'a>,
-    args: &'a [Expr],
-    by_key: bool,
-) -> Result<Value, Stop> {
+pub(super) fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> Result<Value, Stop> {
     let name = if by_key { "asorti" } else { "asort" };
     let from = run.array_of(name, args.first())?;
     let to = match args.get(1) {
@@ -38,11 +34,7 @@ pub(super) fn keys(run: &mut Run<'_>, array: &Array, order: &str) -> Result<Vec<
     Ok(entries(run, array, order)?.into_iter().map(|(key, _)| key).collect())
 }
 
-fn entries(
-    run: &mut Run<'_>,
-    array: &Array,
-    order: &str,
-) -> Result<Vec<(Text, Value)>, Stop> {
+fn entries(run: &mut Run<'_>, array: &Array, order: &str) -> Result<Vec<(Text, Value)>, Stop> {
     let mut entries: Vec<(Text, Value)> =
         array.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let (order, descending) = match order.strip_suffix("_desc") {

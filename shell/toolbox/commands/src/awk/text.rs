@@ -111,7 +111,9 @@ pub(super) fn substitute<'a>(
     let slot = match rest.first() {
         None => Slot::Field(0),
         Some(Expr::Read(place)) => run.slot(place)?,
-        Some(Expr::Group(items)) if let [Expr::Read(place)] = items.as_slice() => run.slot(place)?,
+        Some(Expr::Group(items)) if let [Expr::Read(place)] = items.as_slice() => {
+            run.slot(place)?
+        }
         Some(_) => {
             return failed(format!(
                 "{}() needs something to change as its third argument",

@@ -52,7 +52,9 @@ impl Value {
         match self {
             Value::Nothing | Value::Array(_) => 0.0,
             Value::Number(number) | Value::Either(_, number) => *number,
-            Value::Text(text) | Value::Regex(text) => prefix(text.trim_start()).map_or(0.0, |found| found.0),
+            Value::Text(text) | Value::Regex(text) => {
+                prefix(text.trim_start()).map_or(0.0, |found| found.0)
+            }
         }
     }
 

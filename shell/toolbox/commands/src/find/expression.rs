@@ -271,8 +271,7 @@ impl Reader {
 
     fn kind(&mut self, word: &str) -> Result<Expression, String> {
         let value = self.value(word)?;
-        let kinds: Vec<char> =
-            value.split(',').filter_map(|kind| kind.chars().next()).collect();
+        let kinds: Vec<char> = value.split(',').filter_map(|kind| kind.chars().next()).collect();
         if let Some(other) = kinds.iter().find(|kind| !"fdlbcps".contains(**kind)) {
             return Err(format!("Unknown argument to {word}: {other}"));
         }
@@ -281,8 +280,7 @@ impl Reader {
 
     fn permissions(&mut self, word: &str) -> Result<Expression, String> {
         let value = self.value(word)?;
-        let kind =
-            value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
+        let kind = value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
         let digits = value.trim_start_matches(['-', '/']);
         let bits = u32::from_str_radix(digits, 8)
             .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;

@@ -129,6 +129,8 @@ fn apply(line: &Line) -> Result<i32, i32> {
                         Err(error) => {
                             complain(format_args!("error: {error}"));
                             status = 5;
+                            // An error ends the outputs for this input.
+                            break;
                         }
                     }
                 }
@@ -150,9 +152,7 @@ fn values<'a>(line: &Line, texts: Texts<'a>) -> Box<dyn Iterator<Item = Result<V
     }
     if line.raw_input {
         let lines = texts.flat_map(|text| text.split(b'\n'));
-        return Box::new(
-            lines.map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
-        );
+        return Box::new(lines.map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))));
     }
     let values = texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
     if line.slurp {

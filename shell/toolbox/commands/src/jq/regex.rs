@@ -133,7 +133,9 @@ fn described(regex: &Regex, found: &Captures<'_>, offsets: &mut Offsets<'_>) -> 
                 let inside = offsets.text.get(start..group.start()).unwrap_or_default();
                 // A group in a lookbehind may start before the match.
                 let offset = match inside.is_empty() && group.start() < start {
-                    true => offsets.text.get(..group.start()).map_or(0, |text| text.chars().count()),
+                    true => {
+                        offsets.text.get(..group.start()).map_or(0, |text| text.chars().count())
+                    }
                     false => before + inside.chars().count(),
                 };
                 let length = group.as_str().chars().count();

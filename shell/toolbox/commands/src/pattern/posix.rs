@@ -142,7 +142,8 @@ impl Posix {
                 groups(&captures)
             }
             Engine::Backtracking(regex) => {
-                let text = std::str::from_utf8(text).ok().filter(|text| text.is_char_boundary(at))?;
+                let text =
+                    std::str::from_utf8(text).ok().filter(|text| text.is_char_boundary(at))?;
                 let found = regex.captures_from_pos(text, at).ok().flatten()?;
                 Some(Groups(found.iter().map(|group| Some(group?.range())).collect()))
             }

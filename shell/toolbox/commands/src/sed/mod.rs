@@ -132,9 +132,8 @@ fn script_text(line: &Line, operands: &mut Vec<String>) -> Result<Cursor, Error>
         match line.name(found).as_str() {
             "e" => cursor.add_expression(value),
             "f" => {
-                let text = whole(value).map_err(|error| {
-                    format!("couldn't open file {value}: {}", words(&error))
-                })?;
+                let text = whole(value)
+                    .map_err(|error| format!("couldn't open file {value}: {}", words(&error)))?;
                 cursor.add_file(value, &String::from_utf8_lossy(&text));
             }
             _ => {}

@@ -131,9 +131,8 @@ impl Output {
 
     /// Starts to edit a file in place.
     pub(super) fn edit(&mut self, path: &str) -> Result<(), Error> {
-        let failed = |error: &io::Error| {
-            Error(format!("couldn't edit {path}: {}", words(error)), 4)
-        };
+        let failed =
+            |error: &io::Error| Error(format!("couldn't edit {path}: {}", words(error)), 4);
         let kind = fs::metadata(path).map_err(|error| failed(&error))?;
         if !kind.is_file() {
             return Err(Error(format!("couldn't edit {path}: not a regular file"), 4));

@@ -144,9 +144,7 @@ impl Parser {
                 Ok(Some(Address::Last))
             }
             Some('/' | '\\') => Ok(Some(Address::Regex(self.address_regex()?))),
-            Some('+' | '~') => {
-                Err(self.cursor.error("invalid usage of +N or ~N as first address"))
-            }
+            Some('+' | '~') => Err(self.cursor.error("invalid usage of +N or ~N as first address")),
             _ => Ok(None),
         }
     }

@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
             RangeEnd::Line(line) => *line,
             RangeEnd::Count(count) => self.line.saturating_add(*count),
             RangeEnd::Multiple(0) => self.line,
-            RangeEnd::Multiple(step) => self.line.next_multiple_of(*step),
+            RangeEnd::Multiple(step) => self.line.saturating_add(step - self.line % step),
         };
         if end > self.line { Range::Inside(Some(end)) } else { Range::Outside }
     }
@@ -274,8 +274,7 @@ impl<'a> Run<'a> {
     /// Returns a regular expression, and remembers it as the last one.
     fn regex(&mut self, regex: &Regex) -> Result<Rc<Posix>, Error> {
         let known = regex.as_ref().or(self.last_regex.as_ref()).cloned();
-        let regex =
-            known.ok_or_else(|| Error("no previous regular expression".to_owned(), 1))?;
+        let regex = known.ok_or_else(|| Error("no previous regular expression".to_owned(), 1))?;
         self.last_regex = Some(regex.clone());
         Ok(regex)
     }

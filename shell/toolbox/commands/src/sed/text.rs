@@ -95,7 +95,9 @@ pub(super) fn replacement(cursor: &mut Cursor, delimiter: char) -> Result<Vec<Pa
             '&' => Part::Group(0),
             '\\' => {
                 let Some(escaped) = cursor.peek() else { return Err(cursor.error(UNTERMINATED)) };
-                if escaped != delimiter && let Some(byte) = code(cursor) {
+                if escaped != delimiter
+                    && let Some(byte) = code(cursor)
+                {
                     text.push(byte);
                     continue;
                 }
