@@ -41,7 +41,7 @@ impl State {
             let turn = Turn { failed_program: Some(failed), retry_reason: None, ..turn };
             return self.retry(turn, why);
         }
-        let diagnostic = format!("{}\n\nthe fix was not applied: {why}", failed.diagnostic.trim());
+        let diagnostic = format!("{}\n\n{why}", failed.diagnostic.trim());
         self.give_up_repair(FailedProgram { diagnostic, ..failed })
     }
 

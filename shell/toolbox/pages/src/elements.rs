@@ -57,11 +57,8 @@ pub(crate) fn select(
     css: &str,
     attribute: Option<&str>,
 ) -> Result<Vec<String>, (i32, String)> {
-    let matcher = Matcher::new(css).map_err(|error| {
-        let column = error.location.column;
-        let why = format!("{css:?} is not a CSS selector: column {column} is unexpected");
-        (status::BAD_SELECTOR, why)
-    })?;
+    let matcher = Matcher::new(css)
+        .map_err(|_| (status::BAD_SELECTOR, format!("{css:?} is not a CSS selector")))?;
     let document = read(&charset::decode(body, None)).ok_or_else(too_deep)?;
     let found = document.select_matcher(&matcher);
     if let Some(name) = attribute {
