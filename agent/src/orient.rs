@@ -185,7 +185,8 @@ fn candidates(message: &str, entries: &[WorkdirEntry]) -> Vec<String> {
         }
         for quote in ['"', '\'', '`'] {
             for (at, quoted) in words(part, |c| c == quote || c == '\n') {
-                if quoted.contains(' ') {
+                let is_opened = part.get(..at).is_some_and(|before| before.ends_with(quote));
+                if is_opened && quoted.contains(' ') {
                     add(quoted, at);
                 }
             }

@@ -137,7 +137,9 @@ fn forbids(rule: &str, target: Target, text: &str) -> bool {
 async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
     let world = World::new();
     let (mut wrong, mut runs) = (Vec::new(), 0_usize);
-    for function in ALL.iter().flat_map(|capability| capability.functions) {
+    let functions = ALL.iter().flat_map(|capability| capability.functions);
+    // The example of this one is a program that is stopped.
+    for function in functions.filter(|function| function.name != wattle_rt::TRAP) {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
         if !open.as_documented {

@@ -22,18 +22,18 @@
 
 (argv 0 $text)
 (argv 1 $question)
-(unless (str.len (str.trim? $question)) (fail EBOUND "there is no question"))
+(unless (str.len (str.trim $question)) (fail EBOUND "there is no question"))
 ;; A long text is reduced to notes on what each part says about the question.
-(let $parts (str.chunk? $text 24000))
+(let $parts (str.chunk $text 24000))
 (when (> (arr.len $parts) 1)
   (let $notes (arr.new))
   (each $part $parts
-    (arr.push? $notes
-      (ai.assist? $part
+    (arr.push $notes
+      (ai.assist $part
         (fmt
           "Note in at most 10 short lines what this part of a longer text says on: {}"
           $question))))
-  (set $text (str.join? $notes "\n\n")))
+  (set $text (str.join $notes "\n\n")))
 (ret
-  (ai.assist? $text
+  (ai.assist $text
     (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))

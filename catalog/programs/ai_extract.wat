@@ -21,4 +21,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (ai.extract? (arg 0) (arg 1)))
+(ret (ai.extract (arg 0) (arg 1)))

@@ -26,16 +26,16 @@
 ;;; results = ["there is no text to summarize"]
 
 (argv 0 $text)
-(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to summarize"))
+(unless (str.len (str.trim $text)) (fail EBOUND "there is no text to summarize"))
 ;; A long text is replaced by notes on each part. The number of rounds is limited, because a model may
 ;; write more than it reads.
 (for $round 0 4
-  (let $parts (str.chunk? $text 24000))
+  (let $parts (str.chunk $text 24000))
   (when (= (arr.len $parts) 1) (break))
   (let $notes (arr.new))
   (each $part $parts
-    (arr.push? $notes
-      (ai.assist? $part
+    (arr.push $notes
+      (ai.assist $part
         "This is one part of a longer text. Note its main points in at most 10 short lines.")))
-  (set $text (str.join? $notes "\n\n")))
-(ret (ai.assist? $text (arg 1)))
+  (set $text (str.join $notes "\n\n")))
+(ret (ai.assist $text (arg 1)))

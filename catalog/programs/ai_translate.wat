@@ -21,9 +21,9 @@
 ;;; results = ["there is no text to translate"]
 
 (argv 0 $text)
-(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to translate"))
+(unless (str.len (str.trim $text)) (fail EBOUND "there is no text to translate"))
 (ret
-  (ai.assist? $text
+  (ai.assist $text
     (fmt
       "Translate the text into {}. Keep its layout. Answer with the translation alone."
       (arg 1))))

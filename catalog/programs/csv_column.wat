@@ -37,10 +37,10 @@
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (let $values (arr.new))
-(each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 2)))
+(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
   (catch $value $err (json.get $row $place))
   (when $err
     (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
-  (arr.push? $values $value))
-(ret (arr.to_json? $values))
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
+  (arr.push $values $value))
+(ret (arr.to_json $values))

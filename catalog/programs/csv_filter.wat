@@ -60,16 +60,16 @@
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (argv 2 $test)
 (argv 3 $wanted)
-(unless (arr.len (str.match? $test "^(=|!=|<=?|>=?|contains)$"))
+(unless (arr.len (str.match $test "^(=|!=|<=?|>=?|contains)$"))
   (fail EPARSE (fmt "the test is one of = != < <= > >= contains, not {}" $test)))
 (catch $limit $err (str.to_float $wanted))
-(when (and $err (arr.len (str.match? $test "^[<>]"))) (fail $err (fmt "not a number: {}" $wanted)))
+(when (and $err (arr.len (str.match $test "^[<>]"))) (fail $err (fmt "not a number: {}" $wanted)))
 (let $found (arr.new))
-(each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 4)))
+(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 4)))
   (catch $value $err (json.get $row $place))
   (when $err
     (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
   (catch $x $err (str.to_float $value))
   (when
     (cond
@@ -81,5 +81,5 @@
       ((str.eq $test "<=") (<= $x $limit))
       ((str.eq $test ">") (> $x $limit))
       (else (>= $x $limit)))
-    (arr.push? $found $row)))
-(ret (json.to_csv? (json.make_arr? $found) (arg 4)))
+    (arr.push $found $row)))
+(ret (json.to_csv (json.make_arr $found) (arg 4)))

@@ -24,4 +24,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (json.to_csv? (arg 0) (arg 1)))
+(ret (json.to_csv (arg 0) (arg 1)))

@@ -37,13 +37,13 @@
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (let $sum f64 0)
-(each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 2)))
+(each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
   (catch $value $err (json.get $row $place))
   (when $err
     (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join? (json.keys? $row "") ", "))))
-  (unless (str.len (str.trim? $value)) (continue))
+      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
+  (unless (str.len (str.trim $value)) (continue))
   (catch $x $err (str.to_float $value))
   (when $err (fail $err (fmt "not a number: {}" $value)))
   (set $sum (+ $sum $x)))
-(ret (str.replace_re? (str.from_float $sum 6) "\\.?0+$" ""))
+(ret (str.replace_re (str.from_float $sum 6) "\\.?0+$" ""))

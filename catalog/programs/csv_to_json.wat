@@ -26,4 +26,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (json.from_csv? (fs.read? (arg 0)) (arg 1)))
+(ret (json.from_csv (fs.read (arg 0)) (arg 1)))

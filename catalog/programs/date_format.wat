@@ -30,4 +30,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (date.format? (arg 0) (arg 1) (arg 2)))
+(ret (date.format (arg 0) (arg 1) (arg 2)))

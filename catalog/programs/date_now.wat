@@ -28,4 +28,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (date.format? (date.now) (arg 1) (arg 0)))
+(ret (date.format (date.now) (arg 1) (arg 0)))

@@ -15,4 +15,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(sys.done? (arg 0))
+(sys.done (arg 0))

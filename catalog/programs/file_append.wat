@@ -25,5 +25,5 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(fs.append? (arg 0) (arg 1))
+(fs.append (arg 0) (arg 1))
 (ret (fmt "appended {i} bytes to {}" (str.len (arg 1)) (arg 0)))

@@ -21,4 +21,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(fs.write? (arg 1) (fs.read? (arg 0)))
+(fs.write (arg 1) (fs.read (arg 0)))

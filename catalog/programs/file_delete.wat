@@ -17,4 +17,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(fs.remove? (arg 0))
+(fs.remove (arg 0))

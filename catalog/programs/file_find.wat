@@ -34,19 +34,19 @@
 (argv 1 $top)
 (cond
   ((str.eq $top ".") (set $top ""))
-  ((not (str.ends $top "/")) (set $top (str.cat? $top "/"))))
+  ((not (str.ends $top "/")) (set $top (str.cat $top "/"))))
 (let $found (arr.new))
 ;; The list of folders to search grows during the loop.
 (let $folders (arr.new))
-(arr.push? $folders $top)
+(arr.push $folders $top)
 (each $folder $folders
   (catch $names $err (fs.list $folder))
   ;; A folder that cannot be read is skipped.
   (when (and (= $err EACCESS) (not (str.eq $folder $top))) (continue))
   (check $err)
   (each $name $names
-    (let $path (str.cat? $folder $name))
-    (when (str.contains $name $part) (arr.push? $found $path))
-    (when (str.ends $name "/") (arr.push? $folders $path))))
-(arr.sort? $found)
-(ret (str.join? $found "\n"))
+    (let $path (str.cat $folder $name))
+    (when (str.contains $name $part) (arr.push $found $path))
+    (when (str.ends $name "/") (arr.push $folders $path))))
+(arr.sort $found)
+(ret (str.join $found "\n"))

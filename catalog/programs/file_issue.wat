@@ -26,4 +26,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(ret (issue.file? (arg 0) (arg 1) (arg 2)))
+(ret (issue.file (arg 0) (arg 1) (arg 2)))

@@ -41,13 +41,13 @@
 ;;; code = "EBOUND"
 ;;; results = ["no line 2; lines in the file: 0"]
 
-(let $lines (str.lines? (fs.read? (arg 0))))
-(let $from (str.to_int? (arg 1)))
-(let $count (str.to_int? (arg 2)))
+(let $lines (str.lines (fs.read (arg 0))))
+(let $from (str.to_int (arg 1)))
+(let $count (str.to_int (arg 2)))
 (let $total (arr.len $lines))
 (set $from (cond ((> $from 0) (- $from 1)) (else (+ $total $from))))
 (when (< $from 0) (set $from 0))
 (when (> $count $total) (set $count $total))
 (when (and $from (>= $from $total))
   (fail EBOUND (fmt "no line {}; lines in the file: {i}" (arg 1) $total)))
-(ret (str.join? (arr.slice? $lines $from (+ $from $count)) "\n"))
+(ret (str.join (arr.slice $lines $from (+ $from $count)) "\n"))

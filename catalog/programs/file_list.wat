@@ -20,4 +20,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (str.join? (fs.list? (arg 0)) "\n"))
+(ret (str.join (fs.list (arg 0)) "\n"))

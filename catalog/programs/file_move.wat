@@ -21,4 +21,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(fs.move? (arg 0) (arg 1))
+(fs.move (arg 0) (arg 1))

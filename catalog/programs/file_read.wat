@@ -20,4 +20,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (fs.read? (arg 0)))
+(ret (fs.read (arg 0)))

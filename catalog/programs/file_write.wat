@@ -25,5 +25,5 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(fs.write? (arg 0) (arg 1))
+(fs.write (arg 0) (arg 1))
 (ret (fmt "wrote {i} bytes to {}" (str.len (arg 1)) (arg 0)))

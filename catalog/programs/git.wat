@@ -16,4 +16,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(ret (git.commit_push? (arg 0)))
+(ret (git.commit_push (arg 0)))

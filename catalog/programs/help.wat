@@ -25,4 +25,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (help.about? (arg 0)))
+(ret (help.about (arg 0)))

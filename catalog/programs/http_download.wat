@@ -23,6 +23,6 @@
 ;;; code = "EREMOTE"
 ;;; files_after = { "data.csv" = "as before" }
 
-(let $body (http.get? (arg 0)))
-(fs.write? (arg 1) $body)
+(let $body (http.get (arg 0)))
+(fs.write (arg 1) $body)
 (ret (fmt "saved {i} bytes to {}" (str.len $body) (arg 1)))

@@ -17,4 +17,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(ret (http.get? (arg 0)))
+(ret (http.get (arg 0)))

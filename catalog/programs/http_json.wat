@@ -36,4 +36,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (json.query? (http.get? (arg 0)) (arg 1)))
+(ret (json.query (http.get (arg 0)) (arg 1)))

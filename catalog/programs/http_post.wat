@@ -32,11 +32,11 @@
 ;;; results = ["https://example.org/form answered status 500\ndown"]
 
 (let $headers (map.new))
-(map.set? $headers "content-type" (arg 2))
-(let $response (http.request? "POST" (arg 0) (map.to_json? $headers) (arg 1)))
-(let $status (json.get? $response "status"))
-(let $body (json.get? $response "body"))
-(when (>= (str.to_int? $status) 400)
+(map.set $headers "content-type" (arg 2))
+(let $response (http.request "POST" (arg 0) (map.to_json $headers) (arg 1)))
+(let $status (json.get $response "status"))
+(let $body (json.get $response "body"))
+(when (>= (str.to_int $status) 400)
   (fail EREMOTE (fmt "{} answered status {}\n{}" (arg 0) $status $body)))
 (ret
   (if (str.len $body)

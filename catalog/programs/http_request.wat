@@ -31,4 +31,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (http.request? (arg 0) (arg 1) (arg 2) (arg 3)))
+(ret (http.request (arg 0) (arg 1) (arg 2) (arg 3)))

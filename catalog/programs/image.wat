@@ -19,4 +19,4 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(ret (image.make? (arg 0) (arg 1)))
+(ret (image.make (arg 0) (arg 1)))

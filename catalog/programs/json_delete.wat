@@ -20,4 +20,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (json.del? (arg 0) (arg 1)))
+(ret (json.del (arg 0) (arg 1)))

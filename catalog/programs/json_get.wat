@@ -23,4 +23,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (json.get? (arg 0) (arg 1)))
+(ret (json.get (arg 0) (arg 1)))

@@ -23,4 +23,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (json.query? (arg 0) (arg 1)))
+(ret (json.query (arg 0) (arg 1)))

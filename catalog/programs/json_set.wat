@@ -28,4 +28,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (json.set? (arg 0) (arg 1) (arg 2)))
+(ret (json.set (arg 0) (arg 1) (arg 2)))

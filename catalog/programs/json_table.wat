@@ -23,22 +23,22 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(let $rows (arr.from_json? (arg 0)))
+(let $rows (arr.from_json (arg 0)))
 (let $head (map.new))
 (each $row $rows
-  (each $key (json.keys? $row "") (map.set? $head $key $key)))
+  (each $key (json.keys $row "") (map.set $head $key $key)))
 (unless (map.len $head) (ret ""))
 (let $keys (map.keys $head))
 (let $all (arr.new))
-(arr.push? $all (map.to_json? $head))
+(arr.push $all (map.to_json $head))
 (let $lines (arr.new))
-(each $row (arr.concat? $all $rows)
-  (let $fields (map.from_json? $row))
+(each $row (arr.concat $all $rows)
+  (let $fields (map.from_json $row))
   (let $cells (arr.new))
   (each $key $keys
-    (let $cell (str.replace? (default (map.get $fields $key) "") "|" "\\|"))
-    (arr.push? $cells (str.replace_re? $cell "\\s*[\r\n]\\s*" " ")))
-  (arr.push? $lines (fmt "| {} |" (str.join? $cells " | ")))
+    (let $cell (str.replace (default (map.get $fields $key) "") "|" "\\|"))
+    (arr.push $cells (str.replace_re $cell "\\s*[\r\n]\\s*" " ")))
+  (arr.push $lines (fmt "| {} |" (str.join $cells " | ")))
   (when (= (arr.len $lines) 1)
-    (arr.push? $lines (str.cat? "|" (str.repeat? "---|" (arr.len $keys))))))
-(ret (str.join? $lines "\n"))
+    (arr.push $lines (str.cat "|" (str.repeat "---|" (arr.len $keys))))))
+(ret (str.join $lines "\n"))

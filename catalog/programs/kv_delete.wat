@@ -17,4 +17,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(kv.del? (arg 0))
+(kv.del (arg 0))

@@ -16,4 +16,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(ret (kv.get? (arg 0)))
+(ret (kv.get (arg 0)))

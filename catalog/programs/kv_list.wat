@@ -18,4 +18,4 @@
 ;;; [[example]]
 ;;; results = [""]
 
-(ret (str.join? (kv.list? (arg 0)) "\n"))
+(ret (str.join (kv.list (arg 0)) "\n"))

@@ -21,4 +21,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(kv.set? (arg 0) (arg 1))
+(kv.set (arg 0) (arg 1))

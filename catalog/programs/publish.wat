@@ -12,4 +12,4 @@
 ;;; files = { "draft.md" = "not yet" }
 ;;; results = ["nothing to publish: there are no files below content/ or blog/"]
 
-(ret (publish.run?))
+(ret (publish.run))

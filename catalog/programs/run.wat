@@ -32,5 +32,5 @@
 
 (argv 0 $book)
 (when (and (str.ends $book ".toml") (< (str.find $book "\n" 0) 0))
-  (set $book (fs.read? $book)))
-(ret (workbook.run? $book))
+  (set $book (fs.read $book)))
+(ret (workbook.run $book))

@@ -41,6 +41,6 @@
   (set $start (+ $start (str.len $before)))
   (let $end (str.find $text $after $start))
   (when (< $end 0) (break))
-  (out (str.slice? $text $start $end))
+  (out (str.slice $text $start $end))
   (set $at (+ $end (str.len $after))))
 (unless $at (fail ENOENT "the text has no such piece"))

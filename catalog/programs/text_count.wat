@@ -23,7 +23,7 @@
 (argv 0 $text)
 (ret
   (fmt "{{\"lines\":{i},\"words\":{i},\"characters\":{i},\"bytes\":{i}}}"
-    (arr.len (str.lines? $text))
-    (arr.len (str.find_all? $text "\\S+"))
-    (json.len? (str.json_encode? $text) "")
+    (arr.len (str.lines $text))
+    (arr.len (str.find_all $text "\\S+"))
+    (json.len (str.json_encode $text) "")
     (str.len $text)))

@@ -14,6 +14,6 @@
 ;;; args = [""]
 ;;; results = [""]
 
-(let $lines (str.lines? (arg 0)))
-(arr.uniq? $lines)
-(ret (str.join? $lines "\n"))
+(let $lines (str.lines (arg 0)))
+(arr.uniq $lines)
+(ret (str.join $lines "\n"))

@@ -31,9 +31,9 @@
 ;;; results = []
 
 (let $count (map.new))
-(each $word (str.find_all? (str.lower? (fs.read? (arg 0))) "[\\p{L}\\p{N}']+")
+(each $word (str.find_all (str.lower (fs.read (arg 0))) "[\\p{L}\\p{N}']+")
   (drop (map.incr $count $word 1)))
-(map.sort? $count "-num")
+(map.sort $count "-num")
 (let $lines (arr.new))
-(each $word (map.keys $count) (arr.push? $lines (fmt "{} {}" (map.get? $count $word) $word)))
-(ret (str.join? (arr.slice? $lines 0 (str.to_int? (arg 1))) "\n"))
+(each $word (map.keys $count) (arr.push $lines (fmt "{} {}" (map.get $count $word) $word)))
+(ret (str.join (arr.slice $lines 0 (str.to_int (arg 1))) "\n"))

@@ -18,7 +18,7 @@
 ;;; results = [""]
 
 (let $links
-  (str.find_all? (arg 0)
+  (str.find_all (arg 0)
     """\bhttps?://(?:[^\s<>"`{|}()\[\]\\^]|\([^\s<>"`{|}()\[\]\\^]*\))*(?:[^\s<>"`{|}()\[\]\\^!'*,.:;?]|\([^\s<>"`{|}()\[\]\\^]*\))"""))
-(arr.uniq? $links)
-(ret (str.join? $links "\n"))
+(arr.uniq $links)
+(ret (str.join $links "\n"))

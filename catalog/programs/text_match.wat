@@ -23,4 +23,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (str.join? (str.find_all? (arg 0) (arg 1)) "\n"))
+(ret (str.join (str.find_all (arg 0) (arg 1)) "\n"))

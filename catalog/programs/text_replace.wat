@@ -27,4 +27,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(ret (str.replace? (arg 0) (arg 1) (arg 2)))
+(ret (str.replace (arg 0) (arg 1) (arg 2)))

@@ -24,6 +24,6 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(let $lines (str.lines? (arg 0)))
-(arr.sort_by? $lines (arg 1))
-(ret (str.join? $lines "\n"))
+(let $lines (str.lines (arg 0)))
+(arr.sort_by $lines (arg 1))
+(ret (str.join $lines "\n"))

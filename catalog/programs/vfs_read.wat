@@ -16,4 +16,4 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(ret (vfs.read? (arg 0)))
+(ret (vfs.read (arg 0)))

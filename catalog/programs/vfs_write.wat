@@ -24,9 +24,9 @@
 ;;; code = "EACCESS"
 ;;; results = []
 
-(vfs.write? (arg 0) (arg 1))
+(vfs.write (arg 0) (arg 1))
 ;; The path as it is from the top: without ., .. and repeated slashes.
-(let $path (str.replace_re? (arg 0) "(^|/)(\\.?/)+" "$1"))
+(let $path (str.replace_re (arg 0) "(^|/)(\\.?/)+" "$1"))
 (while (str.contains $path "/../")
-  (set $path (str.replace_re? $path "(?:[^/.]|\\.[^/.]|\\.\\.[^/])[^/]*/\\.\\./" "")))
+  (set $path (str.replace_re $path "(?:[^/.]|\\.[^/.]|\\.\\.[^/])[^/]*/\\.\\./" "")))
 (ret (fmt "wrote {i} bytes to {}" (str.len (arg 1)) $path))

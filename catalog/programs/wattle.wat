@@ -23,4 +23,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(ret (wattle.run? (arg 0)))
+(ret (wattle.run (arg 0)))

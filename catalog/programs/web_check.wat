@@ -20,12 +20,12 @@
 ;;; args = ["https://down.example/ https://down.example/"]
 ;;; results = ["EREMOTE https://down.example/"]
 
-(let $links (str.find_all? (arg 0) "\\S+"))
-(arr.uniq? $links)
+(let $links (str.find_all (arg 0) "\\S+"))
+(arr.uniq $links)
 (let $dead (arr.new))
-(each $answer (http.get_all? $links)
+(each $answer (http.get_all $links)
   (catch $code $fine (json.get $answer "code"))
   (when $fine (continue))
-  (arr.push? $dead
-    (fmt "{} {}" (default (json.get $answer "status") $code) (json.get? $answer "url"))))
-(ret (if (arr.len $dead) (then (str.join? $dead "\n")) (else "no link is dead")))
+  (arr.push $dead
+    (fmt "{} {}" (default (json.get $answer "status") $code) (json.get $answer "url"))))
+(ret (if (arr.len $dead) (then (str.join $dead "\n")) (else "no link is dead")))

@@ -21,4 +21,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(ret (web.search? (arg 0)))
+(ret (web.search (arg 0)))

@@ -255,6 +255,7 @@ mod tests {
             "stream_usage",
             "reasoning_fields",
             "headers",
+            "cache_marks",
         ];
         for preset in file["preset"].as_array().unwrap() {
             for key in preset.as_table().unwrap().keys() {

@@ -234,7 +234,7 @@ fn exec_prints_failures_on_stderr() {
                    (local $e i32)\n(local.set $p) (local.set $e)\n(check $e)\n(resv \
                    $p)\n(i32.const 0)";
     exec(swapped, &[]).code(1).reports(&[
-        "names-swapped",
+        "value-type",
         "no error code has this number",
         "err is on top of the value",
     ]);

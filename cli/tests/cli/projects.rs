@@ -67,6 +67,8 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("tenant", "\"other\"", Fate::Refused),
     ("session_ttl", "\"1ms\"", Fate::Refused),
     ("store", "\"x\"", Fate::Refused),
+    ("orient", "true", Fate::Refused),
+    ("orient", "false", Fate::Applies),
     ("verbose", "true", Fate::Applies),
     ("sandbox", "\"off\"", Fate::Never),
 ];

@@ -136,6 +136,8 @@ fn tokens(text: &str) -> Vec<String> {
         let length = if rest.starts_with(';') {
             rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
             continue;
+        } else if rest.starts_with("r\"") {
+            3 + rest[2..].find('"').unwrap()
         } else if first == '"' {
             let mut escaped = false;
             let end = rest[1..].find(|c| {
@@ -144,13 +146,13 @@ fn tokens(text: &str) -> Vec<String> {
                 closes
             });
             2 + end.unwrap()
-        } else if matches!(first, '(' | ')') {
+        } else if matches!(first, '(' | ')' | '[' | ']') {
             1
         } else if first.is_whitespace() || first == '\u{feff}' {
             rest = &rest[first.len_utf8()..];
             continue;
         } else {
-            rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';'))
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '[' | ']' | '"' | ';'))
                 .unwrap_or(rest.len())
         };
         tokens.push(rest[..length].to_owned());
