@@ -19,27 +19,27 @@ capability! {
 
     /// Creates an empty array
     #[example = r#"(let $a (arr.new)) (arr.push $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn new() -> h: arr = new;
 
     /// Appends a string
     #[example = r#"(let $a (arr.new)) (arr.push $a "x") (arr.push $a "y") (ret (arr.to_json $a))"# => r#"["x","y"]"#]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn push(h: arr, item: bytes) ! EBOUND ENOMEM = push;
 
     /// Returns the string at index i
     #[example = r#"(ret (arr.get (str.split "a b" " ") 1))"# => "b"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn get(h: arr, i: int) -> ptr: str ! EBOUND = get;
 
     /// Replaces the string at index i
     #[example = r#"(let $a (str.split "a b" " ")) (arr.set $a 0 "z") (ret (str.join $a " "))"# => "z b"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn set(h: arr, i: int, item: bytes) ! EBOUND ENOMEM = set;
 
     /// Returns the number of items
     #[example = r#"(ret (str.from_int (arr.len (str.split "a b" " "))))"# => "2"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn len(h: arr) -> n: int = len;
 
     /// Returns 1 if an item equals item, else 0

@@ -19,22 +19,22 @@ capability! {
 
     /// Creates an empty map
     #[example = r#"(ret (str.from_int (map.len (map.new))))"# => "0"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn new() -> h: map = new;
 
     /// Sets a key; a new key is added last, an existing one keeps its position
     #[example = r#"(let $m (map.new)) (map.set $m "k" "v") (ret (map.to_json $m))"# => r#"{"k":"v"}"#]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn set(h: map, key: str, value: bytes) ! EBOUND ENOMEM = set;
 
     /// Returns a key's value; ENOENT if missing
     #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (ret (map.get $m "k"))"# => "v"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn get(h: map, key: str) -> ptr: str ! ENOENT = get;
 
     /// Returns 1 if the map has the key, else 0
     #[example = r#"(let $m (map.from_json "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn has(h: map, key: str) -> yes: bool = has;
 
     /// Removes a key; ENOENT if missing
@@ -86,7 +86,7 @@ capability! {
 
     /// Returns the number of keys
     #[example = r#"(ret (str.from_int (map.len (map.from_json "{\"b\":1,\"a\":2}"))))"# => "2"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn len(h: map) -> n: int = len;
 
     /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;

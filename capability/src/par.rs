@@ -35,6 +35,7 @@ capability! {
     /// line); fails as it does
     #[example = r#"(fs.write "a.txt" "hello") (ret (call "file_read" "a.txt"))"# => "hello"]
     #[effect(none)]
+    #[prompt(omitted)]
     async call(program: program, args: arr) -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
 
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON

@@ -17,12 +17,12 @@ capability! {
 
     /// Returns the length in bytes
     #[example = r#"(ret (str.from_int (str.len "abc")))"# => "3"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn len(s: bytes) -> n: int = len;
 
     /// Joins two strings
     #[example = r#"(ret (str.cat "a" "b"))"# => "ab"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
     /// Returns the bytes from offset start to end (excluded, at most the length, which is also the
@@ -67,7 +67,7 @@ capability! {
 
     /// Returns 1 if s contains needle, else 0
     #[example = r#"(when (str.contains "hello" "ell") (out "yes"))"# => "yes"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn contains(s: bytes, needle: bytes) -> yes: bool = contains;
 
     /// Returns 1 if s starts with prefix, else 0
@@ -82,7 +82,7 @@ capability! {
 
     /// Returns 1 if a equals b, else 0
     #[example = r#"(when (str.eq "a" "a") (out "yes"))"# => "yes"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
     /// Returns 1 if a differs from b, else 0
@@ -152,11 +152,12 @@ capability! {
 
     /// Formats an integer
     #[example = r#"(ret (str.from_int 42))"# => "42"]
-    #[prompt(signature)]
+    #[prompt(omitted)]
     fn from_int(n: int) -> ptr: str = from_int;
 
     /// Formats a 64-bit integer
     #[example = "(ret (str.from_long 5000000000))" => "5000000000"]
+    #[prompt(omitted)]
     fn from_long(n: long) -> ptr: str = from_long;
 
     /// Parses an integer; allows a sign and surrounding whitespace

@@ -13,18 +13,22 @@ capability! {
 
     /// Returns the number of arguments
     #[example = "(ret (str.from_int (sys.argc)))" => "2"]
+    #[prompt(omitted)]
     fn argc() -> n: int = argc;
 
     /// Returns argument n, counted from 0
     #[example = "(ret (sys.argv 0))" => "one"]
+    #[prompt(omitted)]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
     /// Returns an array of all arguments
     #[example = r#"(ret (str.join (sys.args) "+"))"# => "one+two"]
+    #[prompt(omitted)]
     fn args() -> arr: arr = args;
 
     /// Prints a result; each call adds one
     #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
+    #[prompt(omitted)]
     fn resv(ptr: bytes) = resv;
 
     /// Ends the whole run with that result, once this program has returned 0
@@ -34,19 +38,23 @@ capability! {
 
     /// Fails with that code (ETRFM for 0) and reason
     #[example = r#"(catch $e $why (sys.fail EBOUND "too long")) (ret $why)"# => "too long"]
+    #[prompt(omitted)]
     fn fail(code: int, reason: str) ! ETRFM ENOMEM EACCESS ENOENT EBOUND EREMOTE EPARSE ETIME EBUDGET EEXIST ECANCEL EKIND = fail;
 
     /// Returns the reason of the last call that failed, or an empty string
     #[example = r#"(catch $v $e (kv.get "missing")) (out (if (has (sys.why) "missing") "named" "not"))"# => "named"]
+    #[prompt(omitted)]
     fn why() -> reason: str = why;
 
     /// Returns the name of an error code, such as ENOENT, or the number if it has none
     #[example = r#"(ret (sys.code_name 4))"# => "ENOENT"]
+    #[prompt(omitted)]
     fn code_name(code: int) -> name: str = code_name;
 
     /// Ends the program with a message, in which {a} and {b} stand for two numbers. The checks of
     /// arithmetic and of number arrays call it
     #[example = r#"(sys.trap "{a} of {b}" (i64.const 1) (i64.const 2))"#]
+    #[prompt(omitted)]
     fn trap(message: str, a: long, b: long) = trap;
 
     /// Allocates that many bytes of memory, aligned to 8

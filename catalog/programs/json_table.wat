@@ -20,7 +20,7 @@
 ;;; results = [""]
 ;;; [[example]]
 ;;; args = ["[1]"]
-;;; code = "EPARSE"
+;;; code = "EKIND"
 ;;; results = []
 
 (let $rows (arr.from_json (arg 0)))

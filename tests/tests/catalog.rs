@@ -168,7 +168,7 @@ fn the_manual_answers_by_name_and_by_words() {
         ("kv", "kv.set (k, v)"),
         ("http_get", "program http_get(url: url)"),
         ("\"http_get\"", "program http_get(url: url)"),
-        ("each", "form (each $item ARR …)"),
+        ("each", "form (each $x ARR …)"),
         ("enoent", "ENOENT (4): no such entry"),
         ("6", "returned by "),
         ("fetching a page", "http.get"),

@@ -98,7 +98,7 @@ async fn a_program_and_a_host_call_are_killed_at_their_time_limit() {
         ),
         (
             format!("ToolCall::Catalog(\"http_get\", \"{url}\")"),
-            "tool error: http_get timed out after 300ms (killed)",
+            "timed out after 300ms (killed)",
         ),
     ] {
         let (world, job) = short(&provider, ms(300));

@@ -99,7 +99,7 @@ async fn the_prompt_names_what_is_not_granted() {
         Dialect::Text,
     );
     let prompt = prompt.to_string();
-    for part in ["(http.get? url)", "read", "ENOENT", "ai (no model is configured"] {
+    for part in ["(http.get url)", "read", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }
     assert!(!prompt.contains("ai.assist"), "{prompt}");
