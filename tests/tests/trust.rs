@@ -142,6 +142,7 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
     section
         .lines()
         .filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned()))
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
         .collect()
 }
 
