@@ -39,7 +39,7 @@ impl Results {
     /// The file cannot be read or written, another process has it open, any other line is not an
     /// attempt, or it has attempts and they are to be refused.
     pub fn open(path: &Path, earlier: Earlier) -> Result<Results, EvalError> {
-        let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+        let path = file(path);
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -121,9 +121,14 @@ impl Results {
 /// # Errors
 /// The file cannot be read, or any other line is not an attempt.
 pub fn read_attempts(path: &Path) -> Result<Vec<Attempt>, EvalError> {
-    let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+    let path = file(path);
     let bytes = std::fs::read(&path).map_err(|why| EvalError::load(&path, why.to_string()))?;
     read(&path, bytes.get(..complete(&bytes)).unwrap_or_default())
+}
+
+/// Returns the results file that a path names: the file itself, or the one in a folder.
+fn file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(NAME) } else { path.to_owned() }
 }
 
 /// Returns the length of the complete lines.

@@ -89,7 +89,7 @@ impl Trial<'_> {
                 self.programs(host, &settings, &meter, &scene, stop).await
             }
             Approach::Tools => {
-                let grants = grants(host, &scene, !self.task.fixtures.ai.is_empty());
+                let grants = self.grants(host, &scene);
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &stop).await
             }
         };
@@ -107,6 +107,11 @@ impl Trial<'_> {
         Some(Performance { attempt, conversation: meter.conversation() })
     }
 
+    /// Returns the grants of the task's programs.
+    fn grants(&self, host: &Host, scene: &Scene) -> Grants {
+        grants(host, scene, !self.task.fixtures.ai.is_empty())
+    }
+
     /// Runs the agent's loop, in which the model answers with programs.
     async fn programs(
         &self,
@@ -117,7 +122,7 @@ impl Trial<'_> {
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
-        let grants = grants(host, scene, !self.task.fixtures.ai.is_empty());
+        let grants = self.grants(host, scene);
         let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), grants) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| {
             tally.record(envelope)

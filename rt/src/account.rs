@@ -310,7 +310,7 @@ fn amount(bytes: u64) -> String {
     }
 }
 
-/// Returns the processor time of this thread.
+/// Returns the CPU time that this thread has used.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

@@ -119,13 +119,13 @@ impl Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// `max_steps`.
+    /// The maximum number of steps, `max_steps`.
     Steps,
     /// The run's wall-clock time.
     Time,
-    /// `max_tokens_total`.
+    /// The maximum number of tokens, `max_tokens_total`.
     Tokens,
-    /// `max_cost`.
+    /// The maximum cost, `max_cost`.
     Cost,
     /// The number of times that the same call may be repeated in a row.
     Repetition,

@@ -1,7 +1,7 @@
 //! Removes the decoration that models put around a value: Markdown, quotes, a code fence.
 
-/// Returns a text without the differences that no rule cares about: the form of its line ends, and
-/// whitespace at its ends and at the ends of its lines.
+/// Returns a text with `\n` as its only line ending, and without leading whitespace, trailing
+/// whitespace, and whitespace at the ends of lines. All rules ignore these differences.
 pub(super) fn normalised(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();

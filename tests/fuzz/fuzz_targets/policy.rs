@@ -16,16 +16,8 @@ const HOSTS: &[&str] =
 const PATHS: &[&str] = &["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
 const KEYS: &[&str] = &["", "a", "a.", "a.b", "tenant:", "tenant:a"];
 const NAMES: &[&str] = &["x", "file_read", "ada"];
-const ALL_OF_A_KIND: &[&str] = &[
-    "host:*",
-    "host:*:8443",
-    "read:*",
-    "write:*",
-    "path:*",
-    "key:*",
-    "program:*",
-    "agent:*",
-];
+const ALL_OF_A_KIND: &[&str] =
+    &["host:*", "host:*:8443", "read:*", "write:*", "path:*", "key:*", "program:*", "agent:*"];
 const VERDICTS: &[Verdict] = &[Verdict::Allow, Verdict::Ask, Verdict::Deny];
 
 fn pick<T: Copy>(bytes: &mut impl Iterator<Item = u8>, from: &[T]) -> T {

@@ -19,9 +19,6 @@ use crate::output::{self, DIM, paint};
 use crate::progress::counted;
 use crate::setup::{self, Setup};
 
-/// The results file of a live evaluation, in the suite's folder.
-const RESULTS: &str = "results.jsonl";
-
 /// Runs the suite and prints the scorecard.
 pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.clone().into(), outer])?;
@@ -50,7 +47,8 @@ pub(crate) async fn eval(args: EvalArgs, outer: Layer) -> Result<Exit, Fault> {
     {
         return Err(unrelated(path, earlier));
     }
-    let results = match args.out.clone().or_else(|| live.then(|| args.dir.join(RESULTS))) {
+    // A live evaluation has its results file in the suite's folder.
+    let results = match args.out.clone().or_else(|| live.then(|| args.dir.clone())) {
         Some(path) => Some(
             Results::open(&path, treatment(&args))
                 .map_err(|error| Fault::usage(error.to_string()))?,
