@@ -34,8 +34,8 @@ capability! {
     /// Runs a catalog program with these arguments and returns its output (several results one per
     /// line); fails as it does
     #[example = r#"(fs.write "a.txt" "hello") (ret (call "file_read" "a.txt"))"# => "hello"]
-    #[effect(none)]
     #[prompt(omitted)]
+    #[effect(none)]
     async call(program: program, args: arr) -> ptr: bytes ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = call;
 
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
