@@ -19,8 +19,8 @@ capability! {
     /// A model's help, within the run's budget of calls and tokens.
     pub const AI: "ai" 2;
 
-    /// Returns the model's answer to an instruction about a text; options is 0 or JSON
-    /// {temperature, max_tokens}
+    /// Returns the model's answer to an instruction about a text; options is JSON {temperature,
+    /// max_tokens}
     #[example = r#"(ret (ai.assist "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
     #[touches(model)]
@@ -39,7 +39,7 @@ capability! {
     #[touches(model)]
     async classify(text: str, labels: arr) -> ptr: str ! EACCESS EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
-    /// Returns the data that a JSON Schema asks for, extracted from a text, as valid JSON
+    /// Extracts the data that a JSON Schema describes from a text, as valid JSON
     #[example = r#"(ret (ai.extract "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
     #[touches(model)]

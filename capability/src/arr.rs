@@ -13,8 +13,7 @@ use crate::QUOTED;
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0;
-    /// push, set, pop, sort, uniq, reverse change it in place.
+    /// Arrays of strings; indexes start at 0; sort, uniq and reverse change the array itself.
     pub const ARR: "arr" 3;
 
     /// Creates an empty array
@@ -78,8 +77,8 @@ capability! {
     #[prompt(omitted)]
     fn sort(h: arr) ! EBOUND ENOMEM = sort;
 
-    /// Sorts in place by "text" (the default, by bytes) or "num" (if every item is a number, else
-    /// EPARSE), stably; "-text", "-num" sort descending
+    /// Sorts in place by "text" (bytes, the default) or "num" (else EPARSE), stably; "-text" and
+    /// "-num" descend
     #[example = r#"(let $a (str.split "9 10 -1" " ")) (arr.sort $a "-num") (ret (str.join $a " "))"# => "10 9 -1"]
     fn sort/2(h: arr, by: opt_str) ! EBOUND EPARSE ENOMEM = sort_in_order;
 

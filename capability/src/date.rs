@@ -25,12 +25,12 @@ capability! {
     #[touches(nothing)]
     fn now() -> date: str = now;
 
-    /// Parses a date; format is 0 for RFC 3339 or RFC 2822, else strftime's; zone (0: UTC) applies
-    /// if the string has none
+    /// Parses a date by strftime (RFC 3339 or 2822 without a format), in a zone (UTC without one) if
+    /// the string has none
     #[example = r#"(ret (date.parse "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
     fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
 
-    /// Formats a date by a strftime format (0: RFC 3339), in a zone (0: its own)
+    /// Formats a date by strftime (RFC 3339 without a format), in a zone or its own
     #[example = r#"(ret (date.format "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
     fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = format_date;
 
@@ -39,8 +39,8 @@ capability! {
     #[example = r#"(ret (date.add "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
     fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
 
-    /// Returns the number of whole units between two dates: seconds, minutes, hours, days, weeks,
-    /// months or years; negative if to is earlier
+    /// Returns the number of whole units (as in `date.add`) between two dates; negative if to is
+    /// earlier
     #[example = r#"(ret (str.from_int (date.diff "2026-03-01" "2026-03-31T18:00:00Z" "days")))"# => "30"]
     fn diff(from: str, to: str, unit: str) -> n: int ! EPARSE EBOUND = diff;
 

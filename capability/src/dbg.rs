@@ -14,7 +14,7 @@ capability! {
 
     /// Writes a line to the run's trace
     #[example = r#"(dbg.log "here")"#]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn log(ptr: str) = log;
 
     /// Writes a value to the run's trace: a string or bytes with length, kind and first part, an

@@ -35,13 +35,13 @@ capability! {
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
     /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is
-    /// 0 or a JSON object
+    /// a JSON object
     #[example = r#"(ret (http.request "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
-    /// Fetches URLs concurrently and returns, in order, JSON {url, status, body} for each, or {url,
-    /// status, code, error} if `http.get` would fail
+    /// Fetches URLs concurrently; returns, in order, JSON {url, status, body}, or {url, status,
+    /// code, error} where `http.get` would fail
     #[example = r#"(each $page (http.get_all (str.split "https://example.com/ https://example.com/b" " ")) (out (json.get $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;

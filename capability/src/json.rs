@@ -15,9 +15,9 @@ use document::Document;
 use path::Path;
 
 capability! {
-    /// JSON documents as strings, never changed in place; a path is `a.b[0].c` (`[-1]` last, `[-]`
-    /// after the last, `["odd key"]`) or a JSON pointer, "" the whole; strings come without quotes,
-    /// anything else as JSON (null is `null`); numbers keep their digits.
+    /// JSON documents as strings; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd
+    /// key"]`) or a JSON pointer, "" the whole; strings come without quotes, anything else as JSON
+    /// (null is `null`).
     pub const JSON: "json" 3;
 
     /// Returns the value at path: a string without its quotes, null as `null`; ENOENT if missing
@@ -79,8 +79,8 @@ capability! {
     #[touches(nothing)]
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
 
-    /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
-    /// -c`; the map's keys are variables ($key); ETRFM if the filter raises an error
+    /// Applies a jq filter, like `jq -r -c`: its values, one per line; the map's keys are variables
+    /// ($key)
     #[example = r#"(let $v (map.new)) (map.set $v "min" "2") (ret (json.query "[1,2,3]" ".[] | select(. >= $min)" $v))"# => "2\n3"]
     #[effect(none)]
     #[touches(nothing)]
@@ -94,19 +94,18 @@ capability! {
     #[example = r#"(ret (json.make_arr (str.split "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
-    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
-    /// EPARSE if a quote is unclosed or a row has too many fields
+    /// Parses CSV with a header line into an array of objects of strings; EPARSE if a quote is
+    /// unclosed or a row has too many fields
     #[example = r#"(ret (json.from_csv "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
     #[prompt(omitted)]
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
 
-    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
-    /// with types "num", fields like 2.50 become numbers
+    /// Parses CSV with a header line into an array of objects of strings; with types "num", fields
+    /// like 2.50 become numbers
     #[example = r#"(ret (json.from_csv "name,n,id\npen,2.50,007\n" "," "num"))"# => r#"[{"name":"pen","n":2.50,"id":"007"}]"#]
     fn from_csv/3(text: str, sep: opt_str, types: opt_str) -> doc: str ! EPARSE ENOMEM = from_typed_csv;
 
-    /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted,
-    /// null empty; sep is 0 for a comma
+    /// Formats an array of objects as CSV with a header line, one column per key; null is empty
     #[example = r#"(ret (json.to_csv "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
     fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }

@@ -13,8 +13,7 @@ use crate::decimal::Decimal;
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Maps from string to string in insertion order, stored by the host; a handle is a number
-    /// above 0; set, del, incr, sort change it in place.
+    /// Maps from string to string in insertion order; del, incr and sort change the map itself.
     pub const MAP: "map" 3;
 
     /// Creates an empty map
@@ -89,8 +88,7 @@ capability! {
     #[prompt(omitted)]
     fn len(h: map) -> n: int = len;
 
-    /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;
-    /// "-key", "-value", "-num" sort descending
+    /// Sorts in place by "key", "value" or "num" (else EPARSE), stably; "-num" and the like descend
     #[example = r#"(let $m (map.from_json "{\"a\":9,\"b\":10}")) (map.sort $m "-num") (ret (str.join (map.keys $m) " "))"# => "b a"]
     fn sort(h: map, by: str) ! EBOUND EPARSE ENOMEM = sort;
 

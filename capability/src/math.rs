@@ -8,32 +8,32 @@ capability! {
 
     /// Returns x to the power of y
     #[example = r#"(ret (str.from_float (math.pow 2 10) 0))"# => "1024"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn pow(x: float, y: float) -> z: float = pow;
 
     /// Returns the square root; NaN for a negative number
     #[example = r#"(ret (str.from_float (math.sqrt 2) 4))"# => "1.4142"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn sqrt(x: float) -> y: float = sqrt;
 
     /// Returns the largest whole number that is not above x
     #[example = r#"(ret (str.from_float (math.floor -2.5) 0))"# => "-3"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn floor(x: float) -> y: float = floor;
 
     /// Returns the smallest whole number that is not below x
     #[example = r#"(ret (str.from_float (math.ceil -2.5) 0))"# => "-2"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn ceil(x: float) -> y: float = ceil;
 
     /// Returns the nearest whole number; halves are rounded away from 0
     #[example = r#"(ret (str.from_float (math.round 2.5) 0))"# => "3"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn round(x: float) -> y: float = round;
 
     /// Returns the natural logarithm; NaN for a negative number
     #[example = r#"(ret (str.from_float (f64.div (math.log 1000) (math.log 10)) 4))"# => "3.0000"]
-    #[prompt(omitted)]
+    #[prompt(name)]
     fn log(x: float) -> y: float = log;
 }
 

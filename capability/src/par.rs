@@ -22,11 +22,11 @@ use crate::arr::{Arrays, Handle};
 pub(crate) use team::Team;
 
 capability! {
-    /// Concurrent runs of catalog programs, each in its own instance with this run's grants.
+    /// Concurrent runs of catalog programs with this run's grants.
     pub const PAR: "par" 1;
 
-    /// Runs a catalog program concurrently for each item, its only argument, and returns their
-    /// outputs in order (several results one per line); fails with the first failure
+    /// Runs a catalog program concurrently for each item, its only argument; returns their outputs
+    /// in order; fails with the first failure
     #[example = r#"(fs.write "a.txt" "hello") (ret (str.join (par.map "file_read" (str.split "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL EKIND = map;

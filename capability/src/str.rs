@@ -6,7 +6,8 @@ pub(crate) mod escape;
 mod pattern;
 
 use memchr::memmem;
-use wattle_rt::{Code, Failure, Run, capability, quote};
+use wattle_rt::abi::Untyped;
+use wattle_rt::{Appended, Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
 use crate::{MAX_TEXT, QUOTED, too_large};
@@ -25,8 +26,13 @@ capability! {
     #[prompt(omitted)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Returns the bytes from offset start to end (excluded, at most the length, which is also the
-    /// default)
+    /// Returns s with t at its end; if in_place is true and an earlier append returned s, the bytes
+    /// of s itself grow, so nothing else may refer to them
+    #[example = r#"(let $s "a") (append $s "{}" "b") (ret $s)"# => "ab"]
+    #[prompt(omitted)]
+    fn append(s: any, t: str, in_place: bool) -> ptr: str ! EBOUND ENOMEM = append;
+
+    /// Returns the bytes from offset start to end (excluded, at most the length)
     #[example = r#"(ret (str.slice "abcdef" 1 3))"# => "bc"]
     fn slice(s: bytes, start: int, end: opt_int) -> ptr: str ! EBOUND EPARSE = slice;
 
@@ -187,8 +193,8 @@ capability! {
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = characters::chunk_overlap;
 
-    /// Returns the first regex match as an array: the whole match, then each group ("" if
-    /// unmatched); empty if nothing matches
+    /// Returns the first regex match, the whole and then each group, or an empty array; an unmatched
+    /// group is ""
     #[example = r#"(ret (arr.get (str.match "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
     #[touches(nothing)]
@@ -208,8 +214,7 @@ capability! {
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
 
-    /// Returns all regex matches as an array of whole matches, or of that group of each ("" if
-    /// unmatched)
+    /// Returns all regex matches: whole, or that group of each ("" if unmatched)
     #[example = r#"(ret (str.join (str.find_all "a=1 b=22" "(\\w)=" 1) " "))"# => "a b"]
     #[effect(none)]
     #[touches(nothing)]
@@ -291,6 +296,19 @@ fn cat(_: &mut Run, a: &str, b: &str) -> Result<String, Failure> {
         return Err(too_large());
     }
     Ok([a, b].concat())
+}
+
+fn append(_: &mut Run, s: Untyped<'_>, t: &str, in_place: bool) -> Result<Appended, Failure> {
+    let Some(bytes) = s.bytes else {
+        return Err(Failure::new(
+            Code::EBOUND,
+            format!("{} is not the address of a string", s.number),
+        ));
+    };
+    if bytes.len() + t.len() > MAX_TEXT {
+        return Err(too_large());
+    }
+    Ok(Appended { address: s.number, text: t.to_owned(), in_place })
 }
 
 /// Returns true if a byte continues a UTF-8 character that began before it.

@@ -59,6 +59,7 @@ capability! {
 
     /// Allocates that many bytes of memory, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
+    #[prompt(name)]
     fn alloc(size: int) -> ptr: addr = alloc;
 
     /// Returns the time in milliseconds since 1970
@@ -73,6 +74,7 @@ capability! {
 
     /// Waits that many milliseconds
     #[example = "(sys.sleep 1)"]
+    #[prompt(signature)]
     #[effect(reads)]
     #[touches(nothing)]
     async sleep(ms: int) = sleep;
@@ -143,7 +145,12 @@ fn args(run: &mut Run) -> Result<Handle, Failure> {
 
 fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {
     let code = if code == Code::SUCCESS.number() { Code::ETRFM } else { Code(code) };
-    Err(Failure::new(code, reason))
+    Err(Failure::new(code, given(reason)))
+}
+
+/// Returns the reason that a program gave, or says that it gave none.
+fn given(reason: &str) -> &str {
+    if reason.trim().is_empty() { "the program gave no reason" } else { reason }
 }
 
 fn why(run: &mut Run) -> Result<String, Failure> {
@@ -155,7 +162,7 @@ fn code_name(_: &mut Run, code: i32) -> Result<String, Failure> {
 }
 
 fn trap(_: &mut Run, message: &str, a: i64, b: i64) -> Result<(), Failure> {
-    let message = message.replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
+    let message = given(message).replace("{a}", &a.to_string()).replace("{b}", &b.to_string());
     Err(Failure::new(Code::EBOUND, message))
 }
 

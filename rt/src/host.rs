@@ -327,19 +327,19 @@ fn store_bytes(caller: &mut Caller<'_>, bytes: &[u8]) -> Result<i32, Failure> {
     Ok(pointer.cast_signed())
 }
 
-fn out_of_memory(bytes: usize) -> Failure {
+pub(crate) fn out_of_memory(bytes: usize) -> Failure {
     Failure::new(
         Code::ENOMEM,
         format!("the program's memory has no room for {bytes} more bytes; work on smaller pieces"),
     )
 }
 
-fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
+pub(crate) fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
     caller.data().memory.ok_or_else(|| Failure::new(Code::EBOUND, "the program has no memory yet"))
 }
 
 /// Allocates `size` bytes at the end of the heap, and grows the memory if needed.
-fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
+pub(crate) fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
     let memory = memory(caller)?;
     let start = u64::from(caller.data().heap).next_multiple_of(8);
     let end = start

@@ -18,6 +18,7 @@ mod compiled;
 mod engine;
 mod failure;
 mod grants;
+mod growing;
 mod guard;
 mod guest;
 #[doc(hidden)]
@@ -38,6 +39,7 @@ pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
 pub use failure::{Failure, PortFuture};
 pub use grants::{Config, Grants};
+pub use growing::Appended;
 pub use guard::{Gate, Guard, GuardFuture, Preview, QuestionReply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Allocation, Record, Value};

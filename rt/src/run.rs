@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use wasmtime::{Memory, ResourceLimiter};
 
+use crate::growing::GrowingStrings;
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::tape::{RecordedValue, TapeCursor};
 use crate::{
@@ -69,6 +70,7 @@ pub struct Run {
     pub(crate) memory: Option<Memory>,
     /// The first free address of the program's memory.
     pub(crate) heap: u32,
+    pub(crate) growing: GrowingStrings,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) deadline: Instant,
     pub(crate) tape: Option<TapeCursor>,
@@ -147,6 +149,7 @@ impl Run {
             nested_fuel: 0,
             memory: None,
             heap: 0,
+            growing: GrowingStrings::default(),
             memory_limit: MemoryLimit { max: memory_limit, held: account.nothing(), refused: None },
             account,
             deadline,

@@ -40,16 +40,21 @@ impl Command {
     /// Returns true if an argument names an absolute path. The C library passes all paths relative
     /// to the root, so the host cannot tell `/etc/x` from `etc/x` otherwise.
     ///
-    /// A path to write must be an argument of its own, or below one. A path to read may be anywhere
-    /// in an argument, such as in a program of awk.
+    /// A path to write must be an argument of its own, or above or below one, such as a parent that
+    /// `mkdir -p` creates. A path to read may be anywhere in an argument, such as in a program of
+    /// awk.
     pub(crate) fn names(&self, path: &str, write: bool) -> bool {
         let path = absolute("/", path);
+        let is_related = |named: &str| {
+            let (path, named) = (Path::new(&path), Path::new(named));
+            path.starts_with(named) || (write && named.starts_with(path))
+        };
         self.argv.iter().skip(1).any(|word| {
             let operand = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
             (!write && word.match_indices(&path).any(|(at, _)| begins_path(word, at)))
                 || [word.as_str(), operand].iter().any(|word| {
                     let named = word.starts_with('/').then(|| absolute("/", word));
-                    named.is_some_and(|named| named != "/" && Path::new(&path).starts_with(named))
+                    named.is_some_and(|named| named != "/" && is_related(&named))
                 })
         })
     }

@@ -16,7 +16,7 @@ use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_shell::{Bounds, Shell, Toolbox};
 
 /// Time limit of one script.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")

@@ -100,7 +100,7 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     ] {
         let text = format!(
             ";;; name = \"{name}\"\n;;; description = \"Does it\"\n;;; [[args]]\n;;; name = \
-             \"a\"\n;;; type_hint = \"string\"\n{body} ;; secret_line\n"
+             \"a\"\n;;; description = \"A text\"\n{body} ;; secret_line\n"
         );
         std::fs::write(folder.path().join(format!("{name}.wat")), text).unwrap();
     }

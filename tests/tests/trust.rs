@@ -26,7 +26,6 @@ const PLAIN: &[&str] = &[
     "file_issue",
     "vfs_read",
     "vfs_write",
-    "done",
     "run",
 ];
 /// The additional programs that only a trusted run can see. Their effects are public and cannot be

@@ -107,7 +107,11 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
             };
         }
         if !capability.rare.is_empty() {
-            _ = writeln!(section, "more, by help: {}", capability.rare.join(" "));
+            let own = format!("{}.", capability.name);
+            let names = capability.rare.iter();
+            let names: Vec<&str> =
+                names.map(|name| name.strip_prefix(&own).unwrap_or(name)).collect();
+            _ = writeln!(section, "more in {}, by help: {}", capability.name, names.join(" "));
         }
     }
     if !named.is_empty() {

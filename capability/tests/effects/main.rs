@@ -6,6 +6,7 @@
 mod world;
 
 mod ai;
+mod append;
 mod commands;
 mod dbg;
 mod done;

@@ -235,8 +235,8 @@ fn exec_prints_failures_on_stderr() {
                    $p)\n(i32.const 0)";
     exec(swapped, &[]).code(1).reports(&[
         "value-type",
-        "no error code has this number",
-        "err is on top of the value",
+        "takes an error code",
+        "the code is on top of the value",
     ]);
     exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"])
         .code(0)

@@ -67,7 +67,7 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("tenant", "\"other\"", Fate::Refused),
     ("session_ttl", "\"1ms\"", Fate::Refused),
     ("store", "\"x\"", Fate::Refused),
-    ("orient", "true", Fate::Refused),
+    ("orient", "true", Fate::Applies),
     ("orient", "false", Fate::Applies),
     ("verbose", "true", Fate::Applies),
     ("sandbox", "\"off\"", Fate::Never),

@@ -15,7 +15,7 @@ const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
     command.env("TERM", "xterm").env("NO_COLOR", "1");
-    let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(false);
+    let options = Options::new().timeout_ms(Some(300_000)).strip_ansi_escape_codes(false);
     let mut session = spawn_with_options(command, options).unwrap();
     if !typed.is_empty() {
         session.send(typed).unwrap();

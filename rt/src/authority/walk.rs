@@ -211,6 +211,11 @@ impl<'m, 'b> Walk<'m, 'b> {
                 self.effort.spend(left.weight().saturating_mul(right.weight()))?;
                 Some(left.concatenated(right))
             }
+            // The string may grow again later, so only its beginning is known.
+            (("str", "append"), [left, ..]) => {
+                self.effort.spend(left.weight())?;
+                Some(left.concatenated(&Value::Any))
+            }
             _ => None,
         })
     }

@@ -96,10 +96,7 @@ async fn a_program_and_a_host_call_are_killed_at_their_time_limit() {
             "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
             "tool error: wat timed out after 300ms (killed) at line 1",
         ),
-        (
-            format!("ToolCall::Catalog(\"http_get\", \"{url}\")"),
-            "timed out after 300ms (killed)",
-        ),
+        (format!("ToolCall::Catalog(\"http_get\", \"{url}\")"), "timed out after 300ms (killed)"),
     ] {
         let (world, job) = short(&provider, ms(300));
         let model = Scripted::new(&[&call, "ToolCall::Response(\"on\")"]);

@@ -26,7 +26,7 @@ fn host(folder: &Path, own: usize) -> Host {
         };
         let text = format!(
             ";;; name = \"{name}\"\n;;; description = \"{about}\"\n;;; [[args]]\n;;; name = \
-             \"place\"\n;;; type_hint = \"string\"\n(ret \"x\")\n"
+             \"place\"\n;;; description = \"A name\"\n(ret \"x\")\n"
         );
         std::fs::write(folder.join(format!("{name}.wat")), text).unwrap();
     }

@@ -13,6 +13,8 @@ pub(crate) struct Facts {
     pub(crate) fns: Vec<FnFacts>,
     /// The variables of the program that functions use, by the nodes that declare them.
     pub(crate) shared: BTreeSet<NodeId>,
+    /// The string variables that `append` lets grow in place, by the nodes that declare them.
+    pub(crate) growing: BTreeSet<NodeId>,
     /// The types of what `(local …)` and `(param …)` of WAT declare: by function and index.
     pub(crate) locals: BTreeMap<(usize, usize), LocalType>,
 }

@@ -107,6 +107,33 @@ impl<'s> Lowering<'_, 's> {
         self.begun.get(at).copied().unwrap_or(true)
     }
 
+    /// Returns true for a function that is still to be lowered: one of WAT, or one of `fn` that is
+    /// used. The types of others are not known, and nothing needs their code.
+    pub(super) fn is_needed(&self, at: usize) -> bool {
+        let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
+        !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
+    }
+
+    /// Records that code refers to a function.
+    pub(crate) fn record_use(&mut self, at: usize) {
+        if let Some(used) = self.used.get_mut(at) {
+            *used = true;
+        }
+    }
+
+    /// Warns of functions that nothing uses.
+    pub(super) fn warn_of_unused(&mut self) {
+        let program = self.program;
+        let last = program.funcs.len().saturating_sub(1);
+        for (at, func) in program.funcs.iter().enumerate().take(last) {
+            if !self.is_begun(at)
+                && let Some(node) = func.node
+            {
+                self.warn(node, type_wording::unused_function(func.name.unwrap_or("")));
+            }
+        }
+    }
+
     /// Declares the parameters, and the variables that WAT declares.
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
@@ -267,14 +294,19 @@ impl<'s> Lowering<'_, 's> {
 
     /// Returns the globals for the variables of the program that functions use.
     pub(super) fn shared_globals(&self) -> Vec<Wat<'s>> {
-        let shared = self.main.iter().filter(|variable| variable.shared);
-        shared
-            .map(|variable| {
-                let zero = Wat::list(variable.node, format!("{}.const 0", variable.wat), []);
-                let head = format!("global {} (mut {})", variable.text, variable.wat);
-                Wat::list(variable.node, head, [zero])
-            })
-            .collect()
+        let global = |node: NodeId, name: &str, ty: &str| {
+            let zero = Wat::list(node, format!("{ty}.const 0"), []);
+            Wat::list(node, format!("global {name} (mut {ty})"), [zero])
+        };
+        let mut globals = Vec::new();
+        for variable in self.main.iter().filter(|variable| variable.shared) {
+            globals.push(global(variable.node, &variable.text, variable.wat));
+            if self.facts.growing.contains(&variable.node) {
+                let name = self.companion_name(variable.node);
+                globals.push(global(variable.node, &name, "i32"));
+            }
+        }
+        globals
     }
 
     /// Returns the result of a function of `fn`, and the node that decided its type.
@@ -348,6 +380,7 @@ impl<'s> Lowering<'_, 's> {
             }
             args.push(self.convert(list, *operand, arg, joined)?.wat);
         }
+        self.record_use(at);
         if !self.is_begun(at) && self.outer.len() < MAX_WAITING {
             self.lower_func(at)?;
         }

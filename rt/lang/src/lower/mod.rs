@@ -16,6 +16,7 @@ mod failure;
 pub(crate) mod flow;
 pub(crate) mod forms;
 mod function;
+mod growing;
 pub(crate) mod leaves;
 pub(crate) mod locals;
 pub(crate) mod module;
@@ -130,12 +131,16 @@ pub(crate) struct Lowering<'a, 's> {
     outer: Vec<FuncState<'s>>,
     /// If true, the lowering of the function at this index has begun.
     begun: Vec<bool>,
+    /// If true, something that was lowered refers to the function at this index.
+    used: Vec<bool>,
     /// The functions that are lowered so far.
     done: Vec<Option<LoweredFunc<'s>>>,
     /// The variables of the program, once it is lowered.
     main: Scope<'s>,
     /// If true, the program accesses memory itself, so that a number may be an address.
     pub(crate) raw: bool,
+    /// If true, the program reads variables with WAT's own instructions.
+    wat_variables: bool,
 }
 
 impl<'a, 's> Lowering<'a, 's> {
@@ -160,9 +165,11 @@ impl<'a, 's> Lowering<'a, 's> {
             func: FuncState::default(),
             outer: Vec::new(),
             begun: vec![false; program.funcs.len()],
+            used: vec![false; program.funcs.len()],
             done: program.funcs.iter().map(|_| None).collect(),
             main: Scope::default(),
             raw: uses_raw_memory(tree),
+            wat_variables: growing::uses_wat_variables(tree),
         }
     }
 
@@ -174,9 +181,12 @@ impl<'a, 's> Lowering<'a, 's> {
         }
         let last = self.program.funcs.len().saturating_sub(1);
         // The program comes first, because its calls decide the types of parameters.
-        for at in std::iter::once(last).chain(0..last) {
+        self.lower_func(last)?;
+        // A function that only a later one uses comes after it.
+        while let Some(at) = (0..last).find(|at| self.is_needed(*at)) {
             self.lower_func(at)?;
         }
+        self.warn_of_unused();
         let sets = std::mem::take(&mut self.sets);
         self.facts.add_locals(sets);
         items.extend(self.shared_globals());

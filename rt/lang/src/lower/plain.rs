@@ -282,7 +282,12 @@ impl<'s> Lowering<'_, 's> {
                     self.function(node)?
                 }
                 NodeKind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
-                NodeKind::Atom => Wat::words(node, tree.text(node)),
+                NodeKind::Atom => {
+                    if let Some(at) = self.program.defined.get(tree.text(node)) {
+                        self.record_use(*at);
+                    }
+                    Wat::words(node, tree.text(node))
+                }
             };
             pieces.push(piece.on_line(tree.node(node).starts_line));
             at += 1;
@@ -303,7 +308,8 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a reference to a function, and imports it if it is a host function.
     fn function(&mut self, node: NodeId) -> LowerResult<Wat<'s>> {
         let (host, text) = (self.host, self.tree.text(node));
-        if self.program.defined.contains_key(text) {
+        if let Some(at) = self.program.defined.get(text) {
+            self.record_use(*at);
             return Ok(Wat::words(node, text));
         }
         if let Some(signature) = self.program.aliases.get(text) {

@@ -27,7 +27,7 @@ impl<'s> Lowering<'_, 's> {
     ) -> LowerResult<Lowered<'s>> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
-            NodeKind::Atom => match self.bare(node, want)? {
+            NodeKind::Atom => match self.operand(Some(form), node, want)? {
                 Some(out) => out.on_line(tree.node(node).starts_line),
                 None => return Err(self.invalid_operand(form, node)),
             },
@@ -153,10 +153,20 @@ impl<'s> Lowering<'_, 's> {
     /// Lowers a name, a number, an error code, a truth value or a quoted character. Returns `None`
     /// for any other atom.
     pub(crate) fn bare(&mut self, node: NodeId, want: Want) -> LowerResult<Option<Lowered<'s>>> {
+        self.operand(None, node, want)
+    }
+
+    /// Lowers an atom as [`bare`](Lowering::bare) does, as an operand of a form if there is one.
+    fn operand(
+        &mut self,
+        form: Option<NodeId>,
+        node: NodeId,
+        want: Want,
+    ) -> LowerResult<Option<Lowered<'s>>> {
         let text = self.tree.text(node);
         if text.starts_with('$') {
-            let found = self.resolve(text);
-            return Ok(found.map(|found| Lowered::one(found.read(node), found.ty)));
+            let Some(found) = self.resolve(text) else { return Ok(None) };
+            return Ok(Some(Lowered::one(self.read_variable(node, &found, form), found.ty)));
         }
         if let Some(code) = Code::from_name(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));

@@ -207,6 +207,14 @@ impl Type {
         matches!(self, Type::I32 | Type::Any)
     }
 
+    /// Returns true if a number of this type becomes a value of the other without loss.
+    pub(crate) fn widens_to(self, other: Type) -> bool {
+        other == Type::Str
+            || other.is_vague()
+            || self.is_int() && other.is_int()
+            || self.join(other) == Some(other)
+    }
+
     /// Returns the type of a variable that is set to a value of this type.
     pub(crate) const fn stored(self) -> Type {
         match self {

@@ -29,6 +29,7 @@ const HOST: &[Signature] = host! {
     sys.trap(message: Str, a: Long, b: Long) -> ();
     str.len(s: Str) -> (n: Int);
     str.cat(a: Str, b: Str) -> (ptr: Str) [ENOMEM];
+    str.append(s: Any, t: Str, in_place: Bool) -> (ptr: Str) [EBOUND, ENOMEM];
     str.split(s: Str, sep: Str) -> (arr: Arr) [ENOMEM];
     str.join(arr: Arr, sep: Str) -> (ptr: Str) [ENOMEM];
     str.find(s: Str, needle: Str, from: Int) -> (n: Int);

@@ -326,6 +326,12 @@ pub(crate) fn unsettled() -> Message {
         .hint("declare them: `(fn $f (($a int) ($b str)) …)`")
 }
 
+/// Warns of a function that nothing calls.
+pub(crate) fn unused_function(name: &str) -> Message {
+    message("unused-function", format!("nothing calls `{name}`, so it is not part of the program"))
+        .hint(format!("call it, `({name} …)`, or remove it"))
+}
+
 /// Reports a program that ends with a value that is not an error code.
 pub(crate) fn returned_value(found: Type, text: &str) -> Message {
     let text = excerpt(text);

@@ -8,6 +8,7 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::{LowerResult, Lowering};
+use crate::syntax::literal::is_number;
 use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -89,7 +90,7 @@ fn host<'s>(
     if is_variadic(signature) && super::all_operands(lowering.tree, list).len() > 2 {
         return join(lowering, list, signature);
     }
-    let call = host_call(lowering, list, signature)?;
+    let (call, signature) = host_call(lowering, list, signature)?;
     let result = signature.results.first().map(|result| Type::of_host(result.ty));
     if !signature.fallible() {
         return Ok(match result {
@@ -146,12 +147,13 @@ impl<'s> Lowering<'_, 's> {
     }
 }
 
-/// Lowers a call of a host function. Its results stay on the stack, with its error code.
+/// Lowers a call of a host function. Its results stay on the stack, with its error code. Returns
+/// the function as well, since the types of the arguments may choose another of the same name.
 pub(crate) fn host_call<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
     signature: &Signature,
-) -> LowerResult<Wat<'s>> {
+) -> LowerResult<(Wat<'s>, Signature)> {
     let tree = lowering.tree;
     let operands = super::all_operands(tree, list);
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
@@ -163,16 +165,27 @@ pub(crate) fn host_call<'s>(
         return lowering.fault(list, message);
     }
     let mut args = Vec::new();
-    for (operand, param) in operands.iter().zip(signature.params) {
-        let ty = Type::of_host(param.ty);
-        // A number takes the type of the parameter. Anything else is converted below, when all
-        // types are known.
-        let want = match lowering.is_number(*operand) && ty != Type::Str {
-            true => Want::Type(ty),
-            false => Want::Any,
-        };
-        args.push(lowering.value(list, *operand, want)?);
+    for operand in &operands {
+        args.push(match lowering.is_number(*operand) {
+            true => None,
+            false => Some(lowering.value(list, *operand, Want::Any)?),
+        });
     }
+    let signature = &for_arguments(lowering, signature, &operands, &args);
+    // A number takes the type of the parameter. Anything else is converted below, when all types
+    // are known.
+    let mut lowered = Vec::new();
+    for ((arg, operand), param) in args.into_iter().zip(&operands).zip(signature.params) {
+        let want = match Type::of_host(param.ty) {
+            Type::Str => Want::Any,
+            ty => Want::Type(ty),
+        };
+        lowered.push(match arg {
+            Some(arg) => arg,
+            None => lowering.value(list, *operand, want)?,
+        });
+    }
+    let args = lowered;
     let types: Vec<Type> = args.iter().map(|arg| arg.ty).collect();
     let mut converted = Vec::new();
     for ((arg, operand), param) in args.into_iter().zip(&operands).zip(signature.params) {
@@ -193,7 +206,36 @@ pub(crate) fn host_call<'s>(
     converted.extend(absent.map(|none| Wat::i32(list, none.into())));
     lowering.import(signature);
     let name = format!("call ${}.{}", signature.module, signature.name);
-    Ok(Wat::list(list, name, converted))
+    Ok((Wat::list(list, name, converted), *signature))
+}
+
+/// Returns the function of a name that takes arguments of these types: the given one, or else
+/// another one of the same name and number of parameters, such as `map.incr/f64`. Arguments that
+/// are numbers in the source are not lowered yet.
+fn for_arguments(
+    lowering: &Lowering<'_, '_>,
+    signature: &Signature,
+    operands: &[NodeId],
+    args: &[Option<Lowered<'_>>],
+) -> Signature {
+    let takes = |function: &Signature| {
+        function.params.iter().zip(operands).zip(args).all(|((param, operand), arg)| {
+            let want = Type::of_host(param.ty);
+            match arg {
+                Some(arg) => !arg.ty.is_number() || arg.ty.widens_to(want),
+                None => want == Type::Str || is_number(want.val(), lowering.tree.text(*operand)),
+            }
+        })
+    };
+    let mut others = lowering.host.iter().filter(|other| {
+        other.module == signature.module
+            && other.form() == signature.form()
+            && other.params.len() == signature.params.len()
+    });
+    match takes(signature) {
+        true => *signature,
+        false => others.find(|other| takes(other)).copied().unwrap_or(*signature),
+    }
 }
 
 /// Returns true for a 0 that stands for a missing string.

@@ -45,7 +45,7 @@ fn guarded<'s>(
     if let Some(signature) = signature.filter(Signature::fallible)
         && all_operands(tree, call).len() <= signature.params.len()
     {
-        let (lowered, label) =
+        let ((lowered, signature), label) =
             lowering.guarded(|lowering| host_call(lowering, call, &signature))?;
         let ty = signature.results.first().map(|result| Type::of_host(result.ty));
         return Ok(match label {

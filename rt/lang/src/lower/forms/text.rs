@@ -34,7 +34,7 @@ pub(super) fn fmt<'s>(
         return Err(operand_count(lowering.tree, list, 1, 0));
     };
     let strings = strings(lowering, list, *template, values)?;
-    Ok(Lowered::one(joined(lowering, list, None, strings)?, Type::Str))
+    Ok(Lowered::one(joined(lowering, list, strings)?, Type::Str))
 }
 
 /// `(append $s "{}" V …)`: adds formatted text to the end of a string.
@@ -53,21 +53,19 @@ pub(super) fn append<'s>(
         return lowering.fault(*target, type_wording::append_to(name, variable.ty));
     }
     let strings = strings(lowering, list, *template, values)?;
-    let before = variable.read(*target);
-    let whole = joined(lowering, list, Some(before), strings)?;
+    let added = joined(lowering, list, strings)?;
     lowering.record_set(variable.at, Type::Str);
-    Ok(Lowered::none(variable.write(list, Some(whole))))
+    Ok(Lowered::none(lowering.append_to(list, &variable, added)?))
 }
 
 /// Returns the code that joins strings, one after the other.
 fn joined<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
-    before: Option<Wat<'s>>,
     strings: Vec<Wat<'s>>,
 ) -> LowerResult<Wat<'s>> {
     let mut pieces: Vec<Wat<'s>> = Vec::new();
-    for string in before.into_iter().chain(strings) {
+    for string in strings {
         let is_first = pieces.is_empty();
         pieces.push(string);
         if !is_first {
@@ -81,7 +79,7 @@ fn joined<'s>(
 }
 
 /// Returns the code of each string of a template: its texts, and its values in place of the
-/// placeholders.
+/// placeholders. `append` also takes a value instead of a template.
 fn strings<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -90,6 +88,9 @@ fn strings<'s>(
 ) -> LowerResult<Vec<Wat<'s>>> {
     let tree = lowering.tree;
     if !matches!(tree.node(template).kind, NodeKind::Text | NodeKind::Block) {
+        if tree.head(list) == Some("append") && values.is_empty() {
+            return Ok(vec![value(lowering, list, &Piece::Any, template, None)?]);
+        }
         return lowering.fault(template, form::fmt_template(tree.text(template)));
     }
     let text = lowering.text_value(template)?;

@@ -1,0 +1,123 @@
+//! String variables that grow in place.
+//!
+//! A variable that `append` adds to has a companion: the address of the string that it alone refers
+//! to, or 0. While both are equal, `str.append` may change the bytes of the string itself. Reading
+//! the variable where the address may be kept clears the companion, so that the next `append`
+//! copies the string.
+
+use super::forms;
+use super::forms::call::Callee;
+use super::output::Wat;
+use super::variables::Resolved;
+use super::{LowerResult, Lowering};
+use crate::syntax::tree::{NodeId, Tree};
+use crate::types::ops::Val;
+
+/// The forms that read a string without keeping its address.
+const READERS: [&str; 15] = [
+    "=", "!=", "<", "<=", ">", ">=", "append", "arr", "has", "len", "map", "out", "push", "put",
+    "ret",
+];
+
+impl<'s> Lowering<'_, 's> {
+    /// Returns the code of a variable's value. `form` is the form whose operand it is, if any.
+    pub(crate) fn read_variable(
+        &mut self,
+        from: NodeId,
+        variable: &Resolved<'s>,
+        form: Option<NodeId>,
+    ) -> Wat<'s> {
+        let value = variable.read(from);
+        match self.companion(variable) {
+            Some(companion) if !form.is_some_and(|form| self.only_reads(form)) => {
+                let clear = companion.write(from, Some(Wat::i32(from, 0)));
+                Wat::sequence(from, [clear, value])
+            }
+            _ => value,
+        }
+    }
+
+    /// Returns the code that adds a string to the end of a variable's.
+    pub(crate) fn append_to(
+        &mut self,
+        list: NodeId,
+        variable: &Resolved<'s>,
+        text: Wat<'s>,
+    ) -> LowerResult<Wat<'s>> {
+        let (set, text) = self.once(list, text, Val::I32);
+        if let Some(node) = variable.node.filter(|_| !self.wat_variables) {
+            self.facts.growing.insert(node);
+        }
+        let companion = self.companion(variable);
+        let whole = match &companion {
+            Some(companion) => {
+                let same = [variable.read(list), companion.read(list)];
+                let owned = Wat::list(list, "i32.eq", same);
+                let args = [variable.read(list), text, owned];
+                let call = self.host_call(list, "str.append", args)?;
+                Wat::sequence(list, [call, self.end_on_error(list)?])
+            }
+            None => {
+                let call = self.host_call(list, "str.cat", [variable.read(list), text])?;
+                Wat::sequence(list, [call, self.end_on_error(list)?])
+            }
+        };
+        let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
+        pieces.push(variable.write(list, Some(whole)));
+        pieces.extend(companion.map(|companion| companion.write(list, Some(variable.read(list)))));
+        Ok(Wat::sequence(list, pieces))
+    }
+
+    /// Returns the companion of a variable that grows in place.
+    fn companion(&mut self, variable: &Resolved<'s>) -> Option<Resolved<'s>> {
+        let node = variable.node.filter(|node| self.facts.growing.contains(node))?;
+        let name = self.companion_name(node);
+        let declared = self.func.hidden.iter().any(|(known, _)| *known == name);
+        if !variable.is_global && !declared {
+            self.func.hidden.push((name.clone(), Val::I32));
+        }
+        Some(Resolved { text: name.into(), node: None, at: None, ..variable.clone() })
+    }
+
+    /// Returns the name of the companion of the variable that a node declares.
+    pub(super) fn companion_name(&self, node: NodeId) -> String {
+        self.label("own", node.0 as usize)
+    }
+
+    /// Returns true if a form reads its operands without keeping an address, and none of them can
+    /// append to a variable.
+    fn only_reads(&self, form: NodeId) -> bool {
+        let tree = self.tree;
+        let Some(head) = tree.head(form) else { return false };
+        let reads = match forms::form(head).filter(|_| forms::applies(tree, form, head)) {
+            // With one value, the result may be that value itself.
+            Some(_) if head == "fmt" => forms::all_operands(tree, form).len() > 2,
+            Some(_) => READERS.contains(&head),
+            None => matches!(forms::call::called(self, head), Some(Callee::Host(..))),
+        };
+        reads && !self.may_append(form)
+    }
+
+    /// Returns true if something inside a form may append to a variable: an `append`, or the call of
+    /// a function of the program.
+    fn may_append(&self, form: NodeId) -> bool {
+        let tree = self.tree;
+        let mut nodes = tree.children(form);
+        while let Some(node) = nodes.next_deep(tree) {
+            let own = tree.head(node).and_then(|head| forms::call::called(self, head));
+            if matches!(own, Some(Callee::Wat(_) | Callee::Fn(..)))
+                || tree.atom(node).is_some_and(|word| word == "append" || word.starts_with("call"))
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Returns true if a program reads variables with WAT's own instructions, so that the address of a
+/// string may be kept without being noticed.
+pub(super) fn uses_wat_variables(tree: &Tree<'_>) -> bool {
+    let reads = |text: &str| matches!(text, "local.get" | "local.tee" | "global.get");
+    (0..tree.len()).any(|node| tree.atom(NodeId(node)).is_some_and(reads))
+}
