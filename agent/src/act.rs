@@ -168,7 +168,7 @@ fn report(
                     exit_code,
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
-                    function: failed.as_ref().map(|c| c.function.to_owned()),
+                    function: failed.as_ref().and_then(|c| c.function).map(str::to_owned),
                     line: position.map(|p| SourceLine {
                         number: p.line,
                         text: line(program.source(), p.line),

@@ -126,7 +126,7 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
         let why = outcome
             .failure
             .as_ref()
-            .map(|f| format!(", from {}: {}", f.function, f.failure.reason));
+            .map(|f| format!(", from {}: {}", f.function.unwrap_or("fail"), f.failure.reason));
         let ended = match &outcome.exit {
             Exit::Returned(code) => code.to_string(),
             Exit::Trapped(trap) => trap.to_string(),

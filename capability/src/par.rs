@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_rt::{
-    Code, Config, Exit, Failure, Grants, NestedContext, Outcome, Run, Target, Unadmitted,
-    capability, quote,
+    CallFailure, Code, Config, Exit, Failure, Grants, NestedContext, Outcome, Run, Target,
+    Unadmitted, capability, quote,
 };
 
 use crate::PortFuture;
@@ -223,7 +223,10 @@ pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
         Exit::Returned(Code::SUCCESS) => Ok(outcome.results),
         Exit::Returned(code) => {
             let why = match &outcome.failure {
-                Some(call) => format!("`{}`: {}", call.function, call.failure.reason),
+                Some(CallFailure { function: Some(function), failure, .. }) => {
+                    format!("`{function}`: {}", failure.reason)
+                }
+                Some(own) => own.failure.reason.clone(),
                 None => code.meaning().to_owned(),
             };
             let reported = if code.name().is_some() { code } else { Code::ETRFM };

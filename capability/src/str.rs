@@ -143,7 +143,7 @@ capability! {
 
     /// Repeats the string n times
     #[example = r#"(ret (str.repeat "ab" 3))"# => "ababab"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
     /// Puts fill (default a space) before a string until it has n characters
@@ -170,6 +170,11 @@ capability! {
     #[example = r#"(ret (str.from_int (+ (str.to_int " -7 ") 1)))"# => "-6"]
     #[prompt(signature)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
+
+    /// Parses an integer of 64 bits; `str.to_int` does so, too, where a long is expected
+    #[example = r#"(let $n long (str.to_int "3000000000")) (ret $n)"# => "3000000000"]
+    #[prompt(omitted)]
+    fn to_int/i64(s: str) -> n: long ! EPARSE = to_long;
 
     /// Formats a float, rounded to that many decimals (0 to 20); without digits, in the shortest
     /// form that is read back as the same float
@@ -279,7 +284,7 @@ capability! {
 
     /// Returns the SHA-256 of the bytes as 64 hexadecimal digits
     #[example = r#"(ret (str.slice (str.hash "abc") 0 8))"# => "ba7816bf"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn hash(s: bytes) -> ptr: str = escape::hash;
 }
 
@@ -465,6 +470,10 @@ fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     s.trim().parse().map_err(|_| {
         let why =
             format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
+        let why = match s.trim().parse::<i64>() {
+            Ok(_) => why + "; for a larger one, write `(let $n long (str.to_int …))`",
+            Err(_) => why,
+        };
         Failure::new(Code::EPARSE, why)
     })
 }
@@ -481,6 +490,14 @@ fn from_float(_: &mut Run, x: f64, digits: Option<i32>) -> Result<String, Failur
     };
     let digits = usize::try_from(digits.clamp(0, 20)).unwrap_or(0);
     Ok(format!("{x:.digits$}"))
+}
+
+fn to_long(_: &mut Run, s: &str) -> Result<i64, Failure> {
+    s.trim().parse().map_err(|_| {
+        let why =
+            format!("{} is not an integer from {} to {}", quote(s, QUOTED), i64::MIN, i64::MAX);
+        Failure::new(Code::EPARSE, why)
+    })
 }
 
 fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {

@@ -180,9 +180,10 @@ impl Bug {
 /// A host call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
-    /// Full name, such as `http.get`.
-    pub function: &'static str,
-    /// The failure that was returned to the program.
+    /// Full name, such as `http.get`, or `None` if the program itself failed, with `fail`.
+    pub function: Option<&'static str>,
+    /// The failure that was returned to the program. The reason of a program that failed itself is
+    /// followed by that of the call that failed before, if there is one.
     pub failure: Failure,
     /// The position of the call in the author's text, if it is known.
     pub position: Option<Position>,

@@ -76,6 +76,8 @@ pub struct Run {
     pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
+    /// The failed call before the last one.
+    pub(crate) failed_before: Option<FailedCall>,
     /// The host function that was called last.
     pub(crate) last: Option<usize>,
     /// The function of the asynchronous host call in progress, and the offset of the call in the
@@ -156,6 +158,7 @@ impl Run {
             tape,
             calls: Vec::new(),
             failed: None,
+            failed_before: None,
             last: None,
             waiting: None,
         }
@@ -390,7 +393,7 @@ impl Run {
         if let Some(count) = self.calls.iter_mut().find(|c| c.function == function) {
             count.failed += 1;
         }
-        self.failed = Some(FailedCall { function, failure, offset });
+        self.failed_before = self.failed.replace(FailedCall { function, failure, offset });
     }
 
     pub(crate) fn take_results(&mut self) -> Vec<Vec<u8>> {

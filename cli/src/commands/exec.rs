@@ -202,7 +202,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
                 message: call
                     .map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
-                function: call.map(|call| call.function),
+                function: call.and_then(|call| call.function),
             })
         }
         Ended::Trapped(trap) => Some(Reason {
@@ -210,7 +210,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
             shown: "the program was stopped".to_owned(),
             message: trap.message.clone(),
             line: trap.position.map(|at| (at.line, at.column)),
-            function: outcome.failure.as_ref().map(|call| call.function),
+            function: outcome.failure.as_ref().and_then(|call| call.function),
         }),
     }
 }

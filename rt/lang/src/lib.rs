@@ -36,8 +36,8 @@ pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
 pub use self::diagnose::fix::{Certainty, Edit, Fix};
 pub use self::diagnose::truncate::{quote, truncate};
 use self::diagnose::wording::{self, Fault};
-pub use self::lower::TRAP;
 pub use self::lower::forms::{FormDoc, forms};
+pub use self::lower::{FAIL, TRAP};
 pub use self::signature::{
     Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
 };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use wasmtime::{Store, UpdateDeadline};
+use wattle_lang::FAIL;
 
 use super::{EngineError, Inner, RunError, Runtime};
 use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
@@ -308,6 +309,7 @@ impl Inner {
             Exit::Trapped(trap) => matches!(trap.kind, TrapKind::Host(_)),
         };
         let failed = run.failed.take().filter(|failed| explains(failed.failure.code));
+        let before = run.failed_before.take();
         let mut calls: Vec<Calls> = run
             .calls
             .iter()
@@ -328,16 +330,25 @@ impl Inner {
             results: run.take_results(),
             log: run.take_log(),
             exit,
-            failure: failed.map(|FailedCall { function, failure, .. }| CallFailure {
-                function: self.name(function),
-                position: None,
-                failure,
-            }),
+            failure: failed.map(|failed| self.call_failure(failed, before)),
             fuel: own_fuel.map(|own| own.saturating_add(run.nested_fuel)),
             memory_bytes,
             duration,
         };
         (outcome, offset)
+    }
+
+    /// Describes the failed call that ended a program. `before` is the failed call before it.
+    fn call_failure(&self, failed: FailedCall, before: Option<FailedCall>) -> CallFailure {
+        let FailedCall { function, mut failure, .. } = failed;
+        let function = Some(self.name(function)).filter(|name| *name != FAIL);
+        if let Some(before) = before.filter(|_| function.is_none()) {
+            let name = self.name(before.function);
+            if name != FAIL {
+                failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
+            }
+        }
+        CallFailure { function, failure, position: None }
     }
 }
 

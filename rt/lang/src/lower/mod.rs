@@ -59,6 +59,9 @@ const MAX_ROUNDS: usize = 12;
 /// The host function that ends a program with a message, which the checks of forms call.
 pub const TRAP: &str = "sys.trap";
 
+/// The host function that fails with the code and the reason of the form `fail`.
+pub const FAIL: &str = "sys.fail";
+
 /// A program that was lowered.
 pub(crate) struct LoweredProgram<'s> {
     /// The types, globals, tables and element segments.

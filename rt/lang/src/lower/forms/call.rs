@@ -70,6 +70,7 @@ pub(crate) fn lower<'s>(
             let count = super::all_operands(lowering.tree, list).len();
             let name = full_name(signature);
             let chosen = lowering.host.called(&name, count).copied().unwrap_or(*signature);
+            let chosen = for_result(lowering, &chosen, context.want());
             host(lowering, list, &chosen, *marked, context)
         }
         Callee::Wat(name) => wat(lowering, list, name),
@@ -207,6 +208,31 @@ pub(crate) fn host_call<'s>(
     lowering.import(signature);
     let name = format!("call ${}.{}", signature.module, signature.name);
     Ok((Wat::list(list, name, converted), *signature))
+}
+
+/// Returns the function of a name whose result has the type that is wanted: the given one, or else
+/// another one with the same parameters, such as `str.to_int/i64`.
+pub(crate) fn for_result(
+    lowering: &Lowering<'_, '_>,
+    signature: &Signature,
+    want: Want,
+) -> Signature {
+    let Want::Type(wanted @ (Type::Long | Type::Float)) = want else { return *signature };
+    let gives = |function: &Signature| {
+        function.results.first().is_some_and(|result| Type::of_host(result.ty) == wanted)
+    };
+    let same = |other: &&Signature| {
+        let types = |function: &Signature| function.params.iter().map(|param| param.ty);
+        other.module == signature.module
+            && other.form() == signature.form()
+            && other.params.len() == signature.params.len()
+            && types(other).eq(types(signature))
+            && gives(other)
+    };
+    match gives(signature) {
+        true => *signature,
+        false => lowering.host.iter().find(same).copied().unwrap_or(*signature),
+    }
 }
 
 /// Returns the function of a name that takes arguments of these types: the given one, or else

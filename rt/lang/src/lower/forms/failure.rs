@@ -1,7 +1,7 @@
 //! Forms that handle failures: `catch`, `default`, `retry` and `check`.
 
 use super::binding::target_name;
-use super::call::{Callee, called, host_call};
+use super::call::{Callee, called, for_result, host_call};
 use super::{all_operands, operand_count, operands};
 use crate::Code;
 use crate::Signature;
@@ -39,7 +39,7 @@ fn guarded<'s>(
     }
     let signature =
         tree.head(call).and_then(|inner| called(lowering, inner)).and_then(|callee| match callee {
-            Callee::Host(signature, _) => Some(signature),
+            Callee::Host(signature, _) => Some(for_result(lowering, &signature, want)),
             Callee::Wat(_) | Callee::Fn(..) => None,
         });
     if let Some(signature) = signature.filter(Signature::fallible)

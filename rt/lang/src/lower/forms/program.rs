@@ -7,7 +7,7 @@ use crate::habits::rewrite;
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::function::FuncKind;
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{FAIL, LowerResult, Lowering};
 use crate::syntax::tree::NodeId;
 use crate::types::Type;
 use crate::types::ops::Val;
@@ -178,8 +178,7 @@ pub(crate) fn returned<'s>(
     Ok(Lowered::never(Wat::list(list, "return", results)))
 }
 
-/// `(fail CODE)`, `(fail CODE "why")`: ends the program with an error code. The program itself
-/// outputs the reason first. Where a `catch` may take the failure, it is the reason of the failure.
+/// `(fail CODE)`, `(fail CODE "why")`: fails with an error code and a reason, as a call does.
 pub(super) fn fail<'s>(
     lowering: &mut Lowering<'_, 's>,
     list: NodeId,
@@ -192,22 +191,13 @@ pub(super) fn fail<'s>(
         other => return Err(operand_count(lowering.tree, list, 1, other.len())),
     };
     lowering.require_code_result(list)?;
-    if lowering.func.kind == FuncKind::Fn || !lowering.func.handlers.is_empty() {
-        let code = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
-        let reason = match text {
-            Some(text) => lowering.value(list, text, Want::Type(Type::Str))?.wat,
-            None => Wat::literal(list, &b"the program reports it"[..]),
-        };
-        let failed = lowering.host_call(list, "sys.fail", [code, reason])?;
-        let ended = lowering.end_on_error(list)?;
-        let end = Wat::list(list, "unreachable", []);
-        return Ok(Lowered::never(Wat::sequence(list, [failed, ended, end])));
-    }
-    let mut pieces = Vec::new();
-    if let Some(text) = text {
-        pieces.push(result(lowering, list, text)?);
-    }
     let code = lowering.value(list, operand, Want::Type(Type::Code))?.wat;
-    pieces.push(lowering.fail_with(list, code)?);
-    Ok(Lowered::never(Wat::sequence(list, pieces)))
+    let reason = match text {
+        Some(text) => lowering.value(list, text, Want::Type(Type::Str))?.wat,
+        None => Wat::literal(list, &b""[..]),
+    };
+    let failed = lowering.host_call(list, FAIL, [code, reason])?;
+    let ended = lowering.end_on_error(list)?;
+    let end = Wat::list(list, "unreachable", []);
+    Ok(Lowered::never(Wat::sequence(list, [failed, ended, end])))
 }
