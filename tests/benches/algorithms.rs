@@ -4,7 +4,12 @@
 //! `tests/benches/algorithms/` has the plain versions: only locals, without checks of indices and
 //! overflow. One runtime runs both, on the files of the task, and both must solve the task.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot run fails by a panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a bench that cannot run fails by a panic"
+)]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::hint::black_box;
@@ -64,10 +69,20 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Returns the middle of some times.
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+/// Times some runs of each version in turns, so that a busy machine slows both. Returns the medians.
+async fn medians(versions: &[Version<'_>; 2]) -> [Duration; 2] {
+    let mut times = [[Duration::ZERO; 15]; 2];
+    for round in 0..15 {
+        for (version, times) in versions.iter().zip(&mut times) {
+            let started = Instant::now();
+            black_box(version.run().await);
+            times[round] = started.elapsed();
+        }
+    }
+    times.map(|mut times| {
+        times.sort();
+        times[7]
+    })
 }
 
 fn algorithms(c: &mut Criterion) {
@@ -78,36 +93,20 @@ fn algorithms(c: &mut Criterion) {
     for name in NAMES {
         let id = format!("algorithms/{name}");
         let task = suite.tasks.iter().find(|task| task.id == id).unwrap();
-        let texts = [
-            ("the language", reference(name)),
-            ("plain WAT", read(&format!("benches/algorithms/{name}.wat"))),
-        ];
-        let mut group = c.benchmark_group(name);
-        let medians = texts.map(|(language, text)| {
-            let version = tokio.block_on(Version::new(&world, task, &text));
-            tokio.block_on(version.check());
-            let mut times = Vec::new();
-            group.bench_function(language, |b| {
-                b.iter_custom(|n| {
-                    let mut total = Duration::ZERO;
-                    for _ in 0..n {
-                        let started = Instant::now();
-                        black_box(tokio.block_on(version.run()));
-                        let elapsed = started.elapsed();
-                        times.push(elapsed);
-                        total += elapsed;
-                    }
-                    total
-                });
-            });
-            median(&mut times)
+        let plain = read(&format!("benches/algorithms/{name}.wat"));
+        let versions = tokio.block_on(async {
+            let lisp = Version::new(&world, task, &reference(name)).await;
+            [lisp, Version::new(&world, task, &plain).await]
         });
-        group.finish();
-        let [lisp, plain] = medians;
-        if !plain.is_zero() {
-            let ratio = lisp.as_secs_f64() / plain.as_secs_f64();
-            println!("{name}: {ratio:.2} times plain WAT ({lisp:?}, {plain:?})\n");
+        let mut group = c.benchmark_group(name);
+        for (version, language) in versions.iter().zip(["the language", "plain WAT"]) {
+            tokio.block_on(version.check());
+            group.bench_function(language, |b| b.iter(|| tokio.block_on(version.run())));
         }
+        group.finish();
+        let [lisp, plain] = tokio.block_on(medians(&versions));
+        let ratio = lisp.as_secs_f64() / plain.as_secs_f64();
+        println!("{name}: {ratio:.2} times plain WAT ({lisp:?}, {plain:?})\n");
     }
 }
 
