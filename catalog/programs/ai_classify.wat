@@ -21,4 +21,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(ret (ai.classify (arg 0) (str.find_all (arg 1) "[^,\\s](?:[^,]*[^,\\s])?")))
+(ret (ai.classify (arg 0) (str.find_all (arg 1) r"[^,\s]([^,]*[^,\s])?")))

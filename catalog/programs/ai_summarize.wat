@@ -25,16 +25,16 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to summarize"]
 
-(argv 0 $text)
-(unless (str.len (str.trim $text)) (fail EBOUND "there is no text to summarize"))
+(let $text (arg 0))
+(when (= (str.trim $text) "") (fail EBOUND "there is no text to summarize"))
 ;; A long text is replaced by notes on each part. The number of rounds is limited, because a model may
 ;; write more than it reads.
 (for $round 0 4
   (let $parts (str.chunk $text 24000))
-  (when (= (arr.len $parts) 1) (break))
-  (let $notes (arr.new))
+  (when (= (len $parts) 1) (break))
+  (let $notes (arr))
   (each $part $parts
-    (arr.push $notes
+    (push $notes
       (ai.assist $part
         "This is one part of a longer text. Note its main points in at most 10 short lines.")))
   (set $text (str.join $notes "\n\n")))

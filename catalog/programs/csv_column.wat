@@ -36,11 +36,10 @@
 ;;; results = []
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
-(let $values (arr.new))
+(let $values (arr))
 (each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
-  (catch $value $err (json.get $row $place))
-  (when $err
-    (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
-  (arr.push $values $value))
+  (push $values
+    (default (json.get $row $place)
+      (fail ENOENT
+        (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))))
 (ret (arr.to_json $values))

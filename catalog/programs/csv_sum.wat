@@ -36,14 +36,12 @@
 ;;; results = ["no column cost; the columns are: name, price"]
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
-(let $sum f64 0)
+(let $sum 0.0)
 (each $row (arr.from_json (json.from_csv (fs.read (arg 0)) (arg 2)))
-  (catch $value $err (json.get $row $place))
-  (when $err
-    (fail $err
-      (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", "))))
-  (unless (str.len (str.trim $value)) (continue))
-  (catch $x $err (str.to_float $value))
-  (when $err (fail $err (fmt "not a number: {}" $value)))
-  (set $sum (+ $sum $x)))
-(ret (str.replace_re (str.from_float $sum 6) "\\.?0+$" ""))
+  (let $value
+    (default (json.get $row $place)
+      (fail ENOENT
+        (fmt "no column {}; the columns are: {}" (arg 1) (str.join (json.keys $row "") ", ")))))
+  (when (len (str.trim $value))
+    (+= $sum (default (str.to_float $value) (fail EPARSE (fmt "not a number: {}" $value))))))
+(ret (str.replace_re (fmt "{.6}" $sum) r"\.?0+$" ""))

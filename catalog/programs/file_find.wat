@@ -30,23 +30,19 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(argv 0 $part)
-(argv 1 $top)
-(cond
-  ((str.eq $top ".") (set $top ""))
-  ((not (str.ends $top "/")) (set $top (str.cat $top "/"))))
-(let $found (arr.new))
-;; The list of folders to search grows during the loop.
-(let $folders (arr.new))
-(arr.push $folders $top)
-(each $folder $folders
+(let ($part $top) (args))
+(let $found (arr))
+;; The list of folders to search grows during the loop. Each folder ends with one slash; the folder
+;; "." is empty.
+(let $folders (arr (str.replace_re (fmt "{}/" $top) r"^\./+|/*(/)$" "$1")))
+(each $i $folder $folders
   (catch $names $err (fs.list $folder))
   ;; A folder that cannot be read is skipped.
-  (when (and (= $err EACCESS) (not (str.eq $folder $top))) (continue))
+  (when (and $i (= $err EACCESS)) (continue))
   (check $err)
   (each $name $names
     (let $path (str.cat $folder $name))
-    (when (str.contains $name $part) (arr.push $found $path))
-    (when (str.ends $name "/") (arr.push $folders $path))))
+    (when (has $name $part) (push $found $path))
+    (when (str.ends $name "/") (push $folders $path))))
 (arr.sort $found)
 (ret (str.join $found "\n"))

@@ -16,4 +16,4 @@
 ;;; args = ["\n"]
 ;;; results = ["[]"]
 
-(ret (json.make_arr (http.get_all (str.find_all (arg 0) "\\S+"))))
+(ret (json.make_arr (http.get_all (str.words (arg 0)))))

@@ -1,7 +1,7 @@
 ;;; name = "http_post"
 ;;; description = "POST a text to a URL and return the status and the response"
 ;;; returns = "`status 201`, a line break, then the body; a status of 400 or above fails with EREMOTE and shows both"
-;;; uses = ["http", "str", "map", "json"]
+;;; uses = ["http", "str", "arr", "map", "json"]
 ;;; tags = ["web", "api", "send"]
 ;;; [[args]]
 ;;; name = "url"
@@ -31,14 +31,10 @@
 ;;; code = "EREMOTE"
 ;;; results = ["https://example.org/form answered status 500\ndown"]
 
-(let $headers (map.new))
-(map.set $headers "content-type" (arg 2))
-(let $response (http.request "POST" (arg 0) (map.to_json $headers) (arg 1)))
+(let ($url $text $type) (args))
+(let $response (http.request "POST" $url (map.to_json (map "content-type" $type)) $text))
 (let $status (json.get $response "status"))
 (let $body (json.get $response "body"))
 (when (>= (str.to_int $status) 400)
-  (fail EREMOTE (fmt "{} answered status {}\n{}" (arg 0) $status $body)))
-(ret
-  (if (str.len $body)
-    (then (fmt "status {}\n{}" $status $body))
-    (else (fmt "status {}" $status))))
+  (fail EREMOTE (fmt "{} answered status {}\n{}" $url $status $body)))
+(ret (if (len $body) (fmt "status {}\n{}" $status $body) (fmt "status {}" $status)))

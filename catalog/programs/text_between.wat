@@ -1,7 +1,7 @@
 ;;; name = "text_between"
 ;;; description = "Return every piece of a text between two markers"
 ;;; returns = "one result for each piece; ENOENT if there is none"
-;;; uses = ["str"]
+;;; uses = ["str", "arr"]
 ;;; tags = ["html", "parse", "extract"]
 ;;; [[args]]
 ;;; name = "text"
@@ -30,17 +30,10 @@
 ;;; code = "EBOUND"
 ;;; results = ["a marker is empty"]
 
-(argv 0 $text)
-(argv 1 $before)
-(argv 2 $after)
-(unless (and (str.len $before) (str.len $after)) (fail EBOUND "a marker is empty"))
-(let $at 0)
-(while 1
-  (let $start (str.find $text $before $at))
-  (when (< $start 0) (break))
-  (set $start (+ $start (str.len $before)))
-  (let $end (str.find $text $after $start))
-  (when (< $end 0) (break))
-  (out (str.slice $text $start $end))
-  (set $at (+ $end (str.len $after))))
-(unless $at (fail ENOENT "the text has no such piece"))
+(let ($text $before $after) (args))
+(when (or (= $before "") (= $after "")) (fail EBOUND "a marker is empty"))
+(fn $literal ($marker) (str.replace_re $marker r"[\\.+*?()|\[\]{}^$]" r"\$0"))
+(let $pattern (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)))
+(let $pieces (str.find_all $text $pattern 1))
+(when (not (len $pieces)) (fail ENOENT "the text has no such piece"))
+(each $piece $pieces (out $piece))

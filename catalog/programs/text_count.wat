@@ -1,7 +1,7 @@
 ;;; name = "text_count"
 ;;; description = "Count the lines, words, characters and bytes of a text"
 ;;; returns = "JSON {lines, words, characters, bytes}; words are separated by whitespace"
-;;; uses = ["str", "arr", "json"]
+;;; uses = ["str", "arr", "map", "json"]
 ;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]
 ;;; name = "text"
@@ -20,10 +20,11 @@
 ;;; args = ["\n\n"]
 ;;; results = ['{"lines":2,"words":0,"characters":2,"bytes":2}']
 
-(argv 0 $text)
+(let $text (arg 0))
 (ret
-  (fmt "{{\"lines\":{i},\"words\":{i},\"characters\":{i},\"bytes\":{i}}}"
-    (arr.len (str.lines $text))
-    (arr.len (str.find_all $text "\\S+"))
-    (json.len (str.json_encode $text) "")
-    (str.len $text)))
+  (json.make
+    (map
+      "lines" (len (str.lines $text))
+      "words" (len (str.words $text))
+      "characters" (json.len (json.quote $text) "")
+      "bytes" (len $text))))

@@ -30,10 +30,10 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $count (map.new))
-(each $word (str.find_all (str.lower (fs.read (arg 0))) "[\\p{L}\\p{N}']+")
-  (drop (map.incr $count $word 1)))
+(let $count (map))
+(each $word (str.find_all (str.lower (fs.read (arg 0))) r"[\p{L}\p{N}']+")
+  (map.incr $count $word 1))
 (map.sort $count "-num")
-(let $lines (arr.new))
-(each $word (map.keys $count) (arr.push $lines (fmt "{} {}" (map.get $count $word) $word)))
+(let $lines (arr))
+(each $word $n $count (push $lines (fmt "{} {}" $n $word)))
 (ret (str.join (arr.slice $lines 0 (str.to_int (arg 1))) "\n"))

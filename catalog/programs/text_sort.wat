@@ -25,5 +25,5 @@
 ;;; results = []
 
 (let $lines (str.lines (arg 0)))
-(arr.sort_by $lines (arg 1))
+(arr.sort $lines (arg 1))
 (ret (str.join $lines "\n"))

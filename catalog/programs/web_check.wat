@@ -20,12 +20,11 @@
 ;;; args = ["https://down.example/ https://down.example/"]
 ;;; results = ["EREMOTE https://down.example/"]
 
-(let $links (str.find_all (arg 0) "\\S+"))
+(let $links (str.words (arg 0)))
 (arr.uniq $links)
-(let $dead (arr.new))
+(let $dead (arr))
 (each $answer (http.get_all $links)
-  (catch $code $fine (json.get $answer "code"))
-  (when $fine (continue))
-  (arr.push $dead
-    (fmt "{} {}" (default (json.get $answer "status") $code) (json.get $answer "url"))))
-(ret (if (arr.len $dead) (then (str.join $dead "\n")) (else "no link is dead")))
+  (when (json.has $answer "code")
+    (let $status (default (json.get $answer "status") (json.get $answer "code")))
+    (push $dead (fmt "{} {}" $status (json.get $answer "url")))))
+(ret (if (len $dead) (str.join $dead "\n") "no link is dead"))

@@ -22,6 +22,6 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(let $found (str.match (http.get (arg 0)) "(?is)<title\\b[^>]*>(.*?)</title"))
-(unless (arr.len $found) (fail ENOENT "the page has no title"))
-(ret (str.trim (str.replace_re (str.html_decode (arr.get $found 1)) "\\s+" " ")))
+(match (http.get (arg 0)) r"(?is)<title\b[^>]*>(.*?)</title" ($title)
+  (ret (str.join (str.words (str.html_decode $title)) " "))
+  (else (fail ENOENT "the page has no title")))

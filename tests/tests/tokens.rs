@@ -1,7 +1,8 @@
-//! Compares the tokens of built-in programs with the same programs in plain WAT and in Python.
-//! `tests/tokens/` contains the plain version of a program as `NAME.plain.wat` and the Python
-//! version as `NAME.py`. All three return the results of the program's examples. `UPDATE=1` updates
-//! the figures in `docs/benchmarks.md`.
+//! Compares the tokens of programs with those of the same programs in plain WAT and in Python.
+//! `tests/tokens/` contains the plain version of a built-in program as `NAME.plain.wat` and the
+//! Python version as `NAME.py`. `tests/tokens/algorithms/` contains algorithms as `NAME.wat` and
+//! `NAME.py`. All versions return the results of the program's examples. `UPDATE=1` updates the
+//! figures in `docs/benchmarks.md`.
 
 #![allow(
     clippy::indexing_slicing,
@@ -19,6 +20,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::check_example;
@@ -26,52 +28,120 @@ use wattle_catalog::{AiAnswer, Catalog, Entry, Example, Origin, Results};
 use wattle_rt::Code;
 use wattle_tests::World;
 
-/// The heading of the section that contains the figures in `docs/benchmarks.md`.
-const SECTION: &str = "## What programs cost in tokens\n";
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tokens")
+/// A program in the language, with its versions in other languages.
+struct Compared {
+    entry: Arc<Entry>,
+    /// The folder of the other versions.
+    folder: PathBuf,
 }
 
-fn text(name: &str, kind: &str) -> String {
-    std::fs::read_to_string(folder().join(format!("{name}.{kind}")))
-        .unwrap_or_else(|e| panic!("{name}.{kind}: {e}"))
+impl Compared {
+    fn name(&self) -> &str {
+        self.entry.name().as_str()
+    }
+
+    /// Returns the text of the version whose file has that ending.
+    fn version(&self, ending: &str) -> String {
+        wattle_cases::read(self.folder.join(format!("{}{ending}", self.name())))
+    }
 }
 
-/// Returns the names of the compared programs.
-fn names() -> Vec<String> {
-    let files = std::fs::read_dir(folder())
+/// A set of compared programs.
+struct Set {
+    programs: Vec<Compared>,
+    /// The heading of the section in `docs/benchmarks.md` that contains the figures.
+    section: &'static str,
+    /// The other languages: name, ending of the files, start of a comment.
+    languages: &'static [(&'static str, &'static str, &'static str)],
+}
+
+const PYTHON: (&str, &str, &str) = ("Python", ".py", "#");
+
+/// Returns the built-in programs that are compared.
+fn built_in() -> Set {
+    let catalog = Catalog::built_in();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tokens");
+    let programs = names(&folder, ".plain.wat").into_iter().map(|name| Compared {
+        entry: Arc::clone(catalog.get(&name).unwrap()),
+        folder: folder.clone(),
+    });
+    Set {
+        programs: programs.collect(),
+        section: "## What programs cost in tokens\n",
+        languages: &[("plain WAT", ".plain.wat", ";;"), PYTHON],
+    }
+}
+
+/// Returns the algorithms.
+fn algorithms() -> Set {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tokens/algorithms");
+    let programs = names(&folder, ".wat").into_iter().map(|name| {
+        let path = folder.join(format!("{name}.wat"));
+        let entry = Entry::parse(&wattle_cases::read(&path), Origin::File(path)).unwrap();
+        Compared { entry: Arc::new(entry), folder: folder.clone() }
+    });
+    Set {
+        programs: programs.collect(),
+        section: "## What algorithms cost in tokens\n",
+        languages: &[PYTHON],
+    }
+}
+
+/// Returns the names of the files with that ending, without it.
+fn names(folder: &Path, ending: &str) -> Vec<String> {
+    let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> =
-        files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
+        files.filter_map(|file| file.strip_suffix(ending).map(str::to_owned)).collect();
     names.sort();
-    assert!(names.len() >= 30, "{} programs", names.len());
     names
+}
+
+#[test]
+fn the_sets_are_complete() {
+    assert_eq!(built_in().programs.len(), 36);
+    assert_eq!(algorithms().programs.len(), 12);
+}
+
+/// Runs a program's examples, and describes those that fail.
+async fn failing(world: &World, entry: &Entry) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for example in &entry.meta().examples {
+        if let Err(fault) = check_example(&world.host, entry, example).await {
+            wrong.push(format!("{}: {fault}", entry.name()));
+        }
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn algorithms_return_the_results_of_their_examples() {
+    let world = World::new();
+    for program in algorithms().programs {
+        assert!(!program.entry.meta().examples.is_empty(), "{} has no example", program.name());
+        let wrong = failing(&world, &program.entry).await;
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }
 
 #[tokio::test]
 async fn plain_versions_do_the_same() {
     let world = World::new();
-    let catalog = world.host.catalog();
     let mut wrong = Vec::new();
-    for name in names() {
-        let entry = catalog.get(&name).unwrap();
-        let front = entry.source().lines().filter(|line| line.starts_with(";;;"));
-        let plain = front.chain([text(&name, "plain.wat").as_str()]).collect::<Vec<_>>().join("\n");
-        let plain =
-            Entry::parse(&plain, Origin::File(folder().join(format!("{name}.plain.wat")))).unwrap();
-        for example in &plain.meta().examples {
-            if let Err(fault) = check_example(&world.host, &plain, example).await {
-                wrong.push(format!("{name}: {fault}"));
-            }
-        }
+    for program in built_in().programs {
+        let text = program.version(".plain.wat");
+        let front = program.entry.source().lines().filter(|line| line.starts_with(";;;"));
+        let plain = front.chain([text.as_str()]).collect::<Vec<_>>().join("\n");
+        let path = program.folder.join(format!("{}.plain.wat", program.name()));
+        let plain = Entry::parse(&plain, Origin::File(path)).unwrap();
+        wrong.extend(failing(&world, &plain).await);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Converts an example to the input of the Python version.
-fn case(name: &str, entry: &Entry, example: &Example) -> Json {
+fn case(program: &Compared, example: &Example) -> Json {
     let fixtures = &example.fixtures;
     let http: Vec<Json> = fixtures
         .http
@@ -83,9 +153,9 @@ fn case(name: &str, entry: &Entry, example: &Example) -> Json {
         AiAnswer::When { when, reply } => json!({"when": when, "reply": reply}),
     });
     json!({
-        "name": name,
-        "text": text(name, "py"),
-        "args": entry.arguments(&example.args).unwrap(),
+        "name": program.name(),
+        "text": program.version(".py"),
+        "args": program.entry.arguments(&example.args).unwrap(),
         "files": fixtures.files,
         "kv": fixtures.kv,
         "http": http,
@@ -146,22 +216,20 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
 #[test]
 fn python_versions_do_the_same() {
     let mut python = Command::new("python3");
-    python.arg(folder().join("prelude.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tokens/prelude.py"));
+    python.stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = python.spawn() else {
         assert!(std::env::var_os("CI").is_none(), "CI has a python3");
         println!("skipped: this machine has no python3, which runs the programs' other versions");
         return;
     };
-    let catalog = Catalog::built_in();
+    let sets = [built_in(), algorithms()];
     let mut examples = Vec::new();
-    for name in names() {
-        let entry = catalog.get(&name).unwrap();
+    for program in sets.iter().flat_map(|set| &set.programs) {
         // The sandbox confines paths to the workdir, so a program does not check them.
-        let usual =
-            entry.meta().examples.iter().filter(|example| example.expected.code != Code::EACCESS);
-        examples.extend(
-            usual.map(|example| (name.clone(), example.clone(), case(&name, entry, example))),
-        );
+        let all = program.entry.meta().examples.iter();
+        let usual = all.filter(|example| example.expected.code != Code::EACCESS);
+        examples.extend(usual.map(|example| (program.name(), example, case(program, example))));
     }
     let cases: Vec<&Json> = examples.iter().map(|(_, _, case)| case).collect();
     child.stdin.take().unwrap().write_all(json!(cases).to_string().as_bytes()).unwrap();
@@ -188,44 +256,61 @@ fn bare(text: &str, comment: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// Returns a set's figures as a table, and the sums of its columns: the language, then the others.
+fn figures(set: &Set) -> (String, Vec<usize>) {
+    let encoding = tiktoken_rs::o200k_base().unwrap();
+    let count = |text: &str, comment: &str| encoding.encode_ordinary(&bare(text, comment)).len();
+    let mut table = String::from("| program | the language |");
+    for (language, ..) in set.languages {
+        write!(table, " {language} |").unwrap();
+    }
+    writeln!(table, "\n|---|{}", "---:|".repeat(1 + set.languages.len())).unwrap();
+    let mut all = vec![0; 1 + set.languages.len()];
+    for program in &set.programs {
+        let others = set.languages.iter();
+        let others = others.map(|(_, ending, comment)| count(&program.version(ending), comment));
+        let row = [count(program.entry.source(), ";;")].into_iter().chain(others);
+        write!(table, "| `{}` |", program.name()).unwrap();
+        for (sum, tokens) in all.iter_mut().zip(row) {
+            write!(table, " {tokens} |").unwrap();
+            *sum += tokens;
+        }
+        table.push('\n');
+    }
+    let sums: String = all.iter().map(|sum| format!(" {sum} |")).collect();
+    let shares = all[1..].iter().map(|of| format!(" {:.1} |", percent(all[0], *of)));
+    let shares: String = shares.collect();
+    writeln!(table, "| all |{sums}\n| the language in % of it | 100 |{shares}").unwrap();
+    (table, all)
+}
+
+/// Returns a share in percent with one decimal.
+fn percent(part: usize, of: usize) -> f64 {
+    (part * 1000 / of) as f64 / 10.0
+}
+
+/// Returns the document with that table in place of the one in the section.
+fn updated(document: &str, section: &str, table: &str) -> String {
+    let from = document.find(section).unwrap() + section.len();
+    let text = document[from..].split("\n## ").next().unwrap();
+    let start = from + text.find("| program |").unwrap();
+    let end = from + text.trim_end().len();
+    format!("{}{}{}", &document[..start], table.trim_end(), &document[end..])
+}
+
 #[test]
 fn the_language_is_short() {
-    let catalog = Catalog::built_in();
-    let encoding = tiktoken_rs::o200k_base().unwrap();
-    let count = |text: &str| encoding.encode_ordinary(text).len();
-    let mut table =
-        String::from("| program | the language | plain WAT | Python |\n|---|---:|---:|---:|\n");
-    let mut all = [0; 3];
-    for name in names() {
-        let entry = catalog.get(&name).unwrap();
-        let texts = [
-            bare(entry.source(), ";;"),
-            bare(&text(&name, "plain.wat"), ";;"),
-            bare(&text(&name, "py"), "#"),
-        ];
-        let [lisp, plain, python] = texts.map(|text| count(&text));
-        writeln!(table, "| `{name}` | {lisp} | {plain} | {python} |").unwrap();
-        all = [all[0] + lisp, all[1] + plain, all[2] + python];
-    }
-    let [lisp, plain, python] = all;
-    writeln!(table, "| all | {lisp} | {plain} | {python} |").unwrap();
-    let percent = |of: usize| (lisp * 1000 / of) as f64 / 10.0;
-    writeln!(
-        table,
-        "| the language in % of it | 100 | {:.1} | {:.1} |",
-        percent(plain),
-        percent(python)
-    )
-    .unwrap();
-    println!("{table}");
-
     let path = "../docs/benchmarks.md";
-    let document = wattle_cases::read(path);
-    let from = document.find(SECTION).unwrap() + SECTION.len();
-    let section =
-        document[from..].find("\n## ").map_or(&document[from..], |to| &document[from..from + to]);
-    let current = section.find("| program |").map_or("", |at| &section[at..]).trim_end();
-    wattle_cases::compare(path, &document.replacen(current, table.trim_end(), 1));
-    assert!(lisp * 100 <= plain * 25, "more than 25 % of plain WAT:\n{table}");
-    assert!(lisp * 10 <= python * 18, "more than 1.8 times Python:\n{table}");
+    let (programs, algorithms) = (built_in(), algorithms());
+    let (program_table, program_sums) = figures(&programs);
+    let (algorithm_table, algorithm_sums) = figures(&algorithms);
+    println!("{program_table}\n{algorithm_table}");
+    let document = updated(&wattle_cases::read(path), programs.section, &program_table);
+    wattle_cases::compare(path, &updated(&document, algorithms.section, &algorithm_table));
+
+    let [lisp, plain, python] = program_sums[..] else { panic!("three columns") };
+    assert!(lisp * 100 <= plain * 25, "more than 25 % of plain WAT:\n{program_table}");
+    assert!(lisp * 10 <= python * 11, "more than 1.1 times Python:\n{program_table}");
+    let [lisp, python] = algorithm_sums[..] else { panic!("two columns") };
+    assert!(lisp * 20 <= python * 27, "more than 1.35 times Python:\n{algorithm_table}");
 }

@@ -1,0 +1,25 @@
+;;; name = "date_gap"
+;;; description = "Return the longest time between two dates of a list that follow each other"
+;;; returns = "the number of days, and the date from which"
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "A file of dates"
+;;; [[example]]
+;;; args = ["visits.txt"]
+;;; files = { "visits.txt" = "2024-03-04\n2023-12-30\n2023-12-24\n2024-03-01\n" }
+;;; results = ["62 2023-12-30"]
+;;; [[example]]
+;;; args = ["visits.txt"]
+;;; files = { "visits.txt" = "2026-01-03\n2026-01-05\n2026-01-01\n" }
+;;; results = ["2 2026-01-01"]
+
+(let $dates (str.words (fs.read (arg 0))))
+(arr.sort $dates)
+(let $gaps (map))
+(let $last (at $dates 0))
+(each $date $dates
+  (put $gaps $last (date.diff $last $date "days"))
+  (set $last $date))
+(map.sort $gaps "-num")
+(each $from $days $gaps (ret (fmt "{} {}" $days $from)))

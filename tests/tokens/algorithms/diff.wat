@@ -1,0 +1,37 @@
+;;; name = "diff"
+;;; description = "Return the fewest lines to remove and to add that turn one file into another"
+;;; returns = "the number of lines to remove, and that of lines to add"
+;;; [[args]]
+;;; name = "old"
+;;; type_hint = "path"
+;;; description = "The old file"
+;;; [[args]]
+;;; name = "new"
+;;; type_hint = "path"
+;;; description = "The new file"
+;;; [[example]]
+;;; args = ["old.txt", "new.txt"]
+;;; files = { "old.txt" = "a\nb\nc\nd\n", "new.txt" = "b\nx\nd\ne\ny\n" }
+;;; results = ["-2 +3"]
+;;; [[example]]
+;;; args = ["old.txt", "new.txt"]
+;;; files = { "old.txt" = "a\nb\nc\na\nb\nb\na\n", "new.txt" = "c\nb\na\nb\na\nc\n" }
+;;; results = ["-3 +2"]
+;;; [[example]]
+;;; args = ["old.txt", "new.txt"]
+;;; files = { "old.txt" = "", "new.txt" = "a\n" }
+;;; results = ["-0 +1"]
+
+(let $old (str.lines (fs.read (arg 0))))
+(let $new (str.lines (fs.read (arg 1))))
+(let $row (ints (len $new)))
+(let $same 0)
+(each $line $old
+  (let $diagonal 0)
+  (set $same 0)
+  (each $j $other $new
+    (let $above (at $row $j))
+    (set $same (if (= $line $other) (+ $diagonal 1) (max $above $same)))
+    (put $row $j $same)
+    (set $diagonal $above)))
+(ret (fmt "-{} +{}" (- (len $old) $same) (- (len $new) $same)))

@@ -1,0 +1,27 @@
+;;; name = "group_by"
+;;; description = "Count the sales of each region and month, and add up their amounts, in a CSV file"
+;;; returns = "nothing"
+;;; [[args]]
+;;; name = "sales"
+;;; type_hint = "path"
+;;; description = "A CSV file with the columns date, region and amount"
+;;; [[args]]
+;;; name = "report"
+;;; type_hint = "path"
+;;; description = "The CSV file to write"
+;;; [[example]]
+;;; args = ["sales.csv", "report.csv"]
+;;; files = { "sales.csv" = "date,region,amount\n2026-01-14,north,20\n2026-02-01,south,6\n2026-01-31,north,15\n2025-12-31,south,5\n2026-02-11,north,7\n" }
+;;; results = []
+;;; files_after = { "report.csv" = "region,month,sales,total\nnorth,2026-01,2,35\nnorth,2026-02,1,7\nsouth,2025-12,1,5\nsouth,2026-02,1,6\n" }
+
+(let $sales (map))
+(let $totals (map))
+(each $row (arr.from_json (json.from_csv (fs.read (arg 0))))
+  (let $group (fmt "{},{}" (json.get $row "region") (str.slice (json.get $row "date") 0 7)))
+  (map.incr $sales $group 1)
+  (map.incr $totals $group (str.to_int (json.get $row "amount"))))
+(map.sort $sales "key")
+(let $report "region,month,sales,total\n")
+(each $group $count $sales (append $report "{},{},{}\n" $group $count (at $totals $group)))
+(fs.write (arg 1) $report)

@@ -1,0 +1,43 @@
+;;; name = "life"
+;;; description = "Play Conway's game of life on a board without edges"
+;;; returns = "the number of cells that are alive"
+;;; [[args]]
+;;; name = "board"
+;;; type_hint = "path"
+;;; description = "A file with a line of # and . for each row, at most 400 long"
+;;; [[args]]
+;;; name = "generations"
+;;; type_hint = "int"
+;;; description = "The number of generations"
+;;; [[example]]
+;;; args = ["board.txt", 1]
+;;; files = { "board.txt" = ".....\n..#..\n..#..\n..#..\n.....\n" }
+;;; results = ["3"]
+;;; [[example]]
+;;; args = ["board.txt", 4]
+;;; files = { "board.txt" = ".#....\n..#...\n###...\n......\n......\n......\n" }
+;;; results = ["5"]
+;;; [[example]]
+;;; args = ["board.txt", 2]
+;;; files = { "board.txt" = "###\n###\n###\n" }
+;;; results = ["12"]
+;;; [[example]]
+;;; args = ["board.txt", 0]
+;;; files = { "board.txt" = "#.#\n" }
+;;; results = ["2"]
+
+;; A cell is a number, 1000 times its row plus its column.
+(let $alive (map))
+(each $r $row (str.lines (fs.read (arg 0)))
+  (each $c $cell (str.chars $row)
+    (when (= $cell "#") (map.add $alive (+ (* $r 1000) $c)))))
+(for $generation 0 (str.to_int (arg 1))
+  (let $near (map))
+  (each $cell $_ $alive
+    (for $i -1000 2000 1000
+      (for $j -1 2 (map.incr $near (+ (str.to_int $cell) $i $j) 1))))
+  (let $next (map))
+  (each $cell $count $near
+    (when (or (= $count "3") (and (= $count "4") (has $alive $cell))) (map.add $next $cell)))
+  (set $alive $next))
+(ret (len $alive))

@@ -1,0 +1,20 @@
+;;; name = "sieve"
+;;; description = "List the prime numbers below a number"
+;;; returns = "one result for each"
+;;; [[args]]
+;;; name = "below"
+;;; type_hint = "int"
+;;; description = "The number"
+;;; [[example]]
+;;; args = [30]
+;;; results = ["2", "3", "5", "7", "11", "13", "17", "19", "23", "29"]
+;;; [[example]]
+;;; args = [2]
+;;; results = []
+
+(let $n (str.to_int (arg 0)))
+(let $crossed (bytes $n))
+(for $i 2 $n
+  (when (not (at $crossed $i))
+    (out $i)
+    (for $k (+ $i $i) $n $i (put $crossed $k 1))))

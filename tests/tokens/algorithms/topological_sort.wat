@@ -1,0 +1,33 @@
+;;; name = "topological_sort"
+;;; description = "Order modules so that each comes after those that it needs"
+;;; returns = "one name per line"
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "A file with lines such as a: b c"
+;;; [[example]]
+;;; args = ["deps.txt"]
+;;; files = { "deps.txt" = "app: server zip\nserver: http log\nhttp: net\nlog: net\nzip: server\n" }
+;;; results = ["net\nhttp\nlog\nserver\nzip\napp"]
+;;; [[example]]
+;;; args = ["deps.txt"]
+;;; files = { "deps.txt" = "a:\nb:" }
+;;; results = ["a\nb"]
+;;; [[example]]
+;;; args = ["deps.txt"]
+;;; files = { "deps.txt" = "a: b\nb: c\nc: b\n" }
+;;; code = "EBOUND"
+
+(let $needs (map))
+(each $line (str.lines (fs.read (arg 0)))
+  (let ($name $names) (str.split $line ":"))
+  (put $needs $name $names))
+(let $seen (map))
+(let $order (arr))
+(fn $visit ($name)
+  (when (has $order $name) (return))
+  (when (not (map.add $seen $name)) (fail EBOUND (fmt "{} needs itself" $name)))
+  (each $need (str.words (default (at $needs $name) "")) ($visit $need))
+  (push $order $name))
+(each $name $names $needs ($visit $name))
+(ret (str.join $order "\n"))
