@@ -133,6 +133,12 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
         };
         found.push(Difference::new("code", ended + &why.unwrap_or_default(), expected.to_string()));
     }
+    if let Some(expected) = &example.expected.reason {
+        let reason = outcome.failure.as_ref().map_or("none", |f| f.failure.reason.as_str());
+        if !reason.contains(expected.as_str()) {
+            found.push(Difference::new("reason", reason, format!("a text with {expected:?}")));
+        }
+    }
     let texts = outcome.texts();
     match &example.expected.results {
         Results::Any => {}

@@ -106,7 +106,7 @@ async fn failures_have_code_reason_and_position() {
         let outcome = world.run(text, args).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
         assert_eq!(outcome.exit, Exit::Returned(code), "{text}");
         let failure = outcome.failure.unwrap();
-        assert_eq!(failure.function, function);
+        assert_eq!(failure.function, Some(function));
         assert_eq!(failure.position.unwrap().line, line, "{text}");
         assert!(failure.failure.reason.contains(words), "{}", failure.failure.reason);
     }

@@ -18,7 +18,8 @@
 ;;; [[example]]
 ;;; args = ["Ada was born in 1815.", " "]
 ;;; code = "EBOUND"
-;;; results = ["there is no question"]
+;;; reason = "there is no question"
+;;; results = []
 
 (argv 0 $text)
 (argv 1 $question)

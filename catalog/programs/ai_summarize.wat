@@ -23,7 +23,8 @@
 ;;; [[example]]
 ;;; args = ["  \n"]
 ;;; code = "EBOUND"
-;;; results = ["there is no text to summarize"]
+;;; reason = "there is no text to summarize"
+;;; results = []
 
 (let $text (arg 0))
 (when (= (str.trim $text) "") (fail EBOUND "there is no text to summarize"))

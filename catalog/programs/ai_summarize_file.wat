@@ -21,7 +21,8 @@
 ;;; args = ["empty.txt"]
 ;;; files = { "empty.txt" = "" }
 ;;; code = "EBOUND"
-;;; results = ["there is no text to summarize"]
+;;; reason = "there is no text to summarize"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["missing.txt"]
 ;;; code = "ENOENT"

@@ -18,7 +18,8 @@
 ;;; [[example]]
 ;;; args = [" ", "French"]
 ;;; code = "EBOUND"
-;;; results = ["there is no text to translate"]
+;;; reason = "there is no text to translate"
+;;; results = []
 
 (argv 0 $text)
 (unless (str.len (str.trim $text)) (fail EBOUND "there is no text to translate"))

@@ -28,7 +28,8 @@
 ;;; args = ["a.csv", "cost"]
 ;;; files = { "a.csv" = "name,price\npen,2\n" }
 ;;; code = "ENOENT"
-;;; results = ["no column cost; the columns are: name, price"]
+;;; reason = "no column cost; the columns are: name, price"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["a.csv", "name"]
 ;;; files = { "a.csv" = "name\n\"pen\n" }

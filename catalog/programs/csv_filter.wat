@@ -41,7 +41,8 @@
 ;;; args = ["a.csv", "name", "like", "x"]
 ;;; files = { "a.csv" = "name\nété" }
 ;;; code = "EPARSE"
-;;; results = ["the test is one of = != < <= > >= contains, not like"]
+;;; reason = "the test is one of = != < <= > >= contains, not like"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["a.csv", "n", "<=", "2"]
 ;;; files = { "a.csv" = "n\n1\n2\n3\n" }
@@ -50,12 +51,14 @@
 ;;; args = ["a.csv", "n", ">", "two"]
 ;;; files = { "a.csv" = "n\n1\n" }
 ;;; code = "EPARSE"
-;;; results = ["not a number: two"]
+;;; reason = "not a number: two"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["a.csv", "cost", "=", "2"]
 ;;; files = { "a.csv" = "name,price\npen,2\n" }
 ;;; code = "ENOENT"
-;;; results = ["no column cost; the columns are: name, price"]
+;;; reason = "no column cost; the columns are: name, price"
+;;; results = []
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (argv 2 $test)

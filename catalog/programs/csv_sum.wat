@@ -28,12 +28,14 @@
 ;;; args = ["a.csv", "price"]
 ;;; files = { "a.csv" = "name,price\npen,two\n" }
 ;;; code = "EPARSE"
-;;; results = ["not a number: two"]
+;;; reason = "not a number: two"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["a.csv", "cost"]
 ;;; files = { "a.csv" = "name,price\npen,2\n" }
 ;;; code = "ENOENT"
-;;; results = ["no column cost; the columns are: name, price"]
+;;; reason = "no column cost; the columns are: name, price"
+;;; results = []
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
 (let $sum 0.0)

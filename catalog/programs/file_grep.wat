@@ -1,16 +1,17 @@
 ;;; name = "file_grep"
-;;; description = "Return the lines of a file that contain a text"
-;;; returns = "one match per line with its number, such as 12:text; `no line matches` if there is none"
+;;; description = "Find the lines that contain a text, in one file or in all files that a glob matches"
+;;; returns = "`3 lines match in 2 of 4 files`, then for each of these files `PATH: COUNT` and its lines as `NUMBER:LINE`"
 ;;; uses = ["fs", "str", "arr"]
-;;; tags = ["search", "find", "filter"]
+;;; tags = ["grep", "search", "find", "filter", "glob"]
 ;;; [[args]]
-;;; name = "path"
+;;; name = "files"
 ;;; type_hint = "path"
-;;; description = "The file to search"
+;;; format = "path or glob"
+;;; description = "A file, or a glob such as *.log or src/**/*.rs; * matches within a name, ** any folders"
 ;;; [[args]]
 ;;; name = "text"
 ;;; type_hint = "string"
-;;; description = "The text to look for; not a pattern"
+;;; description = "The text to look for, as it is; not a pattern"
 ;;; [[args]]
 ;;; name = "ignore_case"
 ;;; type_hint = "bool"
@@ -19,36 +20,58 @@
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
-;;; description = "Maximum number of matches to show; the rest is counted"
+;;; format = "int from 0"
+;;; description = "Maximum number of lines to show; all are counted"
 ;;; default = 100
 ;;; [[example]]
 ;;; args = ["app.log", "error"]
 ;;; files = { "app.log" = "ok\r\nerror: disk\r\n\r\nERROR: net\r\nerror" }
-;;; results = ["2:error: disk\n5:error"]
+;;; results = ["2 lines match in 1 of 1 files\napp.log: 2\n2:error: disk\n5:error"]
 ;;; [[example]]
-;;; args = ["app.log", "ÉTÉ", true, 1]
-;;; files = { "app.log" = "l'été\nhiver\nun été\nÉté\n" }
-;;; results = ["1:l'été\n(more matches: 2)"]
+;;; args = ["**/*.txt", "ÉTÉ", true, 2]
+;;; files = { "a.txt" = "l'été\nhiver\nun été\nÉté\n", "b.txt" = "hiver", "c/d.txt" = "été", "c/d.csv" = "été" }
+;;; results = ["4 lines match in 2 of 3 files\na.txt: 3\n1:l'été\n3:un été\nc/d.txt: 1"]
 ;;; [[example]]
 ;;; args = ["empty.log", "error"]
 ;;; files = { "empty.log" = "" }
-;;; results = ["no line matches"]
+;;; results = ["0 lines match in 0 of 1 files"]
+;;; [[example]]
+;;; args = ["*.md", "error"]
+;;; files = { "app.log" = "error" }
+;;; code = "ENOENT"
+;;; reason = "no file matches *.md"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["missing.log", "error"]
 ;;; code = "ENOENT"
 ;;; results = []
 
+(let $files (arg 0))
 (let $part (arg 1))
 (let $fold (= (arg 2) "true"))
 (let $max (str.to_int (arg 3)))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
 (when $fold (set $part (str.lower $part)))
-(let $found (arr))
-(let $matches 0)
-(each $i $line (str.lines (fs.read (arg 0)))
-  (when (has (if $fold (str.lower $line) $line) $part)
-    (+= $matches 1)
-    (when (<= $matches $max) (push $found (fmt "{}:{}" (+ $i 1) $line)))))
-(let $more (- $matches (len $found)))
-(when $more (push $found (fmt "(more matches: {})" $more)))
-(ret (if $matches (str.join $found "\n") "no line matches"))
+(let $many (and (len (str.match $files r"[*?{\[]")) (= (default (fs.stat $files) "") "")))
+(let $paths (if $many (fs.glob $files) (arr $files)))
+(when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
+(let $report "")
+(let $total 0)
+(let $matching 0)
+(each $path $paths
+  (catch $lines $e $why (str.lines (fs.read $path)))
+  (when $e
+    (when (not (and $many (or (= $e EACCESS) (= $e EBOUND) (= $e EPARSE)))) (fail $e $why))
+    (append $report "\n{}: not a readable text" $path)
+    (continue))
+  (let $count 0)
+  (let $found "")
+  (each $i $line $lines
+    (when (has (if $fold (str.lower $line) $line) $part)
+      (+= $count 1)
+      (when (<= (+ $total $count) $max) (append $found "\n{}:{}" (+ $i 1) $line))))
+  (when $count
+    (+= $total $count)
+    (+= $matching 1)
+    (append $report "\n{}: {}{}" $path $count $found)))
+(ret (fmt "{} lines match in {} of {} files{}" $total $matching (len $paths) $report))

@@ -30,7 +30,8 @@
 ;;; args = ["a.txt", 9]
 ;;; files = { "a.txt" = "one\ntwo\n" }
 ;;; code = "EBOUND"
-;;; results = ["no line 9; lines in the file: 2"]
+;;; reason = "no line 9; lines in the file: 2"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["empty.txt"]
 ;;; files = { "empty.txt" = "" }
@@ -39,7 +40,8 @@
 ;;; args = ["empty.txt", 2]
 ;;; files = { "empty.txt" = "" }
 ;;; code = "EBOUND"
-;;; results = ["no line 2; lines in the file: 0"]
+;;; reason = "no line 2; lines in the file: 0"
+;;; results = []
 
 (let $lines (str.lines (fs.read (arg 0))))
 (let $from (str.to_int (arg 1)))

@@ -1,16 +1,17 @@
 ;;; name = "file_replace"
-;;; description = "Replace a text in a file"
-;;; returns = "the number of replacements; ENOENT, and the file unchanged, if the text is not in the file"
+;;; description = "Replace a text in one file or in all files that a glob matches"
+;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; files that are not text are skipped; ENOENT if none contains the text"
 ;;; uses = ["fs", "str", "arr"]
-;;; tags = ["edit", "substitute", "change"]
+;;; tags = ["edit", "substitute", "change", "glob"]
 ;;; [[args]]
-;;; name = "path"
+;;; name = "files"
 ;;; type_hint = "path"
-;;; description = "The file to change"
+;;; format = "path or glob"
+;;; description = "A file, or a glob such as *.md or src/**/*.rs; * matches within a name, ** any folders"
 ;;; [[args]]
 ;;; name = "old"
 ;;; type_hint = "string"
-;;; description = "The text to replace, exactly as it is in the file"
+;;; description = "The text to replace, exactly as it is in the file; not a pattern"
 ;;; [[args]]
 ;;; name = "new"
 ;;; type_hint = "string"
@@ -18,42 +19,75 @@
 ;;; [[args]]
 ;;; name = "mode"
 ;;; type_hint = "string"
-;;; description = "all or first"
+;;; format = "all|first"
+;;; description = "all, or first for the first occurrence in each file"
 ;;; default = "all"
 ;;; [[example]]
 ;;; args = ["a.txt", "red", "blue"]
 ;;; files = { "a.txt" = "red car\nred bus" }
-;;; results = ["replaced: 2"]
+;;; results = ["2 replacements in 1 of 1 files\na.txt: 2"]
 ;;; files_after = { "a.txt" = "blue car\nblue bus" }
 ;;; [[example]]
-;;; args = ["a.txt", "é", "", "first"]
-;;; files = { "a.txt" = "un été é" }
-;;; results = ["replaced: 1"]
-;;; files_after = { "a.txt" = "un té é" }
+;;; args = ["**/*.txt", "é", "", "first"]
+;;; files = { "a.txt" = "un été é", "b.txt" = "hiver", "c/d.txt" = "é", "c/d.csv" = "é" }
+;;; results = ["2 replacements in 2 of 3 files\na.txt: 1\nc/d.txt: 1"]
+;;; files_after = { "a.txt" = "un té é", "b.txt" = "hiver", "c/d.txt" = "", "c/d.csv" = "é" }
 ;;; [[example]]
 ;;; args = ["a.txt", "green", "blue"]
 ;;; files = { "a.txt" = "red car\n" }
 ;;; code = "ENOENT"
-;;; results = ["the file has no such text; it is unchanged"]
+;;; reason = "a.txt does not contain the text; nothing is changed"
+;;; results = []
 ;;; files_after = { "a.txt" = "red car\n" }
+;;; [[example]]
+;;; args = ["pages/[id].txt", "red", "blue"]
+;;; files = { "pages/[id].txt" = "red", "pages/i.txt" = "red" }
+;;; results = ["1 replacements in 1 of 1 files\npages/[id].txt: 1"]
+;;; files_after = { "pages/[id].txt" = "blue", "pages/i.txt" = "red" }
+;;; [[example]]
+;;; args = ["*.md", "green", "blue"]
+;;; files = { "a.txt" = "green" }
+;;; code = "ENOENT"
+;;; reason = "no file matches *.md"
+;;; results = []
+;;; files_after = { "a.txt" = "green" }
 ;;; [[example]]
 ;;; args = ["a.txt", "red", "blue", "last"]
 ;;; files = { "a.txt" = "red" }
 ;;; code = "EPARSE"
-;;; results = ["mode is all or first"]
+;;; reason = "mode is all or first, not last"
+;;; results = []
 ;;; files_after = { "a.txt" = "red" }
 
-(argv 1 $old)
-(let $first (str.eq (arg 3) "first"))
-(unless (or $first (str.eq (arg 3) "all")) (fail EPARSE "mode is all or first"))
-(unless (str.len $old) (fail EBOUND "the text to replace is empty"))
-(let $parts (str.split (fs.read (arg 0)) $old))
-(let $places (- (arr.len $parts) 1))
-(unless $places (fail ENOENT "the file has no such text; it is unchanged"))
-(let $text (str.join $parts (arg 2)))
-(when $first
-  (set $text (str.join (arr.slice $parts 1 (arr.len $parts)) $old))
-  (set $text (fmt "{}{}{}" (arr.get $parts 0) (arg 2) $text))
-  (set $places 1))
-(fs.write (arg 0) $text)
-(ret (fmt "replaced: {i}" $places))
+(let $files (arg 0))
+(let $old (arg 1))
+(let $new (arg 2))
+(let $first (= (arg 3) "first"))
+(when (not (or $first (= (arg 3) "all")))
+  (fail EPARSE (fmt "mode is all or first, not {}" (arg 3))))
+(when (= $old "") (fail EBOUND "the text to replace is empty"))
+(let $many (and (len (str.match $files r"[*?{\[]")) (= (default (fs.stat $files) "") "")))
+(let $paths (if $many (fs.glob $files) (arr $files)))
+(when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
+(let $report "")
+(let $total 0)
+(let $changed 0)
+(each $path $paths
+  (catch $parts $e $why (str.split (fs.read $path) $old))
+  (when $e
+    (when (not (and $many (or (= $e EACCESS) (= $e EBOUND) (= $e EPARSE)))) (fail $e $why))
+    (continue))
+  (let $count (- (len $parts) 1))
+  (when (not $count) (continue))
+  (let $text (str.join $parts $new))
+  (when $first
+    (set $text (fmt "{}{}{}" (at $parts 0) $new (str.join (arr.slice $parts 1) $old)))
+    (set $count 1))
+  (catch $e $why (fs.write $path $text))
+  (when $e (fail $e (fmt "{}; changed before that: {} files{}" $why $changed $report)))
+  (+= $total $count)
+  (+= $changed 1)
+  (append $report "\n{}: {}" $path $count))
+(when (not $total)
+  (fail ENOENT (fmt "{} does not contain the text; nothing is changed" $files)))
+(ret (fmt "{} replacements in {} of {} files{}" $total $changed (len $paths) $report))

@@ -29,7 +29,8 @@
 ;;; args = ["https://example.org/form", "a=1&b=2", "application/x-www-form-urlencoded"]
 ;;; http = [{ url = "https://example.org/form", method = "POST", status = 500, body = "down" }]
 ;;; code = "EREMOTE"
-;;; results = ["https://example.org/form answered status 500\ndown"]
+;;; reason = "https://example.org/form answered status 500\ndown"
+;;; results = []
 
 (let ($url $text $type) (args))
 (let $response (http.request "POST" $url (map.to_json (map "content-type" $type)) $text))

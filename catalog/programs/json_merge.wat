@@ -19,7 +19,8 @@
 ;;; [[example]]
 ;;; args = ['{"a":1}', "[3]"]
 ;;; code = "EPARSE"
-;;; results = ["both must be JSON objects, not [3]"]
+;;; reason = "both must be JSON objects, not [3]"
+;;; results = []
 
 (let $both (arr.new))
 (for $i 0 2

@@ -24,11 +24,13 @@
 ;;; [[example]]
 ;;; args = ["<li>one", "<li>", "</li>"]
 ;;; code = "ENOENT"
-;;; results = ["the text has no such piece"]
+;;; reason = "the text has no such piece"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["one", "", "x"]
 ;;; code = "EBOUND"
-;;; results = ["a marker is empty"]
+;;; reason = "a marker is empty"
+;;; results = []
 
 (let ($text $before $after) (args))
 (when (or (= $before "") (= $after "")) (fail EBOUND "a marker is empty"))

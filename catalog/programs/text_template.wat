@@ -22,11 +22,13 @@
 ;;; [[example]]
 ;;; args = ["Dear {{name}}", "{}"]
 ;;; code = "ENOENT"
-;;; results = ["there is no value for name"]
+;;; reason = "there is no value for name"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["Dear {{name", "{}"]
 ;;; code = "EPARSE"
-;;; results = ["a {{ is not closed"]
+;;; reason = "a {{ is not closed"
+;;; results = []
 
 (let ($template $values) (args))
 (let $parts (str.split $template "{{"))

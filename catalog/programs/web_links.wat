@@ -1,7 +1,7 @@
 ;;; name = "web_links"
 ;;; description = "Return the links of a web page"
 ;;; returns = "one absolute http or https link per line, without its #fragment, in the order of the page, each once; empty if there is none"
-;;; uses = ["http", "str", "arr"]
+;;; uses = ["http", "html", "str"]
 ;;; tags = ["html", "page", "url", "href"]
 ;;; [[args]]
 ;;; name = "url"
@@ -31,37 +31,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(argv 0 $url)
-;; The parts of the page's URL: without the query, up to the last /, up to the path, the scheme.
-(let $page (arr.get (str.match $url "^[^?#]*") 0))
-(let $origin (arr.get (str.match $page "^\\w+://[^/]*") 0))
-(let $folder (str.replace_re $page "(://.*/)[^/]*$" "$1"))
-(when (str.eq $page $origin) (set $folder (str.cat $origin "/")))
-(let $links (arr.new))
-(each $tag (str.find_all
-             (http.get $url)
-             "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
-  (let $link (str.replace_re $tag "(?is)^.*?\\shref\\s*=\\s*[\"']?\\s*" ""))
-  (set $link (str.replace_re (str.trim (str.html_decode $link)) "(?s)#.*" ""))
-  (cond
-    ((arr.len (str.match $link "(?i)^https?://")))
-    ((arr.len (str.match $link "^(\\w[\\w+.-]*:|$)")) (continue))
-    ((str.starts $link "//") (set $link (str.cat (arr.get (str.match $url "^\\w+:") 0) $link)))
-    ((str.starts $link "/") (set $link (str.cat $origin $link)))
-    ((str.starts $link "?") (set $link (str.cat $page $link)))
-    (else (set $link (str.cat $folder $link))))
-  ;; The segments . and .. of the path, up to the query.
-  (let $parts (str.match $link "(?s)^(\\w+://[^/?]*)([^?]*)(.*)$"))
-  (let $kept (arr.new))
-  (let $dots 0)
-  (each $name (str.split (arr.get $parts 2) "/")
-    (set $dots (or (str.eq $name ".") (str.eq $name "..")))
-    (cond
-      ((not $dots) (arr.push $kept $name))
-      ((and (str.eq $name "..") (> (arr.len $kept) 1))
-       (set $kept (arr.slice $kept 0 (- (arr.len $kept) 1))))))
-  (when $dots (arr.push $kept ""))
-  (arr.push $links
-    (fmt "{}{}{}" (arr.get $parts 1) (str.join $kept "/") (arr.get $parts 3))))
-(arr.uniq $links)
-(ret (str.join $links "\n"))
+(ret (str.join (html.links (http.get (arg 0)) (arg 0)) "\n"))

@@ -15,7 +15,8 @@
 ;;; args = ["https://a.example/"]
 ;;; http = [{ url = "https://a.example/", body = "" }]
 ;;; code = "ENOENT"
-;;; results = ["the page has no title"]
+;;; reason = "the page has no title"
+;;; results = []
 ;;; [[example]]
 ;;; args = ["https://a.example/"]
 ;;; http = [{ url = "https://a.example/", status = 500 }]

@@ -92,6 +92,8 @@ pub struct HttpAnswer {
 pub struct Expected {
     /// The code that the program returns.
     pub code: Code,
+    /// A part of the reason of its failure, if it is checked.
+    pub reason: Option<String>,
     /// The results that it prints.
     pub results: Results,
     /// The content of files after the call, by path. There may be other files.

@@ -41,6 +41,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "now",
             "random",
             "code",
+            "reason",
             "results",
             "contains",
             "files_after",

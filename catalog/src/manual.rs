@@ -69,6 +69,9 @@ fn call(entry: &Entry, example: &Example) -> String {
     if !expected.code.is_success() {
         _ = write!(line, " exits with {}", expected.code);
     }
+    if let Some(reason) = &expected.reason {
+        _ = write!(line, " and the reason {}", excerpt(reason));
+    }
     let quoted =
         |texts: &[String]| texts.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(", ");
     match &expected.results {

@@ -233,7 +233,8 @@ impl Fault {
                                           texts that occur in them; keep one of the two"
                 .to_owned(),
             Fault::ExpectsNothing => {
-                "add `results`, `contains`, `code`, `files_after` or `kv_after`".to_owned()
+                "add `results`, `contains`, `code`, `reason`, `files_after` or `kv_after`"
+                    .to_owned()
             }
             Fault::ExampleCode(_) => {
                 let names: Vec<&str> = Code::ALL.iter().filter_map(|c| c.name()).collect();

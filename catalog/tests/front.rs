@@ -150,6 +150,7 @@ fn every_key_is_read() {
         },
         expected: Expected {
             code: Code::SUCCESS,
+            reason: None,
             results: Results::Containing(vec![text("e")]),
             files: one("c.txt", "c"),
             kv: one("l", "w"),

@@ -49,8 +49,8 @@ pub use program::Program;
 pub use run::{NestedContext, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FixResult,
-    FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature, Signatures,
-    TRAP, Target, Touch, Ty, ValType, assemble, check, explain, fix, format, forms, locate, quote,
-    truncate,
+    AssembledModule, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, FAIL, Fix,
+    FixResult, FormDoc, Interruption, Names, Param, Position, Role, Service, Severity, Signature,
+    Signatures, TRAP, Target, Touch, Ty, ValType, assemble, check, explain, fix, format, forms,
+    locate, quote, truncate,
 };

@@ -6,8 +6,7 @@
 (local.set $err) (local.set $trimmed) (check $err)
 (if (i32.eqz (call $str.len (local.get $trimmed)))
   (then
-    (resv "there is no text to summarize")
-    (return (i32.const 5))))
+    (return (call $sys.fail (i32.const 5) "there is no text to summarize"))))
 (block $done
   (loop $next
     (br_if $done (i32.ge_s (local.get $round) (i32.const 4)))

@@ -1,7 +1,6 @@
 text, instruction = args
 if not text.strip():
-    out("there is no text to summarize")
-    fail("EBOUND")
+    fail("EBOUND", "there is no text to summarize")
 for _ in range(4):
     parts = [text[i : i + 24000] for i in range(0, len(text), 24000)]
     if len(parts) == 1:

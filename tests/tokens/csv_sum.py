@@ -5,8 +5,7 @@ total = 0
 with open(path, newline="", encoding="utf-8-sig") as file:
     rows = csv.DictReader(file, delimiter=separator, restval="", strict=True)
     if column not in rows.fieldnames:
-        out(f"no column {column}; the columns are: {', '.join(rows.fieldnames)}")
-        fail("ENOENT")
+        fail("ENOENT", f"no column {column}; the columns are: {', '.join(rows.fieldnames)}")
     for row in rows:
         value = row[column].strip()
         if not value:
@@ -14,6 +13,5 @@ with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             total += float(value)
         except ValueError:
-            out(f"not a number: {value}")
-            fail("EPARSE")
+            fail("EPARSE", f"not a number: {value}")
 out(f"{total:.6f}".rstrip("0").rstrip("."))

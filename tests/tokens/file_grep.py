@@ -1,18 +1,31 @@
-path, part, ignore_case, limit = args
+import glob
+import os
+import re
+
+pattern, part, ignore_case, limit = args
 if not part:
-    out("the text to look for is empty")
-    fail("EBOUND")
+    fail("EBOUND", "the text to look for is empty")
 fold = str.lower if ignore_case == "true" else str
 limit = int(limit)
-found = []
-matches = 0
-with open(path) as file:
-    for number, line in enumerate(file, 1):
-        if fold(part) in fold(line):
-            matches += 1
-            if matches <= limit:
-                found.append(f"{number}:{line.rstrip(chr(10))}")
-more = matches - len(found)
-if more:
-    found.append(f"(more matches: {more})")
-out("\n".join(found) or "no line matches")
+many = re.search(r"[*?{\[]", pattern) and not os.path.exists(pattern)
+paths = sorted(glob.glob(pattern, recursive=True)) if many else [pattern]
+if not paths:
+    fail("ENOENT", f"no file matches {pattern}")
+report = []
+total = matching = 0
+for path in paths:
+    try:
+        with open(path) as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError):
+        if not many:
+            raise
+        report.append(f"{path}: not a readable text")
+        continue
+    found = [f"{n}:{line}" for n, line in enumerate(lines, 1) if fold(part) in fold(line)]
+    if found:
+        report.append(f"{path}: {len(found)}")
+        report += found[: max(0, limit - total)]
+        total += len(found)
+        matching += 1
+out("\n".join([f"{total} lines match in {matching} of {len(paths)} files", *report]))

@@ -4,6 +4,5 @@ with open(path) as file:
 first, count, total = int(first), int(count), len(lines)
 first = first - 1 if first > 0 else max(0, total + first)
 if first and first >= total:
-    out(f"no line {args[1]}; lines in the file: {total}")
-    fail("EBOUND")
+    fail("EBOUND", f"no line {args[1]}; lines in the file: {total}")
 out("\n".join(lines[first : first + count]))

@@ -14,8 +14,8 @@ class Failed(Exception):
     """The program ended with an error code."""
 
 
-def fail(code):
-    raise Failed(code)
+def fail(code, reason=""):
+    raise Failed(code, reason)
 
 
 def case_world(case):
@@ -103,11 +103,11 @@ def run(case):
         for path, content in case["files"].items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text(content, newline="")
-        failed = None
+        failed, reason = None, ""
         try:
             exec(compile(case["text"], case["name"], "exec"), names)
-        except Failed as code:
-            failed = str(code)
+        except Failed as failure:
+            failed, reason = failure.args
         except Exception as error:
             failed = f"{type(error).__name__}: {error}"
         files = {}
@@ -116,7 +116,7 @@ def run(case):
                 with open(path, newline="") as file:
                     files[str(path)] = file.read()
         os.chdir("/")
-    return {"results": results, "failed": failed, "files": files, "kv": state}
+    return {"results": results, "failed": failed, "reason": reason, "files": files, "kv": state}
 
 
 json.dump([run(case) for case in json.load(sys.stdin)], sys.stdout)

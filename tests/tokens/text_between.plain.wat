@@ -4,8 +4,7 @@
 (local $at i32) (local $start i32) (local $end i32) (local $piece i32) (local $err i32)
 (if (i32.or (i32.eqz (call $str.len (local.get $before))) (i32.eqz (call $str.len (local.get $after))))
   (then
-    (resv "a marker is empty")
-    (return (i32.const 5))))
+    (return (call $sys.fail (i32.const 5) "a marker is empty"))))
 (block $done
   (loop $next
     (local.set $start (call $str.find (local.get $text) (local.get $before) (local.get $at)))
@@ -20,6 +19,5 @@
     (br $next)))
 (if (i32.eqz (local.get $at))
   (then
-    (resv "the text has no such piece")
-    (return (i32.const 4))))
+    (return (call $sys.fail (i32.const 4) "the text has no such piece"))))
 (i32.const 0)

@@ -2,11 +2,9 @@ import re
 
 text, before, after = args
 if not (before and after):
-    out("a marker is empty")
-    fail("EBOUND")
+    fail("EBOUND", "a marker is empty")
 pieces = re.findall(re.escape(before) + "(.*?)" + re.escape(after), text, re.DOTALL)
 if not pieces:
-    out("the text has no such piece")
-    fail("ENOENT")
+    fail("ENOENT", "the text has no such piece")
 for piece in pieces:
     out(piece)

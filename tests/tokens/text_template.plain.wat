@@ -18,8 +18,7 @@
     (local.set $end (call $str.find (local.get $part) "}}" (i32.const 0)))
     (if (i32.lt_s (local.get $end) (i32.const 0))
       (then
-        (resv "a {{ is not closed")
-        (return (i32.const 7))))
+        (return (call $sys.fail (i32.const 7) "a {{ is not closed"))))
     (call $str.slice (local.get $part) (i32.const 0) (local.get $end))
     (local.set $err) (local.set $piece) (check $err)
     (call $str.trim (local.get $piece))

@@ -11,13 +11,11 @@ def fill(match):
     value = values
     for key in name.split("."):
         if not isinstance(value, dict) or key not in value:
-            out(f"there is no value for {name}")
-            fail("ENOENT")
+            fail("ENOENT", f"there is no value for {name}")
         value = value[key]
     return value if isinstance(value, str) else json.dumps(value)
 
 
 if "{{" in place.sub("", template):
-    out("a {{ is not closed")
-    fail("EPARSE")
+    fail("EPARSE", "a {{ is not closed")
 out(place.sub(fill, template))

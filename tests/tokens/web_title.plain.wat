@@ -7,8 +7,7 @@
 (local.set $err) (local.set $found) (check $err)
 (if (i32.eqz (call $arr.len (local.get $found)))
   (then
-    (resv "the page has no title")
-    (return (i32.const 4))))
+    (return (call $sys.fail (i32.const 4) "the page has no title"))))
 (call $arr.get (local.get $found) (i32.const 1))
 (local.set $err) (local.set $item) (check $err)
 (call $str.html_decode (local.get $item))

@@ -3,6 +3,5 @@ import re
 
 found = re.search(r"<title\b[^>]*>(.*?)</title", http_get(args[0]), re.IGNORECASE | re.DOTALL)
 if not found:
-    out("the page has no title")
-    fail("ENOENT")
+    fail("ENOENT", "the page has no title")
 out(" ".join(html.unescape(found[1]).split()))

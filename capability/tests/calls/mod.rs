@@ -135,8 +135,11 @@ impl Calls {
                 // A function without an error result failed with a reason.
                 TrapKind::Host(_) => {
                     let failed = outcome.failure.as_ref().unwrap();
-                    let function =
-                        self.functions.iter().find(|f| f.name == failed.function).unwrap();
+                    let function = self
+                        .functions
+                        .iter()
+                        .find(|f| f.name == failed.function.unwrap_or(wattle_rt::FAIL))
+                        .unwrap();
                     assert!(!function.signature.fallible(), "{trap}");
                     assert!(!failed.failure.reason.is_empty());
                 }

@@ -36,8 +36,10 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
             return Err((line, Fault::ExamplePath(path.clone())));
         }
     }
-    let expects_nothing =
-        raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
+    let expects_nothing = raw.code.is_none()
+        && raw.reason.is_none()
+        && raw.files_after == Texts::new()
+        && raw.kv_after == Texts::new();
     let results = match (raw.results, raw.contains) {
         (Some(_), Some(_)) => return Err((line, Fault::ResultsAndContains)),
         (None, None) if expects_nothing => return Err((line, Fault::ExpectsNothing)),
@@ -72,7 +74,13 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
             ai: raw.ai,
             shell: raw.shell,
         },
-        expected: Expected { code, results, files: raw.files_after, kv: raw.kv_after },
+        expected: Expected {
+            code,
+            reason: raw.reason,
+            results,
+            files: raw.files_after,
+            kv: raw.kv_after,
+        },
     })
 }
 

@@ -64,6 +64,7 @@ pub(super) struct RawExample {
     pub(super) results: Option<Vec<String>>,
     pub(super) contains: Option<Vec<String>>,
     pub(super) code: Option<Spanned<Scalar>>,
+    pub(super) reason: Option<String>,
     #[serde(default)]
     pub(super) files_after: Texts,
     #[serde(default)]

@@ -7,6 +7,7 @@ mod config;
 mod durable;
 mod eval;
 mod exec;
+mod first_try;
 mod interrupt;
 mod models;
 mod place;

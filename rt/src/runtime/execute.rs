@@ -344,7 +344,8 @@ impl Inner {
         let function = Some(self.name(function)).filter(|name| *name != FAIL);
         if let Some(before) = before.filter(|_| function.is_none()) {
             let name = self.name(before.function);
-            if name != FAIL {
+            // A program may pass the reason on.
+            if name != FAIL && !failure.reason.contains(&before.failure.reason) {
                 failure.reason += &format!(" (before that, `{name}` failed: {})", before.failure);
             }
         }

@@ -11,8 +11,7 @@ def visit(name):
     if name in order:
         return
     if name in seen:
-        out(f"{name} needs itself")
-        fail("EBOUND")
+        fail("EBOUND", f"{name} needs itself")
     seen.add(name)
     for need in needs.get(name, []):
         visit(need)

@@ -356,8 +356,6 @@ pub(super) fn bits<'s>(
 ) -> LowerResult<Lowered<'s>> {
     let tree = lowering.tree;
     let head = tree.head(list).unwrap_or("");
-    let nodes = operands::<2>(tree, list)?;
-    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
     let instruction = match head {
         "&" => "and",
         "|" => "or",
@@ -365,13 +363,20 @@ pub(super) fn bits<'s>(
         "<<" => "shl",
         _ => "shr_s",
     };
-    match ty.val() {
-        val @ (Val::I32 | Val::I64) => {
-            let wat = Wat::list(list, format!("{}.{instruction}", val.name()), values);
-            Ok(Lowered::one(wat, ty))
-        }
-        _ => lowering.fault(list, form::unsupported_operator(head, ty)),
+    let nodes = match instruction {
+        "shl" | "shr_s" => operands::<2>(tree, list)?.to_vec(),
+        _ => all_operands(tree, list),
+    };
+    if nodes.len() < 2 {
+        return Err(operand_count(tree, list, 2, nodes.len()));
     }
+    let (values, ty) = numbers(lowering, list, &nodes, context.want())?;
+    let val @ (Val::I32 | Val::I64) = ty.val() else {
+        return lowering.fault(list, form::unsupported_operator(head, ty));
+    };
+    let name = format!("{}.{instruction}", val.name());
+    let wat = values.into_iter().reduce(|all, next| Wat::list(list, name.clone(), [all, next]));
+    Ok(Lowered::one(wat.unwrap_or(Wat::nothing(list)), ty))
 }
 
 /// `(abs X)`: the absolute value of a number.

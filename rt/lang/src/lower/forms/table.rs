@@ -21,7 +21,7 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Value,
         arithmetic::arithmetic,
     ),
-    form("&", "(& A B)", "bitwise and of integers", Yields::Value, arithmetic::bits),
+    form("&", "(& A B …)", "bitwise and of integers", Yields::Value, arithmetic::bits),
     form("*", "(* A B …)", "the product", Yields::Value, arithmetic::arithmetic),
     form("*=", "(*= $x N)", "sets `$x` to its product with N", Yields::Nothing, arithmetic::update),
     form(
@@ -66,7 +66,7 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Value,
         arithmetic::bits,
     ),
-    form("^", "(^ A B)", "bitwise exclusive or of integers", Yields::Value, arithmetic::bits),
+    form("^", "(^ A B …)", "bitwise exclusive or of integers", Yields::Value, arithmetic::bits),
     form("abs", "(abs X)", "the absolute value of a number", Yields::Value, arithmetic::abs),
     form(
         "and",
@@ -276,7 +276,7 @@ pub(crate) const FORMS: &[Form] = &[
         Yields::Nothing,
         control::repeat,
     ),
-    form("|", "(| A B)", "bitwise or of integers", Yields::Value, arithmetic::bits),
+    form("|", "(| A B …)", "bitwise or of integers", Yields::Value, arithmetic::bits),
 ];
 
 const fn form(

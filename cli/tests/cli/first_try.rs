@@ -1,0 +1,55 @@
+//! Programs that two writers wrote from the prompt alone, without running them: a careful one, and
+//! a hurried one with the habits of Python and Clojure. The programs are kept as they were written.
+//!
+//! `first_try/tasks.md` has the tasks, `careful/` and `hurried/` the programs, `one/` and `two/` the
+//! files of two worlds, and `cases.txt` cases of this form:
+//!
+//! ```text
+//! === task world
+//! the arguments, one on each line
+//! ---
+//! output
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::place::Place;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_try")
+}
+
+/// Copies the files of a folder and of the folders in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn programs_written_from_the_prompt_alone_are_right() {
+    let text = std::fs::read_to_string(folder().join("cases.txt")).unwrap();
+    let (_, cases) = wattle_cases::split(&text);
+    assert_eq!(cases.len(), 28);
+    let mut wrong = Vec::new();
+    for case in cases {
+        let (task, world) = case.title.split_once(' ').unwrap();
+        for writer in ["careful", "hurried"] {
+            let place = Place::new();
+            copy(&folder().join(world), &place.work());
+            let program = folder().join(writer).join(format!("{task}.wat"));
+            let args = ["exec", program.to_str().unwrap()].into_iter().chain(case.input.lines());
+            let done = place.wattle(args).run();
+            if (done.code, done.stdout.trim_end()) != (0, case.expected.trim_end()) {
+                wrong.push(format!("{writer} {}: {done:?}", case.title));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

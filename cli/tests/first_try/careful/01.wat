@@ -1,0 +1,20 @@
+(let $doc (json.from_csv (fs.read "data/sales.csv")))
+(let $rows (str.lines (json.query $doc ".[]")))
+(let $index (map))
+(let $sums (floats (len $rows)))
+(each $row $rows
+  (when (= $row "") (continue))
+  (let $region (json.get $row "region"))
+  (when (not (has $index $region))
+    (let $count (len $index))
+    (put $index $region $count))
+  (let $i (str.to_int (at $index $region)))
+  (let $qty (str.to_float (json.get $row "qty")))
+  (let $price (str.to_float (json.get $row "price")))
+  (put $sums $i (+ (at $sums $i) (* $qty $price))))
+(let $totals (map))
+(each $name $pos $index
+  (put $totals $name (fmt "{.2}" (at $sums (str.to_int $pos)))))
+(map.sort $totals "-num")
+(each $key $total $totals
+  (out (fmt "{} {}" $key $total)))

@@ -1,0 +1,18 @@
+(let $levels (map))
+(let $errors (map))
+(each $line (str.lines (fs.read "logs/app.log"))
+  (match $line r"^\S+ +(\w+)(?: +([^\s:]+):)?" ($level $component)
+    (map.incr $levels $level 1)
+    (when (and (= $level "ERROR") (!= $component ""))
+      (map.incr $errors $component 1))
+    (else (continue))))
+(each $name $count $levels
+  (out (fmt "{} {}" $name $count)))
+(let $worst "none")
+(let $most 0)
+(each $comp $number $errors
+  (let $n (str.to_int $number))
+  (when (> $n $most)
+    (set $most $n)
+    (set $worst $comp)))
+(out (fmt "worst: {}" $worst))

@@ -1,0 +1,20 @@
+(let $words (arr))
+(each $line (str.lines (fs.read "words.txt"))
+  (let $word (str.trim $line))
+  (when (!= $word "") (push $words $word)))
+(arr.sort $words)
+(arr.uniq $words)
+(let $groups (map))
+(each $w $words
+  (let $letters (str.find_all $w r"."))
+  (arr.sort $letters)
+  (let $key (str.join $letters ""))
+  (if (has $groups $key)
+    (put $groups $key (fmt "{} {}" (at $groups $key) $w))
+    (put $groups $key $w)))
+(let $result (arr))
+(each $k $group $groups
+  (when (has $group " ") (push $result $group)))
+(arr.sort $result)
+(each $g $result
+  (out $g))

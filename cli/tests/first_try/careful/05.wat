@@ -1,0 +1,18 @@
+(fn $walk ($doc $ptr $path)
+  (let $type (json.type $doc $ptr))
+  (cond
+    ((= $type "object")
+      (each $key (json.keys $doc $ptr)
+        (let $esc (str.replace (str.replace $key "~" "~0") "/" "~1"))
+        (let $name (fmt "{}[\"{}\"]" $path $key))
+        (when (> (len (str.match $key r"^[^\s.\[\]\x22]+$")) 0)
+          (if (= $path "")
+            (set $name $key)
+            (set $name (fmt "{}.{}" $path $key))))
+        ($walk $doc (fmt "{}/{}" $ptr $esc) $name)))
+    ((= $type "array")
+      (for $i 0 (json.len $doc $ptr)
+        ($walk $doc (fmt "{}/{}" $ptr $i) (fmt "{}[{}]" $path $i))))
+    (else
+      (out (fmt "{}={}" $path (json.get $doc $ptr))))))
+($walk (fs.read "config.json") "" "")

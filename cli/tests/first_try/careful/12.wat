@@ -1,0 +1,27 @@
+(fn $load ($path)
+  (let $found (arr))
+  (each $raw (str.lines (fs.read $path))
+    (let $clean (str.trim $raw))
+    (when (!= $clean "") (push $found $clean)))
+  $found)
+(let $left ($load "m1.txt"))
+(let $right ($load "m2.txt"))
+(let $m (len $right))
+(let $p (len (str.split (at $right 0) " ")))
+(let $b (longs (* $m $p)))
+(each $k $line $right
+  (each $j $cell (str.split $line " ")
+    (let $x long 0)
+    (+= $x (str.to_int $cell))
+    (put $b (+ (* $k $p) $j) $x)))
+(each $row $left
+  (let $cells (str.split $row " "))
+  (when (!= (len $cells) $m) (fail EKIND "the sizes of the matrices do not fit"))
+  (let $text "")
+  (for $c 0 $p
+    (let $sum long 0)
+    (for $q 0 $m
+      (+= $sum (* (at $b (+ (* $q $p) $c)) (str.to_int (at $cells $q)))))
+    (when (> $c 0) (append $text " "))
+    (append $text "{}" $sum))
+  (out $text))

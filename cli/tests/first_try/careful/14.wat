@@ -1,0 +1,18 @@
+(let $texts (arr))
+(each $line (str.lines (fs.read "nums.txt"))
+  (let $clean (str.trim $line))
+  (when (!= $clean "") (push $texts $clean)))
+(let $n (len $texts))
+(when (= $n 0) (fail EPARSE "nums.txt has no numbers"))
+(let $x (floats $n))
+(each $i $t $texts
+  (put $x $i (str.to_float $t)))
+(for $j 2 $n
+  (let $sum (+ (+ (at $x (- $j 2)) (at $x (- $j 1))) (at $x $j)))
+  (out (fmt "{.3}" (/ $sum 3.0))))
+(arr.sort $texts "num")
+(let $mid (/ $n 2))
+(let $median (str.to_float (at $texts $mid)))
+(when (= (% $n 2) 0)
+  (set $median (/ (+ $median (str.to_float (at $texts (- $mid 1)))) 2.0)))
+(out (fmt "median {.2}" $median))

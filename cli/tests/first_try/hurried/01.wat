@@ -1,0 +1,10 @@
+(let $rows (json.from_csv (fs.read "data/sales.csv")))
+(let $totals (map))
+(for $i 0 (json.len $rows "")
+  (let $row (json.get $rows (fmt "[{}]" $i)))
+  (let $region (json.get $row "region"))
+  (let $amount (* (str.to_float (json.get $row "qty")) (str.to_float (json.get $row "price"))))
+  (put $totals $region (+ (str.to_float (default (at $totals $region) "0")) $amount)))
+(map.sort $totals "-num")
+(each $region $total $totals
+  (out (fmt "{} {.2}" $region (str.to_float $total))))

@@ -1,0 +1,12 @@
+(let $levels (map))
+(let $errors (map))
+(each $line (str.lines (fs.read "logs/app.log"))
+  (match $line r"^\S+\s+(\S+)\s+([^:\s]+):" ($level $comp)
+    (map.incr $levels $level 1)
+    (when (= $level "ERROR")
+      (map.incr $errors $comp 1))))
+(each $level $n $levels
+  (out (fmt "{} {}" $level $n)))
+(map.sort $errors "-num")
+(if (> (len $errors) 0)
+  (out (fmt "worst: {}" (at (map.keys $errors) 0))))

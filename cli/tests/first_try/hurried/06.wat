@@ -1,0 +1,10 @@
+(let $changed 0)
+(let $unchanged 0)
+(each $path (fs.glob "notes/**/*.md")
+  (let $text (fs.read $path))
+  (if (str.starts $text "# ")
+    (+= $unchanged 1)
+    (do
+      (fs.write $path (fmt "# {}" $text))
+      (+= $changed 1))))
+(out (fmt "changed {}, unchanged {}" $changed $unchanged))

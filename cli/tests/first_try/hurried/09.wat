@@ -1,0 +1,17 @@
+(let $vals (ints [1000 900 500 400 100 90 50 40 10 9 5 4 1]))
+(let $syms (arr "M" "CM" "D" "CD" "C" "XC" "L" "XL" "X" "IX" "V" "IV" "I"))
+(let $n (str.to_int (arg 0)))
+(let $s "")
+(each $i $v $vals
+  (while (>= $n $v)
+    (append $s "{}" (at $syms $i))
+    (set $n (- $n $v))))
+(out $s)
+(let $r (str.upper (str.trim (arg 1))))
+(let $total 0)
+(each $i $v $vals
+  (let $sym (at $syms $i))
+  (while (str.starts $r $sym)
+    (+= $total $v)
+    (set $r (str.slice $r (len $sym)))))
+(out $total)

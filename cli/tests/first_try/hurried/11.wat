@@ -1,0 +1,18 @@
+(let $enc "")
+(let $last "")
+(let $n 0)
+(each $c (str.chars (arg 0))
+  (if (= $c $last)
+    (+= $n 1)
+    (do
+      (when (> $n 0) (append $enc "{}{}" $n $last))
+      (set $last $c)
+      (set $n 1))))
+(when (> $n 0) (append $enc "{}{}" $n $last))
+(out $enc)
+(let $counts (str.find_all (arg 1) r"(\d+)(\D)" 1))
+(let $chars (str.find_all (arg 1) r"(\d+)(\D)" 2))
+(let $dec "")
+(each $i $c $chars
+  (append $dec "{}" (str.repeat $c (str.to_int (at $counts $i)))))
+(out $dec)

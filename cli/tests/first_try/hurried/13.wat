@@ -1,0 +1,10 @@
+(let $total 0)
+(each $path (str.split (arg 0) " ")
+  (catch $stat $err $why (fs.stat $path))
+  (if (= $err 0)
+    (do
+      (let $size (str.to_int (json.get $stat "size")))
+      (out (fmt "{} {}" $path $size))
+      (+= $total $size))
+    (out (fmt "missing: {}" $path))))
+(out (fmt "total {}" $total))
