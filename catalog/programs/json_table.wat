@@ -34,8 +34,8 @@
   (let $fields (map.from_json $row))
   (let $cells (arr))
   (each $key $keys
-    (let $cell (str.replace (default (at $fields $key) "") "|" "\\|"))
-    (push $cells (str.replace_re $cell r"\s*[\r\n]\s*" " ")))
+    (let $cell (str.replace_re (default (at $fields $key) "") r"\s*[\r\n]\s*" " "))
+    (push $cells (str.replace $cell "|" r"\|")))
   (push $lines (fmt "| {} |" (str.join $cells " | ")))
   (when (= (len $lines) 1) (push $lines (fmt "|{}" (str.repeat "---|" (len $keys))))))
 (ret (str.join $lines "\n"))

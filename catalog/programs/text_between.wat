@@ -35,7 +35,7 @@
 (let ($text $before $after) (args))
 (when (or (= $before "") (= $after "")) (fail EBOUND "a marker is empty"))
 (fn $literal ($marker) (str.replace_re $marker r"[\\.+*?()|\[\]{}^$]" r"\$0"))
-(let $pattern (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)))
-(let $pieces (str.find_all $text $pattern 1))
+(let $pieces
+  (str.find_all $text (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)) 1))
 (when (not (len $pieces)) (fail ENOENT "the text has no such piece"))
 (each $piece $pieces (out $piece))

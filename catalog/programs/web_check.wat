@@ -25,6 +25,6 @@
 (let $dead (arr))
 (each $answer (http.get_all $links)
   (when (json.has $answer "code")
-    (let $status (default (json.get $answer "status") (json.get $answer "code")))
-    (push $dead (fmt "{} {}" $status (json.get $answer "url")))))
+    (push $dead
+      (fmt "{} {}" (json.query $answer ".status // .code") (json.get $answer "url")))))
 (ret (if (len $dead) (str.join $dead "\n") "no link is dead"))

@@ -29,9 +29,8 @@
 (each $line $old
   (let $diagonal 0)
   (set $same 0)
-  (each $j $other $new
-    (let $above (at $row $j))
-    (set $same (if (= $line $other) (+ $diagonal 1) (max $above $same)))
+  (each $j $above $row
+    (set $same (if (= $line (at $new $j)) (+ $diagonal 1) (max $above $same)))
     (put $row $j $same)
     (set $diagonal $above)))
 (ret (fmt "-{} +{}" (- (len $old) $same) (- (len $new) $same)))

@@ -28,13 +28,14 @@
 
 (let $a (str.chars (str.trim (fs.read (arg 0)))))
 (let $b (str.chars (str.trim (fs.read (arg 1)))))
-(let $row (ints (+ (len $b) 1)))
-(for $j 0 (len $row) (put $row $j $j))
+(let $row (ints (len $b)))
+(each $j $y $b (put $row $j (+ $j 1)))
+(let $distance (len $b))
 (each $i $x $a
   (let $diagonal $i)
-  (put $row 0 (+ $i 1))
-  (each $j $y $b
-    (let $above (at $row (+ $j 1)))
-    (put $row (+ $j 1) (min (+ $above 1) (+ (at $row $j) 1) (+ $diagonal (!= $x $y))))
+  (set $distance (+ $i 1))
+  (each $j $above $row
+    (set $distance (min (+ $above 1) (+ $distance 1) (+ $diagonal (!= $x (at $b $j)))))
+    (put $row $j $distance)
     (set $diagonal $above)))
-(ret (at $row (len $b)))
+(ret $distance)
