@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use self::call_effect::CallEffect;
 pub use self::check::render::Role;
 pub use self::check::{FixResult, check, fix};
-use self::check::{ending, locate, reason};
+use self::check::{ending, indent, locate, reason};
 pub use self::code::Code;
 pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
 pub use self::diagnose::fix::{Certainty, Edit, Fix};
@@ -228,11 +228,13 @@ fn build<'s>(
 ) -> Result<BuiltModule<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let added = ending::closed_at_end(&tree)?;
+    let indented = indent::closed_early(&tree)?;
     if let Some(fault) = habits::call_syntax(&tree, host) {
         return Err(fault);
     }
     let mut program = lower::program::read(&mut tree, host)?;
     program.warnings.extend(added.map(|fault| *fault));
+    program.warnings.extend(indented);
     let lowered = lower::program(&tree, &program, host)?;
     let marked = marked || !tree.open.is_empty();
     let mut module = lower::module::write(&tree, lowered, marked)?;

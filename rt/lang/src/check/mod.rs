@@ -4,9 +4,11 @@
 
 mod draft;
 pub(crate) mod ending;
+pub(crate) mod indent;
 pub(crate) mod locate;
 pub(crate) mod reason;
 pub(crate) mod render;
+mod verify;
 pub(crate) mod walk;
 
 use std::ops::Range;

@@ -321,6 +321,10 @@ impl<'s> Walk<'_, 's> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }
+        let own = format!("${name}");
+        if self.program.defined.contains_key(own.as_str()) {
+            return rewrite::replace_head(self.author, list, own);
+        }
         let forms = forms::forms().map(|form| form.name);
         if let Some(form) = nearest::certain(name, forms) {
             return rewrite::replace_head(self.author, list, form);

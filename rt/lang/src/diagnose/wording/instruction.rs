@@ -40,7 +40,7 @@ pub(crate) fn unknown_instruction(
             found.hint("write text that is not code as a comment: `;; …`")
         }
         _ => found.maybe_hint(
-            functions.map(|functions| format!("call functions with `(call $f …)`; {functions}")),
+            functions.map(|functions| format!("functions are called by name: {functions}")),
         ),
     }
 }
