@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use self::call_effect::CallEffect;
 pub use self::check::render::Role;
 pub use self::check::{FixResult, check, fix};
-use self::check::{ending, indent, locate, reason};
+use self::check::{ending, locate, reason};
 pub use self::code::Code;
 pub use self::diagnose::diagnostic::{Diagnostic, Position, Severity};
 pub use self::diagnose::fix::{Certainty, Edit, Fix};
@@ -42,6 +42,7 @@ pub use self::signature::{
     Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
 };
 pub use self::syntax::format::format;
+use self::syntax::indent;
 use self::syntax::tree::{self, Tree};
 
 /// The module of a program.

@@ -4,7 +4,6 @@
 
 mod draft;
 pub(crate) mod ending;
-pub(crate) mod indent;
 pub(crate) mod locate;
 pub(crate) mod reason;
 pub(crate) mod render;

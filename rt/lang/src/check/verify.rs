@@ -11,6 +11,7 @@ use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
 use crate::diagnose::truncate::truncate;
 use crate::diagnose::wording::{self, Fault};
 use crate::habits;
+use crate::lower::forms;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 use crate::types::ops;
 
@@ -32,57 +33,66 @@ const MAX_READ_AGAIN: usize = 16 << 10;
 /// A fix may need others after it: these are applied, too. Faults elsewhere do not count against
 /// it.
 pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
+    let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
     let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
-    let helped = found.fix.as_ref().is_some_and(|fix| outcome(fix, source, host, true).is_some());
-    if helped && is_certain && !is_pasted(source, host, &found) {
-        return found;
+    if source.len() > MAX_READ_AGAIN {
+        return if own.is_some() { found } else { found.with_fix(None) };
     }
     let stale = found.fix.as_ref().is_some_and(|fix| shows(&found, &fix.apply(source)));
-    let likely = found.clone();
-    let found = found.with_fix(None);
-    if source.len() > MAX_READ_AGAIN {
-        return if helped { likely } else { found };
-    }
-    if let Ok(tree) = Tree::read(source) {
-        if let Some(other) = other_reading(&found, &tree, host, true) {
-            return other;
+    let better = match own {
+        Some(own) if is_certain => Some(with_final_hint(found.clone(), &own, source)),
+        own => {
+            let tree = Tree::read(source).ok();
+            let bare = found.clone().with_fix(None);
+            let read = |tree: &Tree<'_>| other_reading(&bare, tree, host, true);
+            tree.as_ref()
+                .and_then(read)
+                .or_else(|| own.map(|_| found.clone()))
+                .or_else(|| foreign_around(&found, tree.as_ref()?, host))
         }
-        if let Some(outer) = foreign_around(&found, &tree, host) {
-            return outer;
-        }
-    }
-    if helped && !is_certain {
-        return likely;
-    }
-    if let Some(pasted) = habits::pasted::language(source) {
+    };
+    if let Some(pasted) = habits::pasted::language(source)
+        && better.as_ref().is_none_or(|better| !leads_to_valid(better, source, host))
+    {
         let line = source.get(pasted.start..pasted.end).unwrap_or("");
         let message = wording::other_language(pasted.language, line);
-        return Fault::new(pasted.start..pasted.end, message)
-            .into_diagnostic(source, Severity::Error);
+        let fault = Fault::new(pasted.start..pasted.end, message);
+        return fault.into_diagnostic(source, Severity::Error);
     }
-    match stale {
-        true => Diagnostic { hint: None, ..found },
+    better.unwrap_or_else(|| match stale {
+        true => Diagnostic { hint: None, ..found.with_fix(None) },
+        false => found.with_fix(None),
+    })
+}
+
+/// Shows the form after all fixes as the hint, if a fix needs others after it.
+fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
+    let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
+    let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
+    let replaces = found.hint.as_ref().is_none_or(|hint| {
+        hint.starts_with("write `") || hint.starts_with("nearest") && !is_final
+    });
+    match own.rounds > 0 && replaces {
+        true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
         false => found,
     }
 }
 
-/// Returns true for a program in another language that fixes alone do not make valid.
-fn is_pasted(source: &str, host: &Signatures, found: &Diagnostic) -> bool {
-    if source.len() > MAX_READ_AGAIN || habits::pasted::language(source).is_none() {
-        return false;
-    }
+/// Returns true if a diagnostic's fix, and those after it, make a program valid.
+fn leads_to_valid(found: &Diagnostic, source: &str, host: &Signatures) -> bool {
     let mut draft = Draft::new(source);
-    let mut next = Some(found.clone());
+    let mut next = found.clone();
     for _ in 0..MAX_CHAIN {
-        let Some(found) = next else { return false };
-        match found.fix.filter(|fix| fix.certainty == Certainty::Safe) {
-            Some(fix) => draft.apply(&fix.edits),
-            None => return true,
-        }
-        next = crate::fault(draft.text(), host)
-            .map(|fault| reason::unverified(*fault, draft.text(), host));
+        let safe = next.fix.take().filter(|fix| fix.certainty == Certainty::Safe).or_else(|| {
+            let tree = Tree::read(draft.text()).ok()?;
+            other_reading(&next, &tree, host, false)?.fix
+        });
+        let Some(fix) = safe else { return false };
+        draft.apply(&fix.edits);
+        let Some(fault) = crate::fault(draft.text(), host) else { return true };
+        next = reason::unverified(*fault, draft.text(), host);
     }
-    true
+    false
 }
 
 /// Returns true if the hint of a diagnostic quotes a part of the fixed text.
@@ -106,24 +116,37 @@ fn other_reading(
     let source = tree.source;
     let span = found.span.start as usize..found.span.end as usize;
     let mut tried = 0;
-    for readings in habits::readings(tree, &span, host) {
+    let change = habits::loop_of_c(source, span.start);
+    let fix = change
+        .map(|change| ProposedFix { change, certainty: Certainty::Safe })
+        .and_then(|fix| fix.resolve(source, &span));
+    if let Some(fix) = fix
+        && let Some(best) = outcome(found, &fix, source, host, deep)
+    {
+        let hint = Some(format!("write `{}`", best.form(source)));
+        return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
+    }
+    let is_value =
+        |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
+    for readings in habits::readings(tree, &span, host, is_value) {
         let form = tree.span(readings.form);
         let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
         let fixes = proposed.filter_map(|change| {
             tried += 1;
             ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
         });
-        let outcomes = fixes.filter_map(|fix| Some((outcome(&fix, source, host, deep)?, fix)));
+        let outcomes = fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
         let mut valid: Vec<(Outcome, Fix)> = outcomes.collect();
         valid.sort_by_key(|(outcome, _)| outcome.rounds);
         let mut valid = valid.into_iter();
         let Some((best, fix)) = valid.next() else { continue };
         if valid.all(|(other, _)| other.text == best.text) {
-            let fixed = fix.apply(source);
-            let code = fixed.get(place(&fixed, &fix.edits)).unwrap_or("");
-            let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
-            let code = truncate(&code, MAX_SHOWN);
-            let hint = Some(moved(&fix, source).unwrap_or_else(|| format!("write `{code}`")));
+            let hint = moved(&fix, source).or_else(|| {
+                let is_import = fix.edits.iter().all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
+                is_import.then(|| habits::hint("import").map(str::to_owned))?
+            });
+            let hint = hint.unwrap_or_else(|| format!("write `{}`", best.form(source)));
+            let hint = Some(hint);
             return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
         }
         if tried >= MAX_READINGS {
@@ -177,8 +200,40 @@ struct Outcome {
     rounds: usize,
 }
 
-/// Applies a fix, and the fixes that it needs. Returns `None` if a fault is left at its place.
-fn outcome(fix: &Fix, source: &str, host: &Signatures, deep: bool) -> Option<Outcome> {
+impl Outcome {
+    /// Returns the form that differs from the source.
+    fn form(&self, source: &str) -> String {
+        let text = self.text.as_str();
+        let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        let start = same(source, text);
+        let rest = |text: &str| text.len().saturating_sub(start);
+        let tail = source.bytes().rev().zip(text.bytes().rev());
+        let tail = tail.take_while(|(a, b)| a == b).count().min(rest(source)).min(rest(text));
+        let changed = start..text.len() - tail;
+        let tree = Tree::read(text).ok();
+        let form = tree.and_then(|tree| {
+            let lists = (0..tree.len()).map(NodeId);
+            lists
+                .filter(|node| tree.node(*node).kind == NodeKind::List)
+                .map(|list| tree.span(list))
+                .filter(|span| span.start <= changed.start && changed.end <= span.end)
+                .last()
+        });
+        let code = text.get(form.unwrap_or(changed)).unwrap_or("");
+        let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
+        truncate(&code, MAX_SHOWN).into_owned()
+    }
+}
+
+/// Applies the fix of a fault, and the fixes that it needs. Returns `None` if a fault is left at its
+/// place, or if the same fault is found again.
+fn outcome(
+    found: &Diagnostic,
+    fix: &Fix,
+    source: &str,
+    host: &Signatures,
+    deep: bool,
+) -> Option<Outcome> {
     let fixed = fix.apply(source);
     let place = place(&fixed, &fix.edits);
     let mut draft = Draft::new(&fixed);
@@ -188,6 +243,9 @@ fn outcome(fix: &Fix, source: &str, host: &Signatures, deep: bool) -> Option<Out
         let Some(fault) = crate::fault(draft.text(), host) else { return done(&draft) };
         let next = reason::unverified(*fault, draft.text(), host);
         let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
+        if next.message == found.message && at.start == found.span.start as usize {
+            return None;
+        }
         // A parenthesis that moves must make the whole program valid.
         if (at.end < place.start || place.end < at.start) && moved(fix, source).is_none() {
             return done(&draft);

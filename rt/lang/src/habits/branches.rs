@@ -3,7 +3,6 @@
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::items;
-use crate::lower::forms::{self, Yields};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Words for a clause that is run if no other is.
@@ -40,7 +39,12 @@ fn chain(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<C
     let mut nodes = operands.iter().copied().peekable();
     branches.push(Branch { condition: Some(nodes.next()?), forms: Vec::new() });
     // Words and parentheses that are left out.
-    let drop_word = |edits: &mut Vec<_>, node: NodeId| edits.push((tree.span(node), String::new()));
+    let drop_word = |edits: &mut Vec<_>, node: NodeId| {
+        let span = tree.span(node);
+        let rest = tree.source.get(span.end..).unwrap_or("");
+        let spaces = rest.len() - rest.trim_start_matches(' ').len();
+        edits.push((span.start..span.end + spaces, String::new()));
+    };
     let mut is_chain = false;
     while let Some(node) = nodes.next() {
         let inner = items(tree, node);
@@ -234,9 +238,7 @@ fn handled(
     let actions = inner.get(named + 1..)?;
     let leaves_value = match tree.node(*last).kind {
         NodeKind::List => tree.head(*last).is_some_and(|head| {
-            forms::form(head).map_or(head.contains('.') && has_result(around, head), |form| {
-                form.yields == Yields::Value
-            })
+            (around.forms)(head).unwrap_or_else(|| head.contains('.') && has_result(around, head))
         }),
         _ => true,
     };

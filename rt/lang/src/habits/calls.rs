@@ -4,7 +4,6 @@ use super::head;
 use super::readings::Around;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
-use crate::lower::forms;
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
 
@@ -72,7 +71,7 @@ fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
     if around.own.contains(&own.as_str()) {
         return Some(own);
     }
-    if forms::form(name).is_some() {
+    if (around.forms)(name).is_some() {
         return Some(name.to_owned());
     }
     head(name, around.host).map(str::to_owned)
@@ -281,7 +280,7 @@ pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
         return Some(around_line(Some((start..tree.span(*value).start, text))));
     }
     let word = tree.atom(*first)?;
-    let is_form = forms::form(word).is_some() || head(word, around.host).is_some();
+    let is_form = (around.forms)(word).is_some() || head(word, around.host).is_some();
     (line.len() > 1 && (is_form || word == "return")).then(|| around_line(None))
 }
 

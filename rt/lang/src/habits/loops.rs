@@ -137,3 +137,38 @@ fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Opti
     }
     Some(Change::Edits(edits))
 }
+
+/// Rewrites `(for (let i = 0; i < 3; i++) …)`. Its `;` begin comments, so the text has no tree.
+pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
+    let start = source.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = source.get(start..)?.lines().next()?;
+    let open = line.find("(for (")?;
+    let header = line.get(open + "(for (".len()..)?;
+    let end = header.find(')')?;
+    let parts: Vec<&str> = header.get(..end)?.split(';').map(str::trim).collect();
+    let [first, test, step] = parts.as_slice() else { return None };
+    let (declared, from) = first.split_once('=')?;
+    let name = declared.split_whitespace().last()?.trim_start_matches('$');
+    let is_name = |text: &str| text.trim().trim_start_matches('$') == name;
+    let is_word = |text: &str| {
+        let text = text.trim().trim_start_matches('$');
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let (tested, to) = test.split_once('<')?;
+    let by_one = matches!(step.split_once("++"), Some((before, after)) if
+        is_name(before) && after.is_empty() || before.is_empty() && is_name(after))
+        || matches!(step.split_once("+="), Some((before, by)) if
+            is_name(before) && by.trim() == "1");
+    let is_plain = is_word(name) && is_name(tested) && by_one;
+    if !is_plain || !is_word(from) || !is_word(to) {
+        return None;
+    }
+    let (from, to) = (from.trim(), to.trim());
+    let to = match to.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => format!("${to}"),
+        false => to.to_owned(),
+    };
+    let begin = start + open + 1;
+    let close = start + open + "(for (".len() + end + 1;
+    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}"))]))
+}

@@ -5,9 +5,9 @@
 
 use super::{branches, calls, loops, templates};
 use crate::Signatures;
-use crate::check::indent::reopened;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
+use crate::syntax::indent::reopened;
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Several readings of the same text. At most one of them may be valid.
@@ -17,10 +17,14 @@ pub(crate) struct Readings {
     pub(crate) changes: Vec<Change>,
 }
 
+/// Returns, for the name of a form, if the form has a value. `None` for any other name.
+pub(crate) type FormLookup = fn(&str) -> Option<bool>;
+
 /// The program around a fault.
 pub(super) struct Around<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     pub(super) host: &'a Signatures,
+    pub(super) forms: FormLookup,
     /// The functions of the program, with their `$`.
     pub(super) own: Vec<&'s str>,
 }
@@ -33,8 +37,9 @@ pub(crate) fn readings(
     tree: &Tree<'_>,
     span: &std::ops::Range<usize>,
     host: &Signatures,
+    forms: FormLookup,
 ) -> Vec<Readings> {
-    let around = Around { tree, host, own: own_functions(tree) };
+    let around = Around { tree, host, forms, own: own_functions(tree) };
     let Some(node) = node_at(tree, span.start) else { return Vec::new() };
     let mut all = Vec::new();
     let mut add = |form: NodeId, changes: Vec<Change>| {

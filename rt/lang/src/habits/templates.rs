@@ -3,7 +3,7 @@
 use super::readings::Around;
 use crate::Code;
 use crate::diagnose::fix::Change;
-use crate::habits::rewrite::{items, parent, remove};
+use crate::habits::rewrite::{items, parent};
 use crate::syntax::tree::{NodeId, NodeKind};
 
 /// Forms with a fixed number of operands: the name, the number, and what to write. `0` to `2` in
@@ -143,7 +143,7 @@ fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> Strin
     text
 }
 
-/// Removes an import: functions are called by their full names.
+/// Makes an import a comment: functions are called by their full names.
 fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
     let outside = parent(around.tree, list).is_none();
     let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");
@@ -151,7 +151,8 @@ fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
         .iter()
         .skip(1)
         .all(|node| around.tree.node(*node).kind != NodeKind::List);
-    (is_import && outside && plain).then(|| remove(around.tree, list))
+    let edits = || crate::habits::rewrite::around(around.tree, list, "(; ", " ;)");
+    (is_import && outside && plain).then(|| Change::Edits(edits()))
 }
 
 /// Rewrites `(set $a (conj $a V))`, which changes `$a` in place.

@@ -28,7 +28,7 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
             ]));
         }
         '{' if let Some(edits) = map_literal(source, at) => {
-            return message.safe(Change::Edits(edits));
+            return wording::braces().safe(Change::Edits(edits));
         }
         '（' => "(",
         '）' => ")",
@@ -182,7 +182,7 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             let inner = length.and_then(|length| rest.get(..length));
             match inner {
                 Some(inner) if inner.contains("${") => {
-                    message.maybe_safe(template(source, start, inner))
+                    wording::template(atom).maybe_safe(template(source, start, inner))
                 }
                 Some(inner) => {
                     let change =

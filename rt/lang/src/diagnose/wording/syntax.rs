@@ -36,6 +36,16 @@ pub(crate) fn other_quotes(found: &str) -> Message {
         .hint("write a string in plain quotes: \"…\"")
 }
 
+/// Reports a template in backquotes.
+pub(crate) fn template(found: &str) -> Message {
+    other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
+}
+
+/// Reports a map in braces.
+pub(crate) fn braces() -> Message {
+    message("bad-character", "unexpected character `{`").hint("write a map as `(map K V …)`")
+}
+
 pub(crate) fn quoted_name() -> Message {
     message("bad-character", "a name cannot be written in quotes")
         .hint("write `$name` without quotes")
