@@ -69,7 +69,106 @@ codes! {
     EKIND = 20, "an entry or a value of another kind";
 }
 
+/// Names of codes on other systems, each with the nearest code.
+const OTHER_NAMES: &[(&str, Code)] = &[
+    ("EINVAL", Code::EPARSE),
+    ("EILSEQ", Code::EPARSE),
+    ("EBADMSG", Code::EPARSE),
+    ("EPROTO", Code::EPARSE),
+    ("ESYNTAX", Code::EPARSE),
+    ("EFORMAT", Code::EPARSE),
+    ("EARG", Code::EPARSE),
+    ("EINPUT", Code::EPARSE),
+    ("BAD_REQUEST", Code::EPARSE),
+    ("INVALID_ARGUMENT", Code::EPARSE),
+    ("EFAIL", Code::ETRFM),
+    ("EFAILED", Code::ETRFM),
+    ("EERROR", Code::ETRFM),
+    ("EGENERIC", Code::ETRFM),
+    ("EUNKNOWN", Code::ETRFM),
+    ("EINTERNAL", Code::ETRFM),
+    ("EASSERT", Code::ETRFM),
+    ("ENOSYS", Code::ETRFM),
+    ("ENOTSUP", Code::ETRFM),
+    ("EOPNOTSUPP", Code::ETRFM),
+    ("INTERNAL", Code::ETRFM),
+    ("ENOTFOUND", Code::ENOENT),
+    ("ENODATA", Code::ENOENT),
+    ("ENOKEY", Code::ENOENT),
+    ("ENOATTR", Code::ENOENT),
+    ("ENODEV", Code::ENOENT),
+    ("ESRCH", Code::ENOENT),
+    ("EMISSING", Code::ENOENT),
+    ("EEMPTY", Code::ENOENT),
+    ("NOT_FOUND", Code::ENOENT),
+    ("EACCES", Code::EACCESS),
+    ("EPERM", Code::EACCESS),
+    ("EAUTH", Code::EACCESS),
+    ("EROFS", Code::EACCESS),
+    ("EDENIED", Code::EACCESS),
+    ("FORBIDDEN", Code::EACCESS),
+    ("UNAUTHORIZED", Code::EACCESS),
+    ("PERMISSION_DENIED", Code::EACCESS),
+    ("ERANGE", Code::EBOUND),
+    ("EOVERFLOW", Code::EBOUND),
+    ("EDOM", Code::EBOUND),
+    ("EINDEX", Code::EBOUND),
+    ("EBOUNDS", Code::EBOUND),
+    ("E2BIG", Code::EBOUND),
+    ("EFBIG", Code::EBOUND),
+    ("EMSGSIZE", Code::EBOUND),
+    ("OUT_OF_RANGE", Code::EBOUND),
+    ("EIO", Code::EREMOTE),
+    ("ECONNREFUSED", Code::EREMOTE),
+    ("ECONNRESET", Code::EREMOTE),
+    ("ECONNABORTED", Code::EREMOTE),
+    ("EHOSTUNREACH", Code::EREMOTE),
+    ("ENETUNREACH", Code::EREMOTE),
+    ("ENETWORK", Code::EREMOTE),
+    ("ENET", Code::EREMOTE),
+    ("EHTTP", Code::EREMOTE),
+    ("EPIPE", Code::EREMOTE),
+    ("EAGAIN", Code::EREMOTE),
+    ("UNAVAILABLE", Code::EREMOTE),
+    ("BAD_GATEWAY", Code::EREMOTE),
+    ("SERVICE_UNAVAILABLE", Code::EREMOTE),
+    ("ETIMEDOUT", Code::ETIME),
+    ("ETIMEOUT", Code::ETIME),
+    ("TIMEOUT", Code::ETIME),
+    ("DEADLINE_EXCEEDED", Code::ETIME),
+    ("GATEWAY_TIMEOUT", Code::ETIME),
+    ("EDQUOT", Code::EBUDGET),
+    ("ENOSPC", Code::EBUDGET),
+    ("EQUOTA", Code::EBUDGET),
+    ("ELIMIT", Code::EBUDGET),
+    ("EMFILE", Code::EBUDGET),
+    ("TOO_MANY_REQUESTS", Code::EBUDGET),
+    ("RESOURCE_EXHAUSTED", Code::EBUDGET),
+    ("EEXISTS", Code::EEXIST),
+    ("EDUP", Code::EEXIST),
+    ("CONFLICT", Code::EEXIST),
+    ("ALREADY_EXISTS", Code::EEXIST),
+    ("ECANCELED", Code::ECANCEL),
+    ("ECANCELLED", Code::ECANCEL),
+    ("EINTR", Code::ECANCEL),
+    ("CANCELLED", Code::ECANCEL),
+    ("EISDIR", Code::EKIND),
+    ("ENOTDIR", Code::EKIND),
+    ("ETYPE", Code::EKIND),
+    ("EOK", Code::SUCCESS),
+];
+
 impl Code {
+    /// Returns the code that a name means: its own name, in any case, or that of a code of another
+    /// system, such as `EINVAL`.
+    pub(crate) fn meant(name: &str) -> Option<Code> {
+        let upper = name.to_ascii_uppercase();
+        let other = || {
+            OTHER_NAMES.iter().find(|(known, _)| *known == upper).map(|(_, nearest)| *nearest)
+        };
+        Code::from_name(&upper).or_else(other)
+    }
+
     /// Returns the code's number.
     #[must_use]
     pub const fn number(self) -> i32 {

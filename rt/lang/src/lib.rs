@@ -42,6 +42,7 @@ pub use self::signature::{
     Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType,
 };
 pub use self::syntax::format::format;
+use self::syntax::indent;
 use self::syntax::tree::{self, Tree};
 
 /// The module of a program.
@@ -228,11 +229,13 @@ fn build<'s>(
 ) -> Result<BuiltModule<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let added = ending::closed_at_end(&tree)?;
+    let indented = indent::closed_early(&tree)?;
     if let Some(fault) = habits::call_syntax(&tree, host) {
         return Err(fault);
     }
     let mut program = lower::program::read(&mut tree, host)?;
     program.warnings.extend(added.map(|fault| *fault));
+    program.warnings.extend(indented);
     let lowered = lower::program(&tree, &program, host)?;
     let marked = marked || !tree.open.is_empty();
     let mut module = lower::module::write(&tree, lowered, marked)?;

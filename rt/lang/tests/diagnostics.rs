@@ -170,3 +170,37 @@ fn all_faults_are_found() {
     assert_eq!(check(source, &host, 2).len(), 2);
     assert_eq!(check("(resv \"x\")", &host, 10), []);
 }
+
+#[test]
+fn an_access_to_the_length_of_a_string_is_a_warning() {
+    let host = common::host();
+    let warnings = |access: &str| {
+        let source = format!("(let $s (arg 0)) (let $i 0)\n(out (fmt \"{{}}\" {access}))");
+        let program = assemble(&source, &host).unwrap_or_else(|e| panic!("{source}\n{e}"));
+        program.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    for access in [
+        "(i32.load8_u (+ $s $i))",
+        "(i32.load8_u (+ $i $s))",
+        "(i32.load8_u (+ $s 3))",
+        "(i32.load8_u (+ (+ $s $i) 1))",
+        "(i32.load8_u (i32.add (local.get $s) (local.get $i)))",
+        "(i32.load8_u (i32.add (local.get $s) (i32.const 1)))",
+        "(i32.load16_u (i32.add $s (i32.mul (local.get $i) (i32.const 2))))",
+        "(i32.load8_u offset=0 (+ $s $i))",
+        "(i32.load8_u offset=1 (+ $s $i))",
+    ] {
+        assert_eq!(warnings(access), ["address-of-length"], "{access}");
+    }
+    for access in [
+        "(i32.load $s)",
+        "(i32.load8_u offset=4 (+ $s $i))",
+        "(i32.load8_u offset=4 (i32.add (local.get $s) (local.get $i)))",
+        "(i32.load8_u (+ $s 4))",
+        "(i32.load8_u (+ (+ $s 4) $i))",
+        "(i32.load8_u (+ $s (+ $i 4)))",
+        "(i32.load8_u (i32.add (i32.add (local.get $s) (i32.const 4)) (local.get $i)))",
+    ] {
+        assert_eq!(warnings(access), [""; 0], "{access}");
+    }
+}

@@ -7,6 +7,7 @@ pub(crate) mod ending;
 pub(crate) mod locate;
 pub(crate) mod reason;
 pub(crate) mod render;
+mod verify;
 pub(crate) mod walk;
 
 use std::ops::Range;

@@ -2,6 +2,7 @@
 
 use crate::Signatures;
 use crate::check::locate;
+use crate::check::verify;
 use crate::check::walk::{ParsedModule, Stop};
 use crate::cost::{self, Refusal};
 use crate::diagnose::diagnostic::{Diagnostic, Severity};
@@ -33,9 +34,14 @@ pub(crate) fn first_fault(
     }
 }
 
+/// Builds the diagnostic of a fault, with its fix if that helps.
+pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
+    verify::verified(unverified(fault, source, host), source, host)
+}
+
 /// Builds the diagnostic of a fault. For a form that is not closed, searches for the only possible
 /// position of its parenthesis.
-pub(crate) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
+pub(crate) fn unverified(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
         false => None,

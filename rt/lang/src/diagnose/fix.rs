@@ -55,6 +55,9 @@ impl Fix {
     }
 }
 
+/// Maximum number of edits that are described one by one.
+const MAX_DESCRIBED: usize = 6;
+
 /// Maximum number of edits in a fix.
 const MAX_EDITS: usize = 256;
 
@@ -114,7 +117,19 @@ impl ProposedFix {
         let each = || {
             edits.iter().map(|(span, text)| change(cut(span), text)).collect::<Vec<_>>().join(", ")
         };
-        let description = description.unwrap_or_else(each);
+        let hull = || {
+            let (first, last) = (edits.first()?, edits.last()?);
+            let old = source.get(first.0.start..last.0.end)?;
+            let (mut new, mut at) = (String::new(), first.0.start);
+            for (span, text) in &edits {
+                new.push_str(source.get(at..span.start)?);
+                new.push_str(text);
+                at = span.end;
+            }
+            Some(change(old, &new))
+        };
+        let whole = if edits.len() > MAX_DESCRIBED { hull() } else { None };
+        let description = description.or(whole).unwrap_or_else(each);
         let edit = |(span, text): (Range<usize>, String)| Edit {
             span: clamp(span.start)..clamp(span.end),
             text,

@@ -158,6 +158,10 @@ pub(crate) fn certain<'a>(
 fn is_typo(a: &str, b: &str) -> bool {
     let plain = |name: &str| name.replace(['_', '-', '.'], "").to_ascii_lowercase();
     let (x, y) = (plain(a), plain(b));
+    // `$x--` is an operation, not a name.
+    if a.ends_with("--") || b.ends_with("--") {
+        return false;
+    }
     let length = x.len().min(y.len());
     if x == y {
         return a != b;

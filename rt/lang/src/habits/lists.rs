@@ -47,7 +47,7 @@ fn rewrite_function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str)
     }
     let (head, second) = (*items.first()?, *items.get(1)?);
     let (own, params, end) = match name {
-        "define" if tree.node(second).kind == NodeKind::List => {
+        "define" | "def" | "defun" | "defn" if tree.node(second).kind == NodeKind::List => {
             let inner = self::items(tree, second);
             let (own, params) = inner.split_first()?;
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)

@@ -1,9 +1,15 @@
 //! Idioms of other languages, and their counterparts in this language.
 
 mod blocks;
+mod branches;
+mod calls;
 mod lists;
+mod loops;
 mod names;
+pub(crate) mod pasted;
+mod readings;
 pub(crate) mod rewrite;
+mod templates;
 
 use crate::Signatures;
 use crate::diagnose::fix::Change;
@@ -17,6 +23,8 @@ pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, r
 pub(crate) use self::lists::rewrite_list;
 use self::lists::{replace_list, rewrite_infix};
 pub(crate) use self::names::{head, hint};
+pub(crate) use self::loops::loop_of_c;
+pub(crate) use self::readings::readings;
 
 /// Builds the fault for a list that uses the syntax of another language. Returns `None` for an
 /// unknown idiom.
@@ -107,6 +115,10 @@ pub(crate) fn add_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         return None;
     }
     let mut nodes = tree.after(atom);
+    // `print(…)` is a call whose parenthesis is behind the name.
+    if nodes.peek(tree).is_some_and(|next| tree.span(next).start == tree.span(atom).end) {
+        return None;
+    }
     let mut last = None;
     while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).starts_line) {
         nodes.next(tree);

@@ -123,10 +123,11 @@ impl<'s> Lowering<'_, 's> {
             return;
         }
         let tree = self.tree;
-        let has_offset = {
+        let offset = {
             let mut nodes = tree.children(list);
             std::iter::from_fn(|| nodes.next(tree))
-                .any(|node| tree.atom(node).is_some_and(|text| text.starts_with("offset=")))
+                .find_map(|node| tree.atom(node)?.strip_prefix("offset="))
+                .and_then(literal::integer)
         };
         let (mut terms, mut open) = (Vec::new(), vec![address]);
         while let Some(node) = open.pop() {
@@ -151,7 +152,7 @@ impl<'s> Lowering<'_, 's> {
             name.and_then(|name| self.func.scope.get(name))
                 .is_some_and(|variable| variable.ty == Type::Str)
         };
-        let is_constant = |node: &NodeId| {
+        let constant = |node: &NodeId| {
             let text = match tree.head(*node) {
                 Some("i32.const") => {
                     let mut nodes = tree.children(*node);
@@ -160,13 +161,12 @@ impl<'s> Lowering<'_, 's> {
                 }
                 _ => tree.atom(*node),
             };
-            text.and_then(literal::integer).is_some_and(|number| number >= 4)
+            text.and_then(literal::integer)
         };
         let string = terms.iter().copied().find(|node| is_string(node));
-        if let Some(string) = string.filter(|_| terms.len() > 1)
-            && !has_offset
-            && !terms.iter().any(is_constant)
-        {
+        let constants = offset.into_iter().chain(terms.iter().filter_map(constant));
+        let added = constants.fold(0_i64, i64::saturating_add);
+        if let Some(string) = string.filter(|_| terms.len() > 1 && added < 4) {
             self.warn(list, type_wording::address_of_length(tree.text(string)));
         }
     }

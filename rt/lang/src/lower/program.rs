@@ -8,7 +8,7 @@ use crate::Signatures;
 use crate::cost::Measure;
 use crate::diagnose::wording::{self, Fault};
 use crate::lower::locals::Locals;
-use crate::syntax::tree::{NodeId, Nodes, Tree};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
 
 /// A program, split into its parts.
 pub(crate) struct Program<'s> {
@@ -67,6 +67,15 @@ pub(crate) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         program.add(tree, func, host)?;
     }
     let func = match run {
+        // A single function of `fn` without parameters is the program.
+        Some(node) if tree.head(node) == Some("fn") => {
+            let func = declaration::fn_func(tree, node)?;
+            let params = func.fn_params.as_deref().unwrap_or(&[]);
+            if let Some(first) = params.first() {
+                return Err(Fault::new(tree.span(first.node), wording::run_params()));
+            }
+            Func { fn_params: None, ..func }
+        }
         Some(node) => program.func(tree, node, true)?,
         None => {
             let mut func = Func {
@@ -108,6 +117,12 @@ impl<'s> Program<'s> {
         let mut at = forms;
         while let Some(node) = at.next(tree) {
             match tree.head(node) {
+                Some("func") if let Some(params) = names_list(tree, node) => {
+                    let mut nodes = tree.children(node);
+                    let head = nodes.next(tree).unwrap_or(node);
+                    let message = wording::func_params(tree.text(params), tree.span(head));
+                    return Err(Fault::new(tree.span(params), message));
+                }
                 Some("func") => match inline_import(tree, node) {
                     Some(import) => self.import(tree, import, node, host)?,
                     None => funcs.push(node),
@@ -220,6 +235,37 @@ fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str
     inner.next(tree);
     let func = tree.name(inner.next(tree)?)?;
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
+}
+
+/// Returns the list of names after the name of a `func`, which only `fn` has.
+fn names_list(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
+    let mut nodes = tree.children(func);
+    nodes.next(tree);
+    nodes.next(tree).filter(|node| tree.name(*node).is_some())?;
+    let list = nodes.next(tree).filter(|node| tree.node(*node).kind == NodeKind::List)?;
+    nodes.next(tree)?;
+    let mut inner = tree.children(list);
+    let names = std::iter::from_fn(|| inner.next(tree));
+    let (mut count, mut all) = (0, true);
+    names.for_each(|name| {
+        count += 1;
+        all &= tree.name(name).is_some_and(|name| !name.contains('.'));
+    });
+    // `($f)` alone may be a call.
+    let first = tree.head(list);
+    let is_call = first.is_some_and(|first| is_declared(tree, first));
+    (all && count > 0 && !is_call).then_some(list)
+}
+
+/// Returns true if a program declares a function of this name.
+fn is_declared(tree: &Tree<'_>, name: &str) -> bool {
+    let mut nodes = tree.top();
+    std::iter::from_fn(|| nodes.next_deep(tree)).any(|node| {
+        let mut inner = tree.children(node);
+        matches!(tree.head(node), Some("func" | "fn" | "import"))
+            && inner.next(tree).is_some()
+            && inner.next(tree).and_then(|node| tree.name(node)) == Some(name)
+    })
 }
 
 /// Returns the `(import …)` of a function that is only a declaration.

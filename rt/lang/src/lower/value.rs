@@ -171,6 +171,12 @@ impl<'s> Lowering<'_, 's> {
         if let Some(code) = Code::from_name(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
         }
+        // The name of another system's code stands for the nearest one where a code is expected.
+        if want == Want::Type(Type::Code)
+            && let Some(code) = Code::meant(text)
+        {
+            return Ok(Some(Lowered::one(Wat::i32(node, code.number().into()), Type::Code)));
+        }
         if let Some(c) = literal::character(text) {
             return Ok(Some(Lowered::one(Wat::i32(node, c.into()), Type::Int)));
         }
@@ -266,6 +272,7 @@ impl<'s> Lowering<'_, 's> {
             }
             None => match self.host.get(text.trim_end_matches('?')) {
                 Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
+                None if is_code_name(text) => form::unknown_code(text, Code::meant(text)),
                 None => {
                     let is_local = self.func.scope.get(&format!("${text}")).is_some();
                     let change = habits::fix_word(tree, form, node);
@@ -350,6 +357,13 @@ impl<'s> Lowering<'_, 's> {
         };
         Fault::new(tree.span(node), message)
     }
+}
+
+/// Returns true for a word that is written as the names of error codes are.
+fn is_code_name(text: &str) -> bool {
+    let rest = text.strip_prefix('E').unwrap_or("");
+    let is_upper = |text: &str| text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    rest.len() > 1 && is_upper(rest) || text.contains('_') && Code::meant(text).is_some()
 }
 
 /// The common value of a form's branches.

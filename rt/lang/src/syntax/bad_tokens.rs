@@ -27,6 +27,9 @@ pub(crate) fn character(source: &str, at: usize, c: char) -> Message {
                 (end..end + 1, ")".to_owned()),
             ]));
         }
+        '{' if let Some(edits) = map_literal(source, at) => {
+            return wording::braces().safe(Change::Edits(edits));
+        }
         '（' => "(",
         '）' => ")",
         '−' | '–' => "-",
@@ -64,6 +67,90 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
     None
 }
 
+/// Maximum length of a map that is rewritten, in bytes.
+const MAX_MAP: usize = 4 << 10;
+
+/// Rewrites `{"a": 1, "b": 2}`, `{"a" 1}` and `{a: 1}` as a `map`. Its values are strings, numbers,
+/// variables and forms.
+fn map_literal(source: &str, at: usize) -> Option<Vec<(std::ops::Range<usize>, String)>> {
+    let rest = source.get(at + 1..)?;
+    let mut edits = vec![(at..at + 1, "(map ".to_owned())];
+    let (mut depth, mut parts, mut skip) = (0_usize, 0_usize, 0);
+    for (offset, c) in rest.char_indices().take_while(|(offset, _)| *offset < MAX_MAP) {
+        let here = at + 1 + offset;
+        if offset < skip {
+            continue;
+        }
+        match c {
+            '"' => {
+                let inner = rest.get(offset + 1..)?;
+                let end = inner.char_indices().scan(false, |escaped, (at, c)| {
+                    let found = (at, c == '"' && !*escaped);
+                    *escaped = c == '\\' && !*escaped;
+                    Some(found)
+                });
+                let (length, _) = end.into_iter().find(|(_, closes)| *closes)?;
+                skip = offset + length + 2;
+                parts += usize::from(depth == 0);
+            }
+            '(' => {
+                parts += usize::from(depth == 0);
+                depth += 1;
+            }
+            ')' => depth = depth.checked_sub(1)?,
+            '}' if depth == 0 => {
+                edits.push((here..here + 1, ")".to_owned()));
+                return parts.is_multiple_of(2).then_some(edits);
+            }
+            '{' | '[' | ']' | '}' | ';' | '\'' | '`' if depth == 0 => return None,
+            ',' if depth == 0 => edits.push((here..here + 1, " ".to_owned())),
+            ':' if depth == 0 => edits.push((here..here + 1, " ".to_owned())),
+            c if depth == 0 && !c.is_whitespace() => {
+                let word = rest.get(offset..)?.split(|c: char| {
+                    !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.' | '$')
+                });
+                let word = word.into_iter().next().filter(|word| !word.is_empty())?;
+                skip = offset + word.len();
+                // A key without quotes is a text.
+                let is_key = parts.is_multiple_of(2)
+                    && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+                if is_key {
+                    edits.push((here..here + word.len(), format!("\"{word}\"")));
+                }
+                parts += 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Rewrites a template such as `` `hello ${name}` `` with `fmt`.
+fn template(source: &str, start: usize, inner: &str) -> Option<Change> {
+    let (mut text, mut values, mut rest) = (String::new(), String::new(), inner);
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        let end = after.find('}')?;
+        let value = after.get(2..end)?.trim();
+        let is_name = value.trim_start_matches('$').bytes();
+        let is_name = is_name.clone().count() > 0
+            && is_name.into_iter().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_form = value.starts_with('(') && value.ends_with(')');
+        text.push_str(&before.replace('{', "{{").replace('}', "}}"));
+        text.push_str("{}");
+        match (is_name, is_form) {
+            (true, _) => values.push_str(&format!(" ${}", value.trim_start_matches('$'))),
+            (false, true) => values.push_str(&format!(" {value}")),
+            (false, false) => return None,
+        }
+        rest = after.get(end + 1..)?;
+    }
+    text.push_str(&rest.replace('{', "{{").replace('}', "}}"));
+    let end = start + inner.len() + 2;
+    source.get(start..end)?;
+    Some(Change::Edits(vec![(start..end, format!("(fmt {}{values})", quoted(&text)))]))
+}
+
 /// Replaces typographic quotes around a string with plain ones. Both must be on one line.
 fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let closing: &[char] = match opening {
@@ -94,7 +181,9 @@ pub(crate) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             let length = rest.match_indices(quote).map(|(at, _)| at).find(closes);
             let inner = length.and_then(|length| rest.get(..length));
             match inner {
-                Some(inner) if inner.contains("${") => message,
+                Some(inner) if inner.contains("${") => {
+                    wording::template(atom).maybe_safe(template(source, start, inner))
+                }
                 Some(inner) => {
                     let change =
                         Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);

@@ -2,6 +2,7 @@
 
 mod bad_tokens;
 pub(crate) mod format;
+pub(crate) mod indent;
 pub(crate) mod lex;
 pub(crate) mod literal;
 pub(crate) mod tree;

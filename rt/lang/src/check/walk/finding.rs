@@ -321,13 +321,19 @@ impl<'s> Walk<'_, 's> {
         if let Some(change) = habits::rewrite_list(self.author, list, self.host) {
             return Some(change);
         }
+        let own = format!("${name}");
+        if self.program.defined.contains_key(own.as_str()) {
+            return rewrite::replace_head(self.author, list, own);
+        }
         let forms = forms::forms().map(|form| form.name);
-        if let Some(form) = nearest::certain(name, forms) {
+        // A name with a `$` is never that of a form or of an instruction.
+        let is_name = name.starts_with('$');
+        if let Some(form) = nearest::certain(name, forms).filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, form);
         }
-        if let Some(meant) =
-            ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str)))
-        {
+        let instruction =
+            ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str)));
+        if let Some(meant) = instruction.filter(|_| !is_name) {
             return rewrite::replace_head(self.author, list, meant);
         }
         let (plain, question) = match name.strip_suffix('?') {

@@ -174,7 +174,16 @@ impl<'s> Walk<'_, 's> {
     pub(crate) fn list(&mut self, list: NodeId) -> WalkResult<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
-        let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
+        let Some(first) = nodes.next(tree) else {
+            // Declarations in it, which are lifted, are not lost.
+            let is_empty = |text: &str| text.trim_matches(['(', ')']).trim().is_empty();
+            let written = self.origin(list).map_or("", |list| self.author.text(list));
+            let message = match is_empty(written) {
+                true => wording::empty_form(),
+                false => wording::headless_form(),
+            };
+            return self.fault(list, message);
+        };
         let Some(name) = tree.atom(first) else {
             let change =
                 self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
@@ -193,7 +202,8 @@ impl<'s> Walk<'_, 's> {
                 let change = change.and_then(|other| habits::move_else(self.author, other));
                 self.fault(list, wording::arm_outside(name).maybe_safe(change))
             }
-            "end" => self.fault(list, wording::stray_end(name)),
+            "end" if nodes.peek(tree).is_none() => self.fault(list, wording::stray_end(name)),
+            "end" => self.fault(first, wording::stray_end(name)),
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
                 let operands = nodes.peek(tree).is_some();

@@ -1,6 +1,7 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
 use super::{Message, counted, meant_type, message, quoted, with_article};
+use crate::Code;
 use crate::Signature;
 use crate::diagnose::fix::Change;
 use crate::diagnose::nearest;
@@ -98,12 +99,37 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
         _ if is_local => message
             .hint(format!("the name of a local begins with `$`: `${text}`"))
             .replace_with(format!("${text}")),
+        "in" | "of" | "to" | "from" | "by" | "do" | "then" | "as" | "else" | "elif" | "elsif"
+        | "elseif" if !usage.is_empty() => {
+            message.hint(format!("write `{usage}`, without `{text}`"))
+        }
+        _ if is_word(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            message.hint(format!(
+                "a variable is written `${text}` and declared before this: `(let ${text} 0)`; a \
+                 string is written `\"{text}\"`"
+            ))
+        }
         _ if usage.is_empty() => message
             .hint(format!("`{head}` takes locals (`$x`), numbers, strings (`\"…\"`) and forms")),
         _ => message.hint(format!(
             "write `{usage}`, with locals (`$x`), numbers, strings (`\"…\"`) or forms"
         )),
     }
+}
+
+/// Reports the name of an error code that does not exist here. `nearest` is the code of that
+/// meaning.
+pub(crate) fn unknown_code(text: &str, nearest: Option<Code>) -> Message {
+    let message = message("unknown-code", format!("`{}` is not an error code", excerpt(text)));
+    if let Some(name) = nearest.and_then(Code::name) {
+        return message.hint(format!("write `{name}`")).replace_with(name);
+    }
+    let all: Vec<String> = Code::ALL
+        .iter()
+        .filter(|code| !code.is_success())
+        .filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())))
+        .collect();
+    message.hint(format!("codes are {}", all.join(", ")))
 }
 
 /// Reports a `call` of WAT that leaves a value and its error code, where one value is expected.

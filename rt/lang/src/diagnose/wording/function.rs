@@ -89,7 +89,13 @@ pub(crate) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
         "form-operands",
         format!("`{head}` takes {}, found {found}", counted(wanted, "argument")),
     )
-    .hint(format!("write `{usage}`"))
+    .hint(match (head, found) {
+        ("out" | "print" | "ret" | "resv", 2..) => format!(
+            "write `({head} (fmt \"{}\" …))` with all values, or one `{head}` for each",
+            vec!["{}"; found.min(8)].join(" ")
+        ),
+        _ => format!("write `{usage}`"),
+    })
 }
 
 pub(crate) fn argv_target(found: &str) -> Message {
@@ -117,4 +123,14 @@ pub(crate) fn form_target(form: &str, name: &str, found: Val) -> Message {
         ),
     )
     .hint(format!("remove its declaration: `{form}` declares it"))
+}
+
+/// Reports the parameters of `fn` in a `func`. `head` is the range of the word.
+pub(crate) fn func_params(params: &str, head: std::ops::Range<usize>) -> Message {
+    message(
+        "function-params",
+        format!("`func` takes `(param $x i32)`, found `{}`", excerpt(params)),
+    )
+    .hint(format!("write `(fn $f {} …)`", excerpt(params)))
+    .safe(Change::Edits(vec![(head, "fn".to_owned())]))
 }

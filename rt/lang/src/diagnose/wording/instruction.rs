@@ -39,9 +39,7 @@ pub(crate) fn unknown_instruction(
         (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
             found.hint("write text that is not code as a comment: `;; …`")
         }
-        _ => found.maybe_hint(
-            functions.map(|functions| format!("call functions with `(call $f …)`; {functions}")),
-        ),
+        _ => found.maybe_hint(functions),
     }
 }
 

@@ -127,14 +127,14 @@ impl Message {
         hinted.safe(change)
     }
 
-    /// Proposes to convert the faulty expression with the instruction `by`.
-    ///
-    /// The fix is safe if the conversion keeps every number, and likely otherwise.
+    /// Proposes to convert the faulty expression with the instruction `by`, if that keeps every
+    /// number.
     pub(crate) fn convert(self, want: Val, found: Val, by: &str) -> Message {
-        let change = Change::wrap(format!("({by} "), ")");
         match (found, want) {
-            (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => self.safe(change),
-            _ => self.likely(change),
+            (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => {
+                self.safe(Change::wrap(format!("({by} "), ")"))
+            }
+            _ => self,
         }
     }
 }

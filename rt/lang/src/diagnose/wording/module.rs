@@ -34,7 +34,7 @@ pub(crate) fn two_programs() -> Message {
 
 pub(crate) fn run_params() -> Message {
     message("program-type", "the program's function cannot have parameters or a type")
-        .hint("get arguments with `(argv 0 $name)`")
+        .hint("write the forms of the program outside functions, and `(arg 0)` for its first argument")
 }
 
 pub(crate) fn run_result() -> Message {
@@ -127,4 +127,12 @@ pub(crate) fn unknown_head(name: &str, host: &Signatures) -> Message {
     let near = nearest::functions(plain, host, &[]).or_else(|| nearest::modules(host));
     message("unknown-function", format!("no host function `{}`", excerpt(plain)))
         .maybe_hint(near.map(|near| near.replace("`$", "`")))
+}
+
+/// Reports a program in another language.
+pub(crate) fn other_language(language: &str, line: &str) -> Message {
+    message("other-language", format!("this is {language}, not Wattle: `{}`", excerpt(line))).hint(
+        "write forms in parentheses: `(let $x V)`, `(set $x V)`, `(for $i 0 N …)`, \
+         `(each $x $a …)`, `(if C A B)`, `(fn $f ($a) …)`, `(out V)`",
+    )
 }

@@ -92,7 +92,7 @@ pub(crate) fn operand_type(
         with_article(found)
     );
     message("operand-type", text)
-        .maybe_hint(conversion.map(|name| format!("convert it: `({name} …)`")))
+        .maybe_hint(conversion.map(converting))
 }
 
 pub(crate) fn err_as_operand(usage: &str, nth: usize, wanted: Val, called: &Signature) -> Message {
@@ -208,10 +208,23 @@ pub(crate) fn wrong_result(
         return message
             .hint("end the program with a code, `(i32.const 0)`; output results with `(resv $p)`");
     }
-    message.maybe_hint(conversion.map(|name| format!("convert it: `({name} …)`")))
+    message.maybe_hint(conversion.map(converting))
 }
 
 /// Wraps a message of the WAT parser or the validator.
 pub(crate) fn invalid(text: &str) -> Message {
     message("invalid", text.lines().next().unwrap_or("").trim())
+}
+
+/// Returns the hint to convert a value with an instruction. If it loses something, says what.
+fn converting(name: &str) -> String {
+    let lost = match name {
+        "i32.wrap_i64" => "drops the upper 32 bits",
+        "f32.demote_f64" | "f32.convert_i32_s" | "f32.convert_i64_s" | "f64.convert_i64_s" => {
+            "rounds"
+        }
+        _ if name.contains(".trunc") => "drops the fraction",
+        _ => return format!("convert it: `({name} …)`"),
+    };
+    format!("nothing converts it without loss: `{name}` {lost}")
 }

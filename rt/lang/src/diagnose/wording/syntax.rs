@@ -36,6 +36,16 @@ pub(crate) fn other_quotes(found: &str) -> Message {
         .hint("write a string in plain quotes: \"…\"")
 }
 
+/// Reports a template in backquotes.
+pub(crate) fn template(found: &str) -> Message {
+    other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
+}
+
+/// Reports a map in braces.
+pub(crate) fn braces() -> Message {
+    message("bad-character", "unexpected character `{`").hint("write a map as `(map K V …)`")
+}
+
 pub(crate) fn quoted_name() -> Message {
     message("bad-character", "a name cannot be written in quotes")
         .hint("write `$name` without quotes")
@@ -138,4 +148,29 @@ pub(crate) fn wrong_bracket(square: bool) -> Message {
     let (open, close) = if square { ("[", "]") } else { ("(", ")") };
     message("wrong-bracket", format!("this list begins with `{open}`, so it ends with `{close}`"))
         .replace_with(close)
+}
+
+/// Reports a form with an empty body, in the first of `lines`, before a deeper line, the second.
+pub(crate) fn closed_early(head: &str, lines: (u32, u32)) -> Message {
+    let (own, next) = lines;
+    message(
+        "closed-early",
+        format!("the form `({head}` of line {own} is closed here, so its body is empty"),
+    )
+    .hint(format!(
+        "by its indentation, line {next} is its body: remove this `)`, and add one after the body"
+    ))
+}
+
+/// Warns of a line that is indented as a part of the form before it.
+pub(crate) fn indented_after(head: &str, lines: (u32, u32)) -> Message {
+    let (own, next) = lines;
+    message(
+        "closed-early",
+        format!(
+            "line {next} is indented as a part of the form `({head}` of line {own}, which is \
+             closed here"
+        ),
+    )
+    .hint("if it is a part, remove this `)` and add one after it; otherwise indent it less")
 }

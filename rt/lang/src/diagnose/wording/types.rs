@@ -71,7 +71,10 @@ pub(crate) fn not_a_number(head: &str, text: &str, found: Type, all: &[&str]) ->
     match found {
         Type::Str if head == "+" => {
             let all: Vec<String> = all.iter().map(|text| excerpt(text)).collect();
-            message.hint(format!("join strings with `(str.cat {})`", all.join(" ")))
+            message.hint(format!(
+                "join strings with `(str.cat {})`; `(str.to_int {text})` is its number",
+                all.join(" ")
+            ))
         }
         Type::Str => {
             message.hint(format!("write `(str.to_int {text})` or `(str.to_float {text})`"))

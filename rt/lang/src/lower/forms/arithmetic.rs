@@ -135,7 +135,17 @@ fn widest(
         let operands = all_operands(tree, list);
         let texts: Vec<&str> = operands.iter().map(|node| tree.text(*node)).collect();
         let message = type_wording::not_a_number(head, tree.text(node), found, &texts);
-        let joins = head == "+" && found == Type::Str && lowering.host.get("str.cat").is_some();
+        // Without a text among the operands, a sum of numbers in strings may be meant.
+        let is_text = |operand: &NodeId| {
+            let text = tree.text(*operand).trim_matches('"');
+            tree.atom(*operand).is_none()
+                && tree.head(*operand).is_none()
+                && crate::syntax::literal::number_type(text.trim()).is_none()
+        };
+        let joins = head == "+"
+            && found == Type::Str
+            && operands.iter().any(is_text)
+            && lowering.host.get("str.cat").is_some();
         let change =
             joins.then(|| crate::habits::rewrite::replace_head(tree, list, "str.cat")).flatten();
         return lowering.fault(node, message.maybe_safe(change));

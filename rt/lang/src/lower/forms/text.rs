@@ -210,12 +210,32 @@ fn rewrite_placeholders(
             _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => {
                 Some(format!("{{{word}}}"))
             }
+            // The value of this name follows already.
+            _ if values.get(count).and_then(|value| tree.atom(*value)).is_some_and(|value| {
+                value.trim_start_matches('$') == inside.trim_start_matches('$')
+            }) =>
+            {
+                Some("{}".to_owned())
+            }
+            _ if named_digits(inside).is_some_and(|(name, _)| {
+                values.is_empty() && lowering.func.scope.get(&format!("${name}")).is_some()
+            }) =>
+            {
+                let (name, digits) = named_digits(inside)?;
+                names.push_str(&format!(" ${name}"));
+                Some(format!("{{.{digits}}}"))
+            }
+            _ if inside.contains([':', '[', '(', '.']) && !inside.contains(['"', '\'']) => return None,
             _ if lowering.func.scope.get(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
                 Some("{}".to_owned())
             }
-            _ => return double_braces(tree, template),
+            // JSON has quotes in its braces.
+            _ if tree.text(template).contains("\\\"") || inside.contains(['"', '\'']) => {
+                return double_braces(tree, template);
+            }
+            _ => return None,
         };
         count += 1;
         edits.extend(written.map(|written| (span, written)));
@@ -225,6 +245,14 @@ fn rewrite_placeholders(
         edits.push((end..end, names));
     }
     (!edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// Splits `x:.2f` into the name and the digits.
+fn named_digits(inside: &str) -> Option<(&str, u32)> {
+    let (name, format) = inside.split_once(':')?;
+    let digits = format.strip_prefix('.')?.trim_end_matches('f').parse().ok()?;
+    let name = name.trim().trim_start_matches('$');
+    (!name.is_empty()).then_some((name, digits))
 }
 
 /// Doubles the braces of JSON in a template: those that begin no placeholder, and their
@@ -260,7 +288,7 @@ fn double_braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Rewrites `%s` and `%d` as placeholders, in a template that has none.
+/// Rewrites `%s`, `%d`, `%.2f` and `~a` as placeholders, in a template that has none.
 fn rewrite_percent(
     tree: &Tree<'_>,
     template: NodeId,
@@ -268,18 +296,27 @@ fn rewrite_percent(
     values: usize,
 ) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
+    let mut count = 0;
     let found: Vec<_> = text
-        .match_indices('%')
-        .filter_map(|(at, _)| {
-            let placeholder = match text.get(at + 1..at + 2)? {
-                "s" => "{}",
-                "d" | "i" => "{i}",
+        .match_indices(['%', '~'])
+        .filter_map(|(at, sign)| {
+            let rest = text.get(at + 1..)?;
+            let (placeholder, length) = match (sign, rest.get(..1)?) {
+                ("%", "s" | "v" | "f" | "g") | ("~", "a" | "A" | "s" | "S") => ("{}".to_owned(), 2),
+                ("%", "d" | "i" | "u") | ("~", "d" | "D") => ("{i}".to_owned(), 2),
+                ("%", ".") => {
+                    let digits = rest.get(1..).filter(|rest| rest.get(1..2) == Some("f"))?;
+                    (format!("{{.{}}}", digits.get(..1)?.parse::<u32>().ok()?), 4)
+                }
+                // The end of a line, which `out` writes itself at the end of a text.
+                ("~", "%" | "n") => return Some((start + at..start + at + 2, "\\n".to_owned())),
                 _ => return None,
             };
-            Some((start + at..start + at + 2, placeholder.to_owned()))
+            count += 1;
+            Some((start + at..start + at + length, placeholder))
         })
         .collect();
-    (placeholders == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
+    (placeholders == 0 && count == values && values > 0).then_some(Change::Edits(found))
 }
 
 /// Splits a template into pieces. Returns the text of an invalid placeholder as the error.

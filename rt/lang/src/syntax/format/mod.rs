@@ -10,6 +10,7 @@ use self::pieces::{Piece, Shape};
 use crate::Diagnostic;
 use crate::Severity;
 use crate::diagnose::wording::{self, Fault};
+use crate::syntax::indent;
 use crate::syntax::tree::Tree;
 
 /// Maximum width of a line that can be broken, in columns.
@@ -32,7 +33,7 @@ const STEP: usize = 2;
 ///
 /// # Errors
 /// Fails if the text cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if
-/// a parenthesis is not closed. The meaning of the program is not checked.
+/// a parenthesis is not closed, or is closed before a body that is indented as its own. The meaning of the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces =
         Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
@@ -46,9 +47,13 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     Ok(layout.out)
 }
 
-/// Rejects a text with unclosed lists. Their ends depend on the meaning of the program.
+/// Rejects a text with lists that are not closed, or closed too early. Their ends depend on the
+/// meaning of the program.
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
-    let Some(list) = tree.open.last() else { return Ok(()) };
+    let Some(list) = tree.open.last() else {
+        // A new layout would hide that a form is closed too early.
+        return indent::closed_early(tree).map(drop);
+    };
     let start = tree.span(*list).start;
     Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }

@@ -1,0 +1,294 @@
+//! The last check of a fix: it is offered only if the program is better with it.
+
+use std::ops::Range;
+
+use crate::Position;
+use crate::Signatures;
+use crate::check::draft::Draft;
+use crate::check::{max_rounds, reason};
+use crate::diagnose::diagnostic::{Diagnostic, Severity};
+use crate::diagnose::fix::{Certainty, Edit, Fix, ProposedFix};
+use crate::diagnose::truncate::truncate;
+use crate::diagnose::wording::{self, Fault};
+use crate::habits;
+use crate::lower::forms;
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+use crate::types::ops;
+
+/// Maximum number of fixes that may follow one fix at the same place.
+const MAX_CHAIN: usize = 8;
+
+/// Maximum number of readings that are tried.
+const MAX_READINGS: usize = 24;
+
+/// Maximum length of the code that a hint shows, in characters.
+const MAX_SHOWN: usize = 160;
+
+/// Maximum length of a text that is read again, in bytes.
+const MAX_READ_AGAIN: usize = 16 << 10;
+
+/// Returns the diagnostic with its fix, if the fixed text is valid at that place. Otherwise its fix
+/// is the only other reading of the text that is valid.
+///
+/// A fix may need others after it: these are applied, too. Faults elsewhere do not count against
+/// it.
+pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Diagnostic {
+    let own = found.fix.as_ref().and_then(|fix| outcome(&found, fix, source, host, true));
+    let is_certain = found.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe);
+    if source.len() > MAX_READ_AGAIN {
+        return if own.is_some() { found } else { found.with_fix(None) };
+    }
+    let stale = found.fix.as_ref().is_some_and(|fix| shows(&found, &fix.apply(source)));
+    let better = match own {
+        Some(own) if is_certain => Some(with_final_hint(found.clone(), &own, source)),
+        own => {
+            let tree = Tree::read(source).ok();
+            let bare = found.clone().with_fix(None);
+            let read = |tree: &Tree<'_>| other_reading(&bare, tree, host, true);
+            tree.as_ref()
+                .and_then(read)
+                .or_else(|| own.map(|_| found.clone()))
+                .or_else(|| foreign_around(&found, tree.as_ref()?, host))
+        }
+    };
+    if let Some(pasted) = habits::pasted::language(source)
+        && better.as_ref().is_none_or(|better| !leads_to_valid(better, source, host))
+    {
+        let line = source.get(pasted.start..pasted.end).unwrap_or("");
+        let message = wording::other_language(pasted.language, line);
+        let fault = Fault::new(pasted.start..pasted.end, message);
+        return fault.into_diagnostic(source, Severity::Error);
+    }
+    better.unwrap_or_else(|| match stale {
+        true => Diagnostic { hint: None, ..found.with_fix(None) },
+        false => found.with_fix(None),
+    })
+}
+
+/// Shows the form after all fixes as the hint, if a fix needs others after it.
+fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
+    let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
+    let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
+    let replaces = found.hint.as_ref().is_none_or(|hint| {
+        hint.starts_with("write `") || hint.starts_with("nearest") && !is_final
+    });
+    match own.rounds > 0 && replaces {
+        true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
+        false => found,
+    }
+}
+
+/// Returns true if a diagnostic's fix, and those after it, make a program valid.
+fn leads_to_valid(found: &Diagnostic, source: &str, host: &Signatures) -> bool {
+    let mut draft = Draft::new(source);
+    let mut next = found.clone();
+    for _ in 0..MAX_CHAIN {
+        let safe = next.fix.take().filter(|fix| fix.certainty == Certainty::Safe).or_else(|| {
+            let tree = Tree::read(draft.text()).ok()?;
+            other_reading(&next, &tree, host, false)?.fix
+        });
+        let Some(fix) = safe else { return false };
+        draft.apply(&fix.edits);
+        let Some(fault) = crate::fault(draft.text(), host) else { return true };
+        next = reason::unverified(*fault, draft.text(), host);
+    }
+    false
+}
+
+/// Returns true if the hint of a diagnostic quotes a part of the fixed text.
+fn shows(found: &Diagnostic, fixed: &str) -> bool {
+    let quoted = found.hint.as_ref().and_then(|hint| {
+        hint.strip_prefix("write `")?.strip_suffix('`').map(|code| code.trim_end_matches('…'))
+    });
+    let plain = fixed.split_whitespace().collect::<Vec<_>>().join(" ");
+    quoted.is_some_and(|code| plain.contains(code))
+}
+
+/// Returns the diagnostic with the only valid one of the readings of a form around it.
+///
+/// If `deep` is true, the fixes after a reading may be readings, too.
+fn other_reading(
+    found: &Diagnostic,
+    tree: &Tree<'_>,
+    host: &Signatures,
+    deep: bool,
+) -> Option<Diagnostic> {
+    let source = tree.source;
+    let span = found.span.start as usize..found.span.end as usize;
+    let mut tried = 0;
+    let change = habits::loop_of_c(source, span.start);
+    let fix = change
+        .map(|change| ProposedFix { change, certainty: Certainty::Safe })
+        .and_then(|fix| fix.resolve(source, &span));
+    if let Some(fix) = fix
+        && let Some(best) = outcome(found, &fix, source, host, deep)
+    {
+        let hint = Some(format!("write `{}`", best.form(source)));
+        return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
+    }
+    let is_value =
+        |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
+    for readings in habits::readings(tree, &span, host, is_value) {
+        let form = tree.span(readings.form);
+        let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
+        let fixes = proposed.filter_map(|change| {
+            tried += 1;
+            ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
+        });
+        let outcomes = fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
+        let mut valid: Vec<(Outcome, Fix)> = outcomes.collect();
+        valid.sort_by_key(|(outcome, _)| outcome.rounds);
+        let mut valid = valid.into_iter();
+        let Some((best, fix)) = valid.next() else { continue };
+        if valid.all(|(other, _)| other.text == best.text) {
+            let hint = moved(&fix, source).or_else(|| {
+                let is_import = fix.edits.iter().all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
+                is_import.then(|| habits::hint("import").map(str::to_owned))?
+            });
+            let hint = hint.unwrap_or_else(|| format!("write `{}`", best.form(source)));
+            let hint = Some(hint);
+            return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
+        }
+        if tried >= MAX_READINGS {
+            break;
+        }
+    }
+    None
+}
+
+/// Returns the hint for a fix that moves a closing parenthesis.
+fn moved(fix: &Fix, source: &str) -> Option<String> {
+    let [from, to] = fix.edits.as_slice() else { return None };
+    let cut = source.get(from.span.start as usize..from.span.end as usize);
+    let moves = cut == Some(")") && from.text.is_empty() && to.span.is_empty() && to.text == ")";
+    let line = |at: u32| Position::of(source, at as usize).line;
+    moves.then(|| {
+        let (from, to) = (line(from.span.start), line(to.span.start));
+        format!("a form is closed too early: move the `)` of line {from} to the end of line {to}")
+    })
+}
+
+/// Reports the name of another language that begins a form around a fault, with its hint.
+fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Option<Diagnostic> {
+    let at = found.span.start as usize;
+    let lists = (0..tree.len()).map(NodeId).filter(|node| {
+        let span = tree.span(*node);
+        tree.node(*node).kind == NodeKind::List && span.start <= at && at < span.end
+    });
+    let (head, hint) = lists
+        .filter_map(|list| {
+            let head = tree.children(list).next(tree)?;
+            let is_known = |name: &str| host.get(name).is_some() || ops::op(name).is_some();
+            let name = tree.atom(head).filter(|name| !is_known(name))?;
+            // `(loop [$i 0] …)` is not WAT's loop.
+            let next = tree.after(head).next(tree);
+            let binds = next.is_some_and(|next| tree.text(next).starts_with('['));
+            if matches!(name, "import" | "loop") && !binds {
+                return None;
+            }
+            Some((head, habits::hint(name)?))
+        })
+        .last()?;
+    let message = wording::foreign_head(tree.text(head)).hint(hint);
+    Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
+}
+
+/// A text that is valid at the place of a fix.
+struct Outcome {
+    text: String,
+    /// The number of fixes after the first.
+    rounds: usize,
+}
+
+impl Outcome {
+    /// Returns the form that differs from the source.
+    fn form(&self, source: &str) -> String {
+        let text = self.text.as_str();
+        let same = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        let start = same(source, text);
+        let rest = |text: &str| text.len().saturating_sub(start);
+        let tail = source.bytes().rev().zip(text.bytes().rev());
+        let tail = tail.take_while(|(a, b)| a == b).count().min(rest(source)).min(rest(text));
+        let changed = start..text.len() - tail;
+        let tree = Tree::read(text).ok();
+        let form = tree.and_then(|tree| {
+            let lists = (0..tree.len()).map(NodeId);
+            lists
+                .filter(|node| tree.node(*node).kind == NodeKind::List)
+                .map(|list| tree.span(list))
+                .filter(|span| span.start <= changed.start && changed.end <= span.end)
+                .last()
+        });
+        let code = text.get(form.unwrap_or(changed)).unwrap_or("");
+        let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
+        truncate(&code, MAX_SHOWN).into_owned()
+    }
+}
+
+/// Applies the fix of a fault, and the fixes that it needs. Returns `None` if a fault is left at its
+/// place, or if the same fault is found again.
+fn outcome(
+    found: &Diagnostic,
+    fix: &Fix,
+    source: &str,
+    host: &Signatures,
+    deep: bool,
+) -> Option<Outcome> {
+    let fixed = fix.apply(source);
+    let place = place(&fixed, &fix.edits);
+    let mut draft = Draft::new(&fixed);
+    let max = max_rounds(source).min(MAX_CHAIN);
+    for rounds in 0..max {
+        let done = |draft: &Draft<'_>| Some(Outcome { text: draft.text().to_owned(), rounds });
+        let Some(fault) = crate::fault(draft.text(), host) else { return done(&draft) };
+        let next = reason::unverified(*fault, draft.text(), host);
+        let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
+        if next.message == found.message && at.start == found.span.start as usize {
+            return None;
+        }
+        // A parenthesis that moves must make the whole program valid.
+        if (at.end < place.start || place.end < at.start) && moved(fix, source).is_none() {
+            return done(&draft);
+        }
+        let is_safe = |fix: &Fix| fix.certainty == Certainty::Safe;
+        let safe = next.fix.clone().filter(is_safe).or_else(|| {
+            let tree = Tree::read(draft.text()).ok();
+            let tree = tree.filter(|_| deep && draft.text().len() <= MAX_READ_AGAIN)?;
+            other_reading(&next, &tree, host, false)?.fix
+        })?;
+        draft.apply(&safe.edits);
+    }
+    None
+}
+
+/// Returns the range of the fixed text that the edits are responsible for: one operand, or the
+/// innermost list that contains all edits.
+fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
+    let (mut start, mut end, mut shift) = (usize::MAX, 0, 0_isize);
+    for edit in edits {
+        let from = (edit.span.start as usize).saturating_add_signed(shift);
+        start = start.min(from);
+        end = end.max(from + edit.text.len());
+        let removed = edit.span.end.saturating_sub(edit.span.start) as usize;
+        shift += edit.text.len().cast_signed() - removed.cast_signed();
+    }
+    let edited = start.min(end)..end;
+    let Ok(tree) = Tree::read(fixed) else { return edited };
+    if let [_] = edits {
+        let is_operand = |node: NodeId| {
+            tree.span(node) == edited
+                && tree.node(node).kind == NodeKind::Atom
+                && tree.parent(node).is_some_and(|list| list.0 + 1 != node.0)
+        };
+        // One operand for another changes nothing else.
+        if (0..tree.len()).map(NodeId).any(is_operand) {
+            return edited;
+        }
+    }
+    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let around = lists.map(|list| tree.span(list));
+    around
+        .filter(|span| span.start <= edited.start && edited.end <= span.end)
+        .last()
+        .unwrap_or(edited)
+}

@@ -1,0 +1,308 @@
+//! Calls, methods, indices and updates as other languages write them.
+
+use super::head;
+use super::readings::Around;
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::{items, parent};
+use crate::syntax::literal;
+use crate::syntax::tree::{NodeId, NodeKind};
+
+/// Namespaces whose functions only compute. Functions of the others reach something outside, so a
+/// wrong namespace among them is not a slip.
+const PURE: &[&str] = &["arr", "date", "html", "json", "map", "math", "str", "url"];
+
+/// Words for the length of a value.
+const LENGTH: &[&str] = &["length", "len", "size", "count"];
+
+/// Returns the readings of an atom that is not a value: `$s.length`, `!$a`, `$x++`.
+pub(super) fn of_atom(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
+    let tree = around.tree;
+    let Some(text) = tree.atom(node) else { return Vec::new() };
+    let write = |text: String| vec![Change::Edits(vec![(tree.span(node), text)])];
+    let is_head = parent(tree, node).is_some_and(|list| list.0 + 1 == node.0);
+    if let Some(name) = text.strip_prefix('!').filter(|name| name.starts_with('$')) {
+        return match is_head {
+            true => write(format!("not {name}")),
+            false => write(format!("(not {name})")),
+        };
+    }
+    for (sign, operator) in [("++", "+="), ("--", "-=")] {
+        if let Some(name) = text.strip_suffix(sign).filter(|name| name.starts_with('$')) {
+            return match is_head {
+                true => write(format!("{operator} {name} 1")),
+                false => write(format!("({operator} {name} 1)")),
+            };
+        }
+    }
+    if let Some(name) = text.strip_suffix(':').filter(|name| name.starts_with('$')) {
+        return write(name.to_owned());
+    }
+    match text.split_once('.') {
+        Some((name, member)) if name.starts_with('$') && !is_head && around.has_atom(name) => {
+            let called = called(around, member).into_iter();
+            let mut all: Vec<String> = called.map(|f| format!("({f} {name})")).collect();
+            all.push(format!("(at {name} \"{member}\")"));
+            all.into_iter().flat_map(write).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the names of the functions and forms that a method of this name may mean.
+fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
+    if LENGTH.contains(&method) {
+        return vec!["len".to_owned()];
+    }
+    let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
+    let same = of_type.filter(|known| {
+        known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', ""))
+    });
+    let mut all: Vec<String> =
+        same.map(|known| format!("{}.{}", known.module, known.name)).collect();
+    if all.is_empty() {
+        all.extend(plain(around, method));
+    }
+    all
+}
+
+/// Returns what a name without a dot means at the start of a call.
+fn plain(around: &Around<'_, '_>, name: &str) -> Option<String> {
+    let own = format!("${name}");
+    if around.own.contains(&own.as_str()) {
+        return Some(own);
+    }
+    if (around.forms)(name).is_some() {
+        return Some(name.to_owned());
+    }
+    head(name, around.host).map(str::to_owned)
+}
+
+/// Returns the readings of a name with a list right behind it: `len($s)`, `$s.trim()`, `$a[0]`. The
+/// node is the name, the list, or the form that contains both.
+pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
+    let tree = around.tree;
+    let siblings = match parent(tree, node) {
+        Some(list) => items(tree, list),
+        None => {
+            let mut nodes = tree.top();
+            std::iter::from_fn(|| nodes.next(tree)).collect()
+        }
+    };
+    let Some(at) = siblings.iter().position(|sibling| *sibling == node) else { return Vec::new() };
+    let pairs = siblings.get(at.saturating_sub(1)..).unwrap_or(&[]).windows(2).take(2);
+    pairs.filter_map(|pair| pair_of(around, pair)).next().unwrap_or_default()
+}
+
+/// Returns the readings of two adjacent nodes, or `None` if they are not written as one.
+fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
+    let tree = around.tree;
+    let [name, list] = pair else { return None };
+    let text = tree.atom(*name)?;
+    let (head, inner) = (tree.span(*name), tree.span(*list));
+    if tree.node(*list).kind != NodeKind::List || head.end != inner.start {
+        return None;
+    }
+    let nodes = items(tree, *list);
+    let open = inner.start..nodes.first().map_or(inner.end - 1, |first| tree.span(*first).start);
+    if tree.text(*list).starts_with('[') {
+        let [_] = nodes.as_slice() else { return None };
+        let name = around.variable(*name)?;
+        return Some(vec![Change::Edits(vec![
+            (head.start..open.end, format!("(at {name} ")),
+            (inner.end - 1..inner.end, ")".to_owned()),
+        ])]);
+    }
+    let space = if nodes.is_empty() { "" } else { " " };
+    let rewrite = |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
+    if let Some((object, method)) = text.split_once('.') {
+        let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
+        let object = format!("${}", object.trim_start_matches('$'));
+        let methods = called(around, method).into_iter();
+        let methods = methods.map(|function| format!("{function} {object}{space}"));
+        return Some(known.chain(methods).map(rewrite).collect());
+    }
+    let own = around.own.contains(&text).then(|| text.to_owned());
+    let meant = own.or_else(|| plain(around, text))?;
+    // `print(a, b)` prints several values.
+    if matches!(meant.as_str(), "out" | "print") && nodes.len() > 1 {
+        let holes = vec!["{}"; nodes.len()].join(" ");
+        let mut edits = vec![(head.start..open.end, format!("(out (fmt \"{holes}\" "))];
+        edits.push((inner.end..inner.end, ")".to_owned()));
+        return Some(vec![Change::Edits(edits)]);
+    }
+    Some(vec![rewrite(format!("{meant}{space}"))])
+}
+
+/// Returns the form or function that a name with a dot from another language corresponds to.
+fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
+    let known = around.host.get(name).map(|_| name.to_owned());
+    known.or_else(|| head(name, around.host).map(str::to_owned))
+}
+
+/// Returns the readings of a list: updates between operands, methods, other namespaces.
+pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
+    let tree = around.tree;
+    if let Some(change) = update(around, list, nodes) {
+        return vec![change];
+    }
+    for pair in nodes.windows(2) {
+        if let Some(changes) = indexed_set(around, list, nodes, pair)
+            .or_else(|| pair_of(around, pair).filter(|_| pair.first() != nodes.first()))
+        {
+            return changes;
+        }
+    }
+    let Some(head) = nodes.first().and_then(|first| tree.atom(*first)) else { return Vec::new() };
+    let Some(span) = nodes.first().map(|first| tree.span(*first)) else { return Vec::new() };
+    let replace = |text: String| Change::Edits(vec![(span.clone(), text)]);
+    match head.split_once('.') {
+        Some((object, method)) if object.starts_with('$') => {
+            called(around, method).into_iter().map(|f| replace(format!("{f} {object}"))).collect()
+        }
+        Some((module, name)) => elsewhere(around, module, name).into_iter().map(replace).collect(),
+        None if around.own.contains(&format!("${head}").as_str()) => {
+            vec![replace(format!("${head}"))]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Returns the functions that a name in a wrong namespace may mean.
+fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
+    if around.host.get(&format!("{module}.{name}")).is_some() || literal::number_type(name).is_some()
+    {
+        return Vec::new();
+    }
+    let name = name.trim_end_matches(['?', '!']);
+    let exists = around.host.iter().any(|known| known.module == module);
+    if exists && !PURE.contains(&module) {
+        return Vec::new();
+    }
+    let form = match name {
+        _ if LENGTH.contains(&name) => Some("len"),
+        "contains" | "includes" | "has" | "member" => Some("has"),
+        "get" | "at" | "nth" => Some("at"),
+        "push" | "append" | "add" => Some("push"),
+        "set" | "put" => Some("put"),
+        "pop" => Some("pop"),
+        _ => None,
+    };
+    let same: Vec<_> = around.host.iter().filter(|known| known.name == name).collect();
+    let unique = same.len() == 1;
+    let fits = same.into_iter().filter(|known| match PURE.contains(&known.module) {
+        true => true,
+        false => unique && !exists,
+    });
+    let functions = fits.map(|known| format!("{}.{}", known.module, known.name));
+    // A form stands for the functions of all types.
+    match form {
+        Some(form) => vec![form.to_owned()],
+        None => functions.collect(),
+    }
+}
+
+/// Rewrites `($x += 1)`, `($x = 1)`, `(set $x += 1)`, `(set $x = 1)`, and the same without
+/// parentheses.
+fn update(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    if let [set, target, a, sign, b] = nodes
+        && matches!(tree.atom(*set), Some("set" | "let"))
+        && matches!(tree.atom(*sign), Some("+" | "-" | "*" | "/" | "%"))
+        && tree.atom(*a) != Some("=")
+    {
+        around.variable(*target)?;
+        let (start, end) = (tree.span(*a).start, tree.span(*b).end);
+        let sign = tree.span(*sign);
+        return Some(Change::Edits(vec![
+            (start..start, format!("({} ", around.tree.source.get(sign.clone())?)),
+            (sign.start..tree.span(*b).start, String::new()),
+            (end..end, ")".to_owned()),
+        ]));
+    }
+    let (target, sign, value) = match nodes {
+        [target, sign, value] => (*target, *sign, *value),
+        [set, target, sign, value] if matches!(tree.atom(*set), Some("set" | "let")) => {
+            (*target, *sign, *value)
+        }
+        _ => return None,
+    };
+    let name = around.variable(target)?;
+    let operator = match tree.atom(sign)? {
+        sign @ ("+=" | "-=" | "*=") => sign,
+        "=" | ":=" => match tree.head(list) {
+            Some("let") => "let",
+            _ => "set",
+        },
+        _ => return None,
+    };
+    let (start, end) = (tree.span(list).start + 1, tree.span(value).start);
+    Some(Change::Edits(vec![(start..end, format!("{operator} {name} "))]))
+}
+
+/// Rewrites a line without parentheses: `$x += 1`, `x = 5`, `return 0`.
+pub(super) fn line(around: &Around<'_, '_>, node: NodeId) -> Option<Change> {
+    let tree = around.tree;
+    if parent(tree, node).is_some() {
+        return None;
+    }
+    let mut nodes = tree.top();
+    let mut line: Vec<NodeId> = Vec::new();
+    while let Some(next) = nodes.next(tree) {
+        if tree.node(next).starts_line {
+            if line.contains(&node) {
+                break;
+            }
+            line.clear();
+        }
+        line.push(next);
+    }
+    let (first, last) = (line.first()?, line.last()?);
+    let is_import = matches!(tree.atom(*first), Some("import" | "from" | "using" | "use"));
+    if is_import && line.iter().all(|node| tree.node(*node).kind != NodeKind::List) {
+        let start = tree.span(*first).start;
+        return Some(Change::Edits(vec![(start..start, ";; ".to_owned())]));
+    }
+    let (start, end) = (tree.span(*first).start, tree.span(*last).end);
+    let around_line = |head: Option<(std::ops::Range<usize>, String)>| {
+        let mut edits = vec![(end..end, ")".to_owned())];
+        edits.push(head.unwrap_or((start..start, "(".to_owned())));
+        Change::Edits(edits)
+    };
+    if let [target, sign, value] = line.as_slice()
+        && let Some(name) = around.variable(*target)
+    {
+        let operator = match tree.atom(*sign)? {
+            sign @ ("+=" | "-=" | "*=") => sign,
+            "=" | ":=" => "set",
+            _ => return None,
+        };
+        let text = format!("({operator} {name} ");
+        return Some(around_line(Some((start..tree.span(*value).start, text))));
+    }
+    let word = tree.atom(*first)?;
+    let is_form = (around.forms)(word).is_some() || head(word, around.host).is_some();
+    (line.len() > 1 && (is_form || word == "return")).then(|| around_line(None))
+}
+
+/// Rewrites `(set $a[0] V)` as a `put`.
+fn indexed_set(
+    around: &Around<'_, '_>,
+    list: NodeId,
+    nodes: &[NodeId],
+    pair: &[NodeId],
+) -> Option<Vec<Change>> {
+    let tree = around.tree;
+    let ([set, name, index, _], [first, _]) = (nodes, pair) else { return None };
+    let (head, inner) = (tree.span(*name), tree.span(*index));
+    let is_index = head.end == inner.start && tree.text(*index).starts_with('[');
+    if tree.head(list) != Some("set") || first != name || !is_index {
+        return None;
+    }
+    let [at] = items(tree, *index).try_into().ok()?;
+    let name = around.variable(*name)?;
+    let start = tree.span(*set).start;
+    Some(vec![Change::Edits(vec![(
+        start..inner.end,
+        format!("put {name} {}", around.text(at)),
+    )])])
+}

@@ -1,0 +1,174 @@
+//! Loops and bindings as other languages write them.
+
+use super::readings::Around;
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::items;
+use crate::syntax::tree::{NodeId, NodeKind};
+
+/// What a loop runs over.
+enum Over {
+    /// From, to and perhaps the step, as they are written.
+    Range(Vec<String>),
+    Items(String),
+}
+
+/// Returns the readings of a loop or a binding form.
+pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
+    let tree = around.tree;
+    let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
+    let Some(name) = tree.atom(*first) else { return Vec::new() };
+    let change = match name {
+        "for" | "each" | "foreach" | "for-each" | "doseq" | "dolist" | "dotimes" | "loop" => {
+            header(around, list, name, operands)
+        }
+        "let" | "let*" | "with" | "letrec" => bindings(around, *first, operands),
+        _ => None,
+    };
+    change.into_iter().collect()
+}
+
+/// Rewrites the header of a loop: a name, words such as `in`, and what it runs over, which may be
+/// in parentheses.
+fn header(
+    around: &Around<'_, '_>,
+    list: NodeId,
+    head: &str,
+    operands: &[NodeId],
+) -> Option<Change> {
+    let tree = around.tree;
+    let first = *operands.first()?;
+    let (words, end) = match tree.node(first).kind {
+        NodeKind::List => (items(tree, first), tree.span(first).end),
+        _ => (operands.to_vec(), 0),
+    };
+    let is_list = end > 0;
+    let name = around.variable(*words.first()?)?;
+    let (over, used) = over(around, head, words.get(1..)?, is_list)?;
+    if is_list && used + 1 != words.len() {
+        return None;
+    }
+    let end = match is_list {
+        true => end,
+        false => tree.span(*words.get(used)?).end,
+    };
+    let text = match over {
+        Over::Range(bounds) => format!("for {name} {}", bounds.join(" ")),
+        Over::Items(text) => format!("each {name} {text}"),
+    };
+    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+}
+
+/// Reads what a loop runs over. Returns it with the number of words that it takes.
+fn over(
+    around: &Around<'_, '_>,
+    head: &str,
+    words: &[NodeId],
+    is_list: bool,
+) -> Option<(Over, usize)> {
+    let tree = around.tree;
+    let is_word = |at: usize, known: &[&str]| {
+        words.get(at).and_then(|node| tree.atom(*node)).is_some_and(|word| known.contains(&word))
+    };
+    let text = |at: usize| words.get(at).map(|node| around.text(*node).to_owned());
+    let from = usize::from(is_word(0, &["in", "of", ":", "=", "from", "across", "<-"]));
+    let counts = |upto: String, used: usize| {
+        Some((Over::Range(vec!["0".to_owned(), upto]), used))
+    };
+    if head == "dotimes" {
+        return counts(text(from)?, from + 1);
+    }
+    if is_word(from + 1, &["to", "until", "below", "..", "..<"]) {
+        return Some((Over::Range(vec![text(from)?, text(from + 2)?]), from + 3));
+    }
+    let node = *words.get(from)?;
+    if let Some((low, high)) = tree.atom(node).and_then(|text| text.split_once("..")) {
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let high = high.trim_start_matches('<');
+        return (number(low) && (number(high) || high.starts_with('$')))
+            .then(|| (Over::Range(vec![low.to_owned(), high.to_owned()]), from + 1));
+    }
+    if matches!(tree.head(node), Some("range" | "iota" | "xrange")) {
+        let bounds: Vec<String> =
+            items(tree, node).iter().skip(1).map(|bound| around.text(*bound).to_owned()).collect();
+        return match bounds.as_slice() {
+            [upto] => counts(upto.clone(), from + 1),
+            [_, _] | [_, _, _] => Some((Over::Range(bounds), from + 1)),
+            _ => None,
+        };
+    }
+    // `range(3)`, with the parenthesis behind the name.
+    if is_word(from, &["range"]) && words.get(from + 1).is_some() {
+        let inner = items(tree, *words.get(from + 1)?);
+        let bounds: Vec<String> =
+            inner.iter().map(|bound| around.text(*bound).to_owned()).collect();
+        return match bounds.as_slice() {
+            [upto] => counts(upto.clone(), from + 2),
+            [_, _] | [_, _, _] => Some((Over::Range(bounds), from + 2)),
+            _ => None,
+        };
+    }
+    let plain = matches!(head, "for" | "each") && from == 0 && !is_list;
+    (!plain && head != "loop").then(|| Some((Over::Items(text(from)?), from + 1)))?
+}
+
+/// Rewrites `(let [a 1 b 2] …)` and `(let (a 1 b 2) …)` as declarations.
+fn bindings(around: &Around<'_, '_>, first: NodeId, operands: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let target = *operands.first()?;
+    if tree.node(target).kind != NodeKind::List {
+        return None;
+    }
+    let pairs = items(tree, target);
+    if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
+        return None;
+    }
+    let span = tree.span(target);
+    let mut edits = vec![
+        (tree.span(first), "do".to_owned()),
+        (span.start..span.start + 1, String::new()),
+        (span.end - 1..span.end, String::new()),
+    ];
+    for pair in pairs.chunks(2) {
+        let [name, value] = pair else { return None };
+        let declared = around.variable(*name)?;
+        let end = tree.span(*value).end;
+        edits.push((tree.span(*name), format!("(let {declared}")));
+        edits.push((end..end, ")".to_owned()));
+    }
+    Some(Change::Edits(edits))
+}
+
+/// Rewrites `(for (let i = 0; i < 3; i++) …)`. Its `;` begin comments, so the text has no tree.
+pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
+    let start = source.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = source.get(start..)?.lines().next()?;
+    let open = line.find("(for (")?;
+    let header = line.get(open + "(for (".len()..)?;
+    let end = header.find(')')?;
+    let parts: Vec<&str> = header.get(..end)?.split(';').map(str::trim).collect();
+    let [first, test, step] = parts.as_slice() else { return None };
+    let (declared, from) = first.split_once('=')?;
+    let name = declared.split_whitespace().last()?.trim_start_matches('$');
+    let is_name = |text: &str| text.trim().trim_start_matches('$') == name;
+    let is_word = |text: &str| {
+        let text = text.trim().trim_start_matches('$');
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let (tested, to) = test.split_once('<')?;
+    let by_one = matches!(step.split_once("++"), Some((before, after)) if
+        is_name(before) && after.is_empty() || before.is_empty() && is_name(after))
+        || matches!(step.split_once("+="), Some((before, by)) if
+            is_name(before) && by.trim() == "1");
+    let is_plain = is_word(name) && is_name(tested) && by_one;
+    if !is_plain || !is_word(from) || !is_word(to) {
+        return None;
+    }
+    let (from, to) = (from.trim(), to.trim());
+    let to = match to.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => format!("${to}"),
+        false => to.to_owned(),
+    };
+    let begin = start + open + 1;
+    let close = start + open + "(for (".len() + end + 1;
+    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}"))]))
+}

@@ -1,0 +1,74 @@
+//! Programs in another language.
+
+/// A language that a program may be written in by mistake, and the line that shows it.
+pub(crate) struct Pasted {
+    pub(crate) language: &'static str,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Maximum number of lines that are read.
+const MAX_LINES: usize = 200;
+
+/// Returns the language of a program that has no form of this one on any line of its own.
+pub(crate) fn language(source: &str) -> Option<Pasted> {
+    let mut at = 0;
+    let mut found = None;
+    for line in source.split_inclusive('\n').take(MAX_LINES) {
+        let text = line.trim();
+        if text.starts_with('(') && !text.starts_with("()") {
+            return None;
+        }
+        if found.is_none()
+            && let Some(language) = of_line(text)
+        {
+            let start = at + line.len() - line.trim_start().len();
+            found = Some(Pasted { language, start, end: start + text.len() });
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// Returns the language that a line certainly belongs to.
+fn of_line(line: &str) -> Option<&'static str> {
+    let first = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
+    let rest = line.get(first.len()..).unwrap_or("").trim_start();
+    let is_word = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let assigned = |rest: &str| rest.contains(" = ") || rest.contains("= ");
+    match first {
+        _ if line.starts_with("<?php") => Some("PHP"),
+        _ if line.starts_with("#!/") && line.contains("python") => Some("Python"),
+        _ if line.starts_with("#!/") && line.ends_with("sh") => Some("shell"),
+        "def" | "class" | "elif" | "if" | "for" | "while" | "with" | "try" | "except" | "else"
+            if line.ends_with(':') =>
+        {
+            Some("Python")
+        }
+        "from" if line.contains(" import ") => Some("Python"),
+        "import" if is_word(rest) && !line.contains([';', '{', '"', '\'']) => Some("Python"),
+        "import" if line.contains(" from ") => Some("JavaScript"),
+        "const" | "let" | "var" if is_word(rest) && assigned(rest) => Some("JavaScript"),
+        "function" | "async" | "export" if line.ends_with('{') => Some("JavaScript"),
+        "for" | "if" | "while" if rest.starts_with('(') && line.ends_with('{') => {
+            Some("JavaScript")
+        }
+        "console" if rest.starts_with(".log(") => Some("JavaScript"),
+        "fn" | "pub" | "use" if line.ends_with(['{', ';']) => Some("Rust"),
+        "package" | "func" if is_word(rest) && !line.contains('(') || line.ends_with('{') => {
+            Some("Go")
+        }
+        "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "CREATE" => Some("SQL"),
+        "echo" | "export" | "cd" | "ls" | "cat" | "grep" | "curl" | "sudo"
+            if !line.ends_with(')') =>
+        {
+            Some("shell")
+        }
+        "print" if rest.starts_with('(') => Some("Python"),
+        _ if line.starts_with('{') && line.contains("\":") => Some("JSON"),
+        _ if !first.is_empty() && rest.starts_with("= ") && !rest.starts_with("==") => {
+            Some("Python")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,157 @@
+//! Other readings of a faulty form: what another language would mean by it.
+//!
+//! A reading is only proposed here. The check of fixes keeps it if the program is valid with it, so
+//! a reading may ignore types.
+
+use super::{branches, calls, loops, templates};
+use crate::Signatures;
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::{items, parent};
+use crate::syntax::indent::reopened;
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Several readings of the same text. At most one of them may be valid.
+pub(crate) struct Readings {
+    /// The form that changes.
+    pub(crate) form: NodeId,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Returns, for the name of a form, if the form has a value. `None` for any other name.
+pub(crate) type FormLookup = fn(&str) -> Option<bool>;
+
+/// The program around a fault.
+pub(super) struct Around<'a, 's> {
+    pub(super) tree: &'a Tree<'s>,
+    pub(super) host: &'a Signatures,
+    pub(super) forms: FormLookup,
+    /// The functions of the program, with their `$`.
+    pub(super) own: Vec<&'s str>,
+}
+
+/// Maximum number of forms around a fault that are read again.
+const MAX_AROUND: usize = 4;
+
+/// Returns the readings of the forms around a fault, those of the innermost form first.
+pub(crate) fn readings(
+    tree: &Tree<'_>,
+    span: &std::ops::Range<usize>,
+    host: &Signatures,
+    forms: FormLookup,
+) -> Vec<Readings> {
+    let around = Around { tree, host, forms, own: own_functions(tree) };
+    let Some(node) = node_at(tree, span.start) else { return Vec::new() };
+    let mut all = Vec::new();
+    let mut add = |form: NodeId, changes: Vec<Change>| {
+        if !changes.is_empty() {
+            all.push(Readings { form, changes });
+        }
+    };
+    add(node, calls::of_atom(&around, node));
+    add(node, calls::beside(&around, node));
+    add(node, calls::line(&around, node).into_iter().collect());
+    let mut form = Some(node);
+    for _ in 0..=MAX_AROUND {
+        let Some(list) = form else { break };
+        if tree.node(list).kind == NodeKind::List {
+            let nodes = items(tree, list);
+            for changes in [
+                calls::of_list(&around, list, &nodes),
+                templates::of_list(&around, list, &nodes),
+                loops::of_list(&around, list, &nodes),
+                branches::of_list(&around, list, &nodes),
+            ] {
+                add(list, changes);
+            }
+            // A parenthesis that closes one of its forms too early.
+            add(list, nodes.iter().filter_map(|node| reopened(tree, *node)).collect());
+            add(list, reopened(tree, list).into_iter().collect());
+        }
+        if parent(tree, list).is_none()
+            && let Some(before) = crate::habits::rewrite::before(tree, list)
+        {
+            add(before, reopened(tree, before).into_iter().collect());
+        }
+        form = parent(tree, list);
+    }
+    all
+}
+
+/// Returns the outermost node that begins at an offset, or the innermost one that contains it.
+fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
+    let contains = |node: &NodeId| {
+        let span = tree.span(*node);
+        span.start <= at && at < span.end
+    };
+    (0..tree.len()).map(NodeId).filter(contains).last()
+}
+
+/// Returns the names of the functions that a program declares.
+fn own_functions<'s>(tree: &Tree<'s>) -> Vec<&'s str> {
+    let mut nodes = tree.top();
+    let tops = std::iter::from_fn(|| nodes.next(tree));
+    let declared = tops.filter(|node| matches!(tree.head(*node), Some("fn" | "func")));
+    declared.filter_map(|node| tree.name(*items(tree, node).get(1)?)).collect()
+}
+
+impl Around<'_, '_> {
+    /// Returns the text of a node.
+    pub(super) fn text(&self, node: NodeId) -> &str {
+        self.tree.text(node)
+    }
+
+    /// Returns the name of a variable, with its `$`, that a node is or may be.
+    pub(super) fn variable(&self, node: NodeId) -> Option<String> {
+        let text = self.tree.atom(node)?;
+        let plain = text.strip_prefix('$').unwrap_or(text);
+        let is_name = plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && plain.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        is_name.then(|| format!("${plain}"))
+    }
+
+    /// Returns true if the program has an atom of this text.
+    pub(super) fn has_atom(&self, text: &str) -> bool {
+        (0..self.tree.len()).any(|node| self.tree.atom(NodeId(node)) == Some(text))
+    }
+
+    /// Returns true if a form is a statement, so that its value is not used.
+    pub(super) fn is_statement(&self, list: NodeId) -> bool {
+        let Some(outer) = parent(self.tree, list) else { return true };
+        let nodes = items(self.tree, outer);
+        let at = nodes.iter().position(|node| *node == list).unwrap_or(0);
+        match self.tree.head(outer) {
+            Some("do" | "begin" | "progn" | "then" | "else" | "block" | "loop") => true,
+            Some("when" | "unless" | "while" | "until" | "if" | "repeat") => at > 1,
+            Some("for" | "each" | "fn" | "func" | "foreach" | "dotimes" | "doseq") => at > 2,
+            Some(_) => false,
+            // A clause of `cond`.
+            None => at > 0,
+        }
+    }
+
+    /// Returns the change that writes a form anew. The lines of its operands stay where they are.
+    pub(super) fn write(&self, list: NodeId, text: String) -> Change {
+        Change::Edits(vec![(self.tree.span(list), text)])
+    }
+
+    /// Returns the source from the start of one node to the end of another.
+    pub(super) fn source(&self, first: NodeId, last: NodeId) -> &str {
+        let (start, end) = (self.tree.span(first).start, self.tree.span(last).end);
+        self.tree.source.get(start..end).unwrap_or("")
+    }
+
+    /// Returns the source of several nodes in sequence.
+    pub(super) fn all(&self, nodes: &[NodeId]) -> &str {
+        match (nodes.first(), nodes.last()) {
+            (Some(first), Some(last)) => self.source(*first, *last),
+            _ => "",
+        }
+    }
+
+    /// Returns the line breaks between two nodes, or a space.
+    pub(super) fn gap(&self, before: NodeId, after: NodeId) -> &str {
+        let (start, end) = (self.tree.span(before).end, self.tree.span(after).start);
+        let between = self.tree.source.get(start..end).unwrap_or("");
+        if between.contains('\n') && between.trim().is_empty() { between } else { " " }
+    }
+}

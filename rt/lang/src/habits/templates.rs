@@ -1,0 +1,326 @@
+//! Forms of other languages that are written with several forms here.
+
+use super::readings::Around;
+use crate::Code;
+use crate::diagnose::fix::Change;
+use crate::habits::rewrite::{items, parent};
+use crate::syntax::tree::{NodeId, NodeKind};
+
+/// Forms with a fixed number of operands: the name, the number, and what to write. `0` to `2` in
+/// braces stand for the operands. Readings that share a name exclude one another.
+const TEMPLATES: &[(&str, usize, &str)] = &[
+    ("zero?", 1, "(= {0} 0)"),
+    ("pos?", 1, "(> {0} 0)"),
+    ("positive?", 1, "(> {0} 0)"),
+    ("neg?", 1, "(< {0} 0)"),
+    ("negative?", 1, "(< {0} 0)"),
+    ("even?", 1, "(= (% {0} 2) 0)"),
+    ("odd?", 1, "(!= (% {0} 2) 0)"),
+    ("empty?", 1, "(= (len {0}) 0)"),
+    ("isEmpty", 1, "(= (len {0}) 0)"),
+    ("is_empty", 1, "(= (len {0}) 0)"),
+    ("null?", 1, "(= (len {0}) 0)"),
+    ("not-empty", 1, "(> (len {0}) 0)"),
+    ("not-empty?", 1, "(> (len {0}) 0)"),
+    ("inc", 1, "(+ {0} 1)"),
+    ("1+", 1, "(+ {0} 1)"),
+    ("add1", 1, "(+ {0} 1)"),
+    ("dec", 1, "(- {0} 1)"),
+    ("1-", 1, "(- {0} 1)"),
+    ("sub1", 1, "(- {0} 1)"),
+    ("neg", 1, "(- {0})"),
+    ("negate", 1, "(- {0})"),
+    ("get", 2, "(at {0} {1})"),
+    ("get", 3, "(default (at {0} {1}) {2})"),
+    ("nth", 2, "(at {0} {1})"),
+    ("nth", 2, "(at {1} {0})"),
+    ("gethash", 2, "(at {1} {0})"),
+    ("aref", 2, "(at {0} {1})"),
+    ("elt", 2, "(at {0} {1})"),
+    ("vector-ref", 2, "(at {0} {1})"),
+    ("list-ref", 2, "(at {0} {1})"),
+    ("hash-ref", 2, "(at {0} {1})"),
+    ("hash-ref", 3, "(default (at {0} {1}) {2})"),
+    ("first", 1, "(at {0} 0)"),
+    ("car", 1, "(at {0} 0)"),
+    ("second", 1, "(at {0} 1)"),
+    ("third", 1, "(at {0} 2)"),
+    ("conj", 2, "(push {0} {1})"),
+    ("conj!", 2, "(push {0} {1})"),
+    ("append", 2, "(push {0} {1})"),
+    ("append!", 2, "(push {0} {1})"),
+    ("push!", 2, "(push {0} {1})"),
+    ("assoc", 3, "(put {0} {1} {2})"),
+    ("assoc!", 3, "(put {0} {1} {2})"),
+    ("hash-set!", 3, "(put {0} {1} {2})"),
+    ("vector-set!", 3, "(put {0} {1} {2})"),
+    ("aset", 3, "(put {0} {1} {2})"),
+    ("contains?", 2, "(has {0} {1})"),
+    ("contains", 2, "(has {0} {1})"),
+    ("includes", 2, "(has {0} {1})"),
+    ("includes?", 2, "(has {0} {1})"),
+    ("has-key?", 2, "(has {0} {1})"),
+    ("has_key", 2, "(has {0} {1})"),
+    ("contains-key?", 2, "(has {0} {1})"),
+    ("member", 2, "(has {1} {0})"),
+    ("member?", 2, "(has {1} {0})"),
+    ("in", 2, "(has {1} {0})"),
+    ("str", 1, "(fmt \"{}\" {0})"),
+    ("string", 1, "(fmt \"{}\" {0})"),
+    ("to-string", 1, "(fmt \"{}\" {0})"),
+    ("toString", 1, "(fmt \"{}\" {0})"),
+    ("fail", 1, "(fail ETRFM {0})"),
+    ("throw", 1, "(fail ETRFM {0})"),
+    ("raise", 1, "(fail ETRFM {0})"),
+    ("error", 1, "(fail ETRFM {0})"),
+    ("panic", 1, "(fail ETRFM {0})"),
+    ("abort", 1, "(fail ETRFM {0})"),
+    ("die", 1, "(fail ETRFM {0})"),
+];
+
+/// Functions of other languages that return a changed collection: the name here changes it in place.
+const IN_PLACE: &[(&str, &str)] = &[
+    ("conj", "push"),
+    ("append", "push"),
+    ("push", "push"),
+    ("arr.push", "push"),
+    ("assoc", "put"),
+    ("put", "put"),
+    ("map.set", "put"),
+    ("arr.set", "put"),
+];
+
+/// Names of other languages for output of several values, which they separate by spaces.
+const PRINT: &[&str] =
+    &["print", "println", "console.log", "console.error", "echo", "puts", "display", "say"];
+
+/// Returns the readings of a list whose head is a name of another language.
+pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
+    let tree = around.tree;
+    let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
+    let Some(name) = tree.atom(*first) else { return Vec::new() };
+    if let Some(change) = import(around, list, name)
+        .or_else(|| in_place(around, list, name, operands))
+        .or_else(|| output(around, *first, name, operands))
+        .or_else(|| threaded(around, list, name, operands))
+        .or_else(|| joined(around, list, name, operands))
+        .or_else(|| failed(around, name, operands))
+        .or_else(|| (name == "catch").then(|| caught(around, list, operands))?)
+    {
+        return vec![change];
+    }
+    let fitting = TEMPLATES
+        .iter()
+        .filter(|(known, count, _)| *known == name && *count == operands.len());
+    let mut all: Vec<Change> = fitting
+        .map(|(_, _, template)| around.write(list, filled(around, template, operands)))
+        .collect();
+    if let ("last", [of]) = (name, operands)
+        && tree.name(*of).is_some()
+    {
+        let text = around.text(*of);
+        all.push(around.write(list, format!("(at {text} (- (len {text}) 1))")));
+    }
+    all
+}
+
+/// Fills a template. Two operands in sequence keep the line breaks between them.
+fn filled(around: &Around<'_, '_>, template: &str, operands: &[NodeId]) -> String {
+    let mut text = template.to_owned();
+    for (at, pair) in operands.windows(2).enumerate() {
+        let [before, after] = pair else { continue };
+        let (from, gap) = (format!("{{{at}}} {{{}}}", at + 1), around.gap(*before, *after));
+        text = text.replace(&from, &format!("{{{at}}}{gap}{{{}}}", at + 1));
+    }
+    let holes = operands.iter().enumerate().rev();
+    // The last operand is written first: its text may contain braces, but nothing before it does.
+    for (at, operand) in holes {
+        let hole = format!("{{{at}}}");
+        if let Some(found) = text.find(&hole) {
+            text.replace_range(found..found + hole.len(), around.text(*operand));
+        }
+    }
+    text
+}
+
+/// Makes an import a comment: functions are called by their full names.
+fn import(around: &Around<'_, '_>, list: NodeId, name: &str) -> Option<Change> {
+    let outside = parent(around.tree, list).is_none();
+    let is_import = matches!(name, "import" | "require" | "use" | "using" | "include" | "ns");
+    let plain = items(around.tree, list)
+        .iter()
+        .skip(1)
+        .all(|node| around.tree.node(*node).kind != NodeKind::List);
+    let edits = || crate::habits::rewrite::around(around.tree, list, "(; ", " ;)");
+    (is_import && outside && plain).then(|| Change::Edits(edits()))
+}
+
+/// Rewrites `(set $a (conj $a V))`, which changes `$a` in place.
+fn in_place(
+    around: &Around<'_, '_>,
+    list: NodeId,
+    name: &str,
+    operands: &[NodeId],
+) -> Option<Change> {
+    let tree = around.tree;
+    let ("set" | "let", [target, value]) = (name, operands) else { return None };
+    let inner = items(tree, *value);
+    let (head, of) = (tree.atom(*inner.first()?)?, tree.name(*inner.get(1)?)?);
+    let (_, meant) = IN_PLACE.iter().find(|(known, _)| *known == head)?;
+    if tree.name(*target)? != of {
+        return None;
+    }
+    let (outer, value) = (tree.span(list), tree.span(*value));
+    let first = tree.span(*inner.first()?);
+    Some(Change::Edits(vec![
+        (outer.start + 1..first.end, (*meant).to_owned()),
+        (value.end - 1..value.end, String::new()),
+    ]))
+}
+
+/// Rewrites `(print A B)` and `(printf "…" A)`, and `(out "a" + $b)`.
+fn output(
+    around: &Around<'_, '_>,
+    first: NodeId,
+    name: &str,
+    operands: &[NodeId],
+) -> Option<Change> {
+    let tree = around.tree;
+    let (start, last) = (tree.span(first).start, operands.last()?);
+    let end = tree.span(*last).end;
+    let text = around.text(*operands.first()?);
+    let is_text = tree.node(*operands.first()?).kind == NodeKind::Text;
+    let is_template = is_text && (text.contains("{}") || text.contains("{i}"));
+    let is_percent = is_text && ["%s", "%d", "%i", "%f", "%."].iter().any(|p| text.contains(p));
+    let formatted = |head: &str| {
+        let from = tree.span(*operands.first()?).start;
+        Some(Change::Edits(vec![(start..from, head.to_owned()), (end..end, ")".to_owned())]))
+    };
+    if name == "format"
+        && let [to, template, ..] = operands
+        && tree.node(*template).kind == NodeKind::Text
+    {
+        let from = tree.span(*template).start;
+        return match tree.atom(*to)? {
+            "nil" | "#f" => Some(Change::Edits(vec![(start..from, "fmt ".to_owned())])),
+            "t" | "#t" => Some(Change::Edits(vec![
+                (start..from, "out (fmt ".to_owned()),
+                (end..end, ")".to_owned()),
+            ])),
+            _ => None,
+        };
+    }
+    let known = PRINT.contains(&name);
+    let format = matches!(name, "printf" | "print-format" | "println!" | "print!");
+    if format && is_text && !around.is_statement(parent(tree, first)?) {
+        return Some(Change::Edits(vec![(tree.span(first), "fmt".to_owned())]));
+    }
+    if format && is_text || (known || name == "out") && is_template && operands.len() > 1 {
+        return formatted("out (fmt ");
+    }
+    if known && is_percent && operands.len() > 1 {
+        return formatted("out (fmt ");
+    }
+    if known && operands.len() > 1 {
+        let holes = vec!["{}"; operands.len()].join(" ");
+        return formatted(&format!("out (fmt \"{holes}\" "));
+    }
+    let between = operands.iter().skip(1).step_by(2);
+    let is_sum = operands.len() > 2
+        && operands.len() % 2 == 1
+        && between.clone().all(|node| matches!(tree.atom(*node), Some("+" | "." | "&" | ",")));
+    if (known || name == "out" || name == "ret" || name == "return") && is_sum {
+        let written = if known { "out" } else { name };
+        let mut edits = vec![
+            (start..tree.span(*operands.first()?).start, format!("{written} (str.cat ")),
+            (end..end, ")".to_owned()),
+        ];
+        edits.extend(between.map(|node| (tree.span(*node), String::new())));
+        return Some(Change::Edits(edits));
+    }
+    None
+}
+
+/// Rewrites `(-> X (f A) (g))` as nested calls.
+fn threaded(
+    around: &Around<'_, '_>,
+    list: NodeId,
+    name: &str,
+    operands: &[NodeId],
+) -> Option<Change> {
+    let tree = around.tree;
+    let last = match name {
+        "->" => false,
+        "->>" => true,
+        _ => return None,
+    };
+    let (value, steps) = operands.split_first()?;
+    let mut text = around.text(*value).to_owned();
+    for step in steps {
+        if tree.node(*step).kind != NodeKind::List {
+            text = format!("({} {text})", around.text(*step));
+            continue;
+        }
+        let nodes = items(tree, *step);
+        let (head, rest) = nodes.split_first()?;
+        let (head, rest) = (around.text(*head), around.all(rest));
+        text = match (rest, last) {
+            ("", _) => format!("({head} {text})"),
+            (_, false) => format!("({head} {text} {rest})"),
+            (_, true) => format!("({head} {rest} {text})"),
+        };
+    }
+    Some(around.write(list, text))
+}
+
+/// Rewrites `(str A B …)` as a join.
+fn joined(
+    around: &Around<'_, '_>,
+    list: NodeId,
+    name: &str,
+    operands: &[NodeId],
+) -> Option<Change> {
+    if !matches!(name, "str" | "string" | "..") || operands.len() < 2 {
+        return None;
+    }
+    let head = around.tree.span(*items(around.tree, list).first()?);
+    Some(Change::Edits(vec![(head, "str.cat".to_owned())]))
+}
+
+/// Rewrites a `catch` whose call comes first, or that has a handler behind its call.
+fn caught(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let is_call = |node: &NodeId| tree.node(*node).kind == NodeKind::List;
+    let at = operands.iter().position(is_call)?;
+    let (names, rest) = operands.split_at(at);
+    let (call, rest) = rest.split_first()?;
+    let start = tree.span(list).start + 1;
+    if names.is_empty() && rest.iter().all(|node| tree.name(*node).is_some()) {
+        let names = match rest.is_empty() {
+            true => "$value $failure",
+            false => around.all(rest),
+        };
+        return Some(around.write(list, format!("(catch {names} {})", around.text(*call))));
+    }
+    let end = tree.span(*call).end;
+    let code = match names {
+        [code] | [_, code] | [_, code, _] => tree.name(*code)?,
+        _ => return None,
+    };
+    let (first, last) = (rest.first()?, rest.last()?);
+    let (from, to) = (tree.span(*first).start, tree.span(*last).end);
+    let gap = around.gap(*call, *first);
+    Some(Change::Edits(vec![
+        (start..start, "do (".to_owned()),
+        (end..from, format!("){gap}(when (!= {code} 0) ")),
+        (to..to, ")".to_owned()),
+    ]))
+}
+
+/// Swaps the reason and the code of a failure.
+fn failed(around: &Around<'_, '_>, name: &str, operands: &[NodeId]) -> Option<Change> {
+    let [reason, code] = operands else { return None };
+    let is_code = around.tree.atom(*code).is_some_and(|code| Code::meant(code).is_some());
+    let is_fail = matches!(name, "fail" | "throw" | "raise" | "error");
+    (is_fail && is_code).then(|| crate::habits::rewrite::swap(around.tree, *reason, *code))
+}

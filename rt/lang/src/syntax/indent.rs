@@ -1,0 +1,101 @@
+//! Forms that are closed before lines that are indented as a part of them.
+
+use crate::diagnose::diagnostic::Position;
+use crate::diagnose::fix::Change;
+use crate::diagnose::wording::{self, Fault};
+use crate::syntax::tree::{NodeId, NodeKind, Tree};
+
+/// Checks that no form with an empty body is followed by deeper lines. Returns warnings about other
+/// forms that are followed by deeper lines.
+pub(crate) fn closed_early(tree: &Tree<'_>) -> Result<Vec<Fault>, Box<Fault>> {
+    let mut warnings = Vec::new();
+    let mut nodes = tree.top();
+    while let Some(list) = nodes.next_deep(tree) {
+        let Some(empty) = body_is_empty(tree, list) else { continue };
+        let Some(next) = next_sibling(tree, list).filter(|next| is_deeper(tree, list, *next))
+        else {
+            continue;
+        };
+        let head = tree.head(list).unwrap_or("");
+        let line = |node| Position::of(tree.source, tree.span(node).start).line;
+        let end = tree.span(list).end;
+        let lines = (line(list), line(next));
+        if empty {
+            let message = wording::closed_early(head, lines).maybe_safe(reopened(tree, list));
+            return Err(Fault::new(end - 1..end, message));
+        }
+        if warnings.len() < crate::MAX_WARNINGS {
+            warnings.push(*Fault::new(end - 1..end, wording::indented_after(head, lines)));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Returns true for a form whose body is empty, false for one with a body over several lines, and
+/// `None` for any other node.
+fn body_is_empty(tree: &Tree<'_>, list: NodeId) -> Option<bool> {
+    let head = tree.head(list)?;
+    let mut nodes = tree.children(list);
+    let kinds: Vec<NodeKind> =
+        std::iter::from_fn(|| nodes.next(tree)).take(6).map(|node| tree.node(node).kind).collect();
+    let atoms = kinds.iter().take_while(|kind| **kind == NodeKind::Atom).count();
+    let header = match head {
+        "when" | "unless" | "while" | "until" | "repeat" => 2,
+        "fn" => 3,
+        "each" if atoms == 4 || atoms == 3 && kinds.get(3) == Some(&NodeKind::List) => {
+            // `(each $i $x $a)`; with one name, the fourth node is the body.
+            if atoms == 4 { 4 } else { 3 }
+        }
+        "each" => 3,
+        "for" => 4 + usize::from(kinds.get(4) == Some(&NodeKind::Atom)),
+        _ => return None,
+    };
+    if kinds.len() <= header {
+        return Some(true);
+    }
+    tree.text(list).contains('\n').then_some(false)
+}
+
+/// Returns the next node of the same list.
+fn next_sibling(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let next = tree.after(node).next(tree)?;
+    (tree.parent(next) == tree.parent(node)).then_some(next)
+}
+
+/// Returns true if a node begins a line and is indented more than a list that begins one.
+fn is_deeper(tree: &Tree<'_>, list: NodeId, next: NodeId) -> bool {
+    tree.node(list).starts_line
+        && tree.node(next).starts_line
+        && column(tree, next) > column(tree, list)
+}
+
+/// Returns the column of a node, in bytes from 0.
+fn column(tree: &Tree<'_>, node: NodeId) -> usize {
+    let start = tree.span(node).start;
+    let before = tree.source.get(..start).unwrap_or("");
+    start - before.rfind('\n').map_or(0, |at| at + 1)
+}
+
+/// Returns the indentation of the line that contains a node.
+fn indentation(tree: &Tree<'_>, node: NodeId) -> usize {
+    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = tree.source.get(start..).unwrap_or("");
+    line.len() - line.trim_start_matches([' ', '\t']).len()
+}
+
+/// Returns the change that closes a list after the following siblings that are indented more than
+/// its line.
+pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+    let close = tree.span(list).end;
+    let is_round = tree.source.get(close.checked_sub(1)?..close) == Some(")");
+    let own = indentation(tree, list);
+    let belongs = |next: NodeId| !tree.node(next).starts_line || column(tree, next) > own;
+    let mut last = next_sibling(tree, list)
+        .filter(|next| is_round && tree.node(*next).starts_line && belongs(*next))?;
+    while let Some(next) = next_sibling(tree, last).filter(|next| belongs(*next)) {
+        last = next;
+    }
+    let end = tree.span(last).end;
+    Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
+}
