@@ -106,12 +106,12 @@ capability! {
 
     /// Returns a new array: the items of a, then those of b
     #[example = r#"(ret (str.join (arr.concat (str.split "a b" " ") (str.split "c d" " ")) " "))"# => "a b c d"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
 
     /// Returns the index of the first item equal to item, or -1
     #[example = r#"(ret (str.from_int (arr.index_of (str.split "a b" " ") "b")))"# => "1"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn index_of(h: arr, item: bytes) -> i: int = index_of;
 
     /// Encodes as a JSON array of strings; `json.make_arr` keeps numbers and objects

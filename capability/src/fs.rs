@@ -32,9 +32,8 @@ capability! {
     #[effect(changes)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST EKIND = append;
 
-    /// Returns the sorted names in a folder, without those in its folders; folders end with /
+    /// Returns the sorted names in a folder, not those below; folders end with /
     #[example = r#"(fs.write "list/b.txt" "") (fs.mkdir "list/a") (ret (str.join (fs.list "list") " "))"# => "a/ b.txt"]
-    #[prompt(signature)]
     #[effect(reads)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS EKIND = list;
 

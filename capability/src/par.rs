@@ -41,6 +41,7 @@ capability! {
     /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
     /// {result} or {code, error} for each
     #[example = r#"(fs.write "a.txt" "hello") (each $result (par.run (arr.from_json """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
+    #[prompt(name)]
     #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }

@@ -54,7 +54,7 @@ capability! {
 
     /// Splits into an array of strings of one character (code point) each
     #[example = r#"(ret (str.join (str.chars "née") "-"))"# => "n-é-e"]
-    #[prompt(name)]
+    #[prompt(signature)]
     fn chars(s: str) -> arr: arr = characters::chars;
 
     /// Splits into words: the parts between whitespace
@@ -68,7 +68,7 @@ capability! {
 
     /// Returns the offset of the last needle, or -1
     #[example = r#"(ret (str.from_int (str.rfind "hello" "l")))"# => "3"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn rfind(s: bytes, needle: bytes) -> n: int = rfind;
 
     /// Returns 1 if s contains needle, else 0
@@ -128,7 +128,7 @@ capability! {
 
     /// Converts to uppercase
     #[example = r#"(ret (str.upper "abc"))"# => "ABC"]
-    #[prompt(signature)]
+    #[prompt(name)]
     fn upper(s: str) -> ptr: str ! ENOMEM = upper;
 
     /// Replaces every occurrence of needle

@@ -46,14 +46,12 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $files (arg 0))
-(let $part (arg 1))
-(let $fold (= (arg 2) "true"))
-(let $max (str.to_int (arg 3)))
+(let ($files $part $ignore $max) (args))
+(let $left (str.to_int $max))
+(let $fold (= $ignore "true"))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
 (when $fold (set $part (str.lower $part)))
-(let $many (and (len (str.match $files r"[*?{\[]")) (= (default (fs.stat $files) "") "")))
-(let $paths (if $many (fs.glob $files) (arr $files)))
+(let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
 (when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
 (let $report "")
 (let $total 0)
@@ -61,17 +59,17 @@
 (each $path $paths
   (catch $lines $e $why (str.lines (fs.read $path)))
   (when $e
-    (when (not (and $many (or (= $e EACCESS) (= $e EBOUND) (= $e EPARSE)))) (fail $e $why))
-    (append $report "\n{}: not a readable text" $path)
+    (when (= (len $paths) 1) (fail $e $why))
+    (append $report "\n{}: {}" $path $why)
     (continue))
-  (let $count 0)
-  (let $found "")
+  (let $found (arr))
   (each $i $line $lines
     (when (has (if $fold (str.lower $line) $line) $part)
-      (+= $count 1)
-      (when (<= (+ $total $count) $max) (append $found "\n{}:{}" (+ $i 1) $line))))
+      (push $found (fmt "\n{}:{}" (+ $i 1) $line))))
+  (let $count (len $found))
   (when $count
     (+= $total $count)
     (+= $matching 1)
-    (append $report "\n{}: {}{}" $path $count $found)))
+    (append $report "\n{}: {}{}" $path $count (str.join (arr.slice $found 0 $left) ""))
+    (set $left (max 0 (- $left $count)))))
 (ret (fmt "{} lines match in {} of {} files{}" $total $matching (len $paths) $report))

@@ -1,6 +1,6 @@
 ;;; name = "file_replace"
 ;;; description = "Replace a text in one file or in all files that a glob matches"
-;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; files that are not text are skipped; ENOENT if none contains the text"
+;;; returns = "`3 replacements in 2 of 4 files`, then for each changed file `PATH: COUNT`; for a file that cannot be read the reason; ENOENT if none contains the text"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["edit", "substitute", "change", "glob"]
 ;;; [[args]]
@@ -59,15 +59,11 @@
 ;;; results = []
 ;;; files_after = { "a.txt" = "red" }
 
-(let $files (arg 0))
-(let $old (arg 1))
-(let $new (arg 2))
-(let $first (= (arg 3) "first"))
-(when (not (or $first (= (arg 3) "all")))
-  (fail EPARSE (fmt "mode is all or first, not {}" (arg 3))))
+(let ($files $old $new $mode) (args))
+(let $first (= $mode "first"))
+(when (not (or $first (= $mode "all"))) (fail EPARSE (fmt "mode is all or first, not {}" $mode)))
 (when (= $old "") (fail EBOUND "the text to replace is empty"))
-(let $many (and (len (str.match $files r"[*?{\[]")) (= (default (fs.stat $files) "") "")))
-(let $paths (if $many (fs.glob $files) (arr $files)))
+(let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
 (when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
 (let $report "")
 (let $total 0)
@@ -75,7 +71,8 @@
 (each $path $paths
   (catch $parts $e $why (str.split (fs.read $path) $old))
   (when $e
-    (when (not (and $many (or (= $e EACCESS) (= $e EBOUND) (= $e EPARSE)))) (fail $e $why))
+    (when (= (len $paths) 1) (fail $e $why))
+    (append $report "\n{}: {}" $path $why)
     (continue))
   (let $count (- (len $parts) 1))
   (when (not $count) (continue))
@@ -89,5 +86,5 @@
   (+= $changed 1)
   (append $report "\n{}: {}" $path $count))
 (when (not $total)
-  (fail ENOENT (fmt "{} does not contain the text; nothing is changed" $files)))
+  (fail ENOENT (fmt "{} does not contain the text; nothing is changed{}" $files $report)))
 (ret (fmt "{} replacements in {} of {} files{}" $total $changed (len $paths) $report))

@@ -111,7 +111,7 @@ async fn a_failure_in_a_catalog_program_shows_its_arguments_and_no_line() {
     for (call, expected) in [
         (r#"ToolCall::Catalog("divides", "0")"#, "program error in divides(\"0\"): "),
         (r#"ToolCall::Catalog("loops", "z")"#, "tool error: loops(\"z\") timed out after 200ms"),
-        (r#"ToolCall::Catalog("fails", "z")"#, "in fails(\"z\")\nprinted before that:\ntoo far"),
+        (r#"ToolCall::Catalog("fails", "z")"#, "in fails(\"z\")\nreason: too far"),
         (r#"ToolCall::Catalog("breaks", "z")"#, "the program `breaks` of the catalog does not"),
         (r#"ToolCall::Catalog("divides", "")"#, "EPARSE"),
         (&format!("ToolCall::Catalog(\"fails\", \"{long}\")"), &format!("{}\"…)", &long[..100])),

@@ -1,14 +1,12 @@
 import glob
 import os
-import re
 
 pattern, part, ignore_case, limit = args
 if not part:
     fail("EBOUND", "the text to look for is empty")
 fold = str.lower if ignore_case == "true" else str
 limit = int(limit)
-many = re.search(r"[*?{\[]", pattern) and not os.path.exists(pattern)
-paths = sorted(glob.glob(pattern, recursive=True)) if many else [pattern]
+paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
 if not paths:
     fail("ENOENT", f"no file matches {pattern}")
 report = []
@@ -17,10 +15,10 @@ for path in paths:
     try:
         with open(path) as file:
             lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError):
-        if not many:
+    except (OSError, UnicodeDecodeError) as error:
+        if len(paths) == 1:
             raise
-        report.append(f"{path}: not a readable text")
+        report.append(f"{path}: {error}")
         continue
     found = [f"{n}:{line}" for n, line in enumerate(lines, 1) if fold(part) in fold(line)]
     if found:

@@ -27,7 +27,8 @@
     (br $next)))
 (if (i32.eqz (call $map.len (local.get $head)))
   (then
-    (return (call $sys.fail (i32.const 0) ""))))
+    (resv "")
+    (return (i32.const 0))))
 (local.set $keys (call $map.keys (local.get $head)))
 (local.set $all (call $arr.new))
 (call $map.to_json (local.get $head))

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 
 
 class Failed(Exception):
-    """The program ended with an error code."""
+    """The program ended with an error code, and a reason."""
+
+    def __str__(self):
+        return self.args[0]
 
 
 def fail(code, reason=""):

@@ -29,8 +29,7 @@
       (then
         (call $str.cat "there is no value for " (local.get $name))
         (local.set $err) (local.set $line) (check $err)
-        (resv $line)
-        (return (local.get $bad))))
+        (return (call $sys.fail (local.get $bad) (local.get $line)))))
     (check (call $arr.push (local.get $done) (local.get $value)))
     (call $str.slice (local.get $part) (i32.add (local.get $end) (i32.const 2)) (call $str.len (local.get $part)))
     (local.set $err) (local.set $piece) (check $err)

@@ -69,9 +69,10 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
-    let replaces = found.hint.as_ref().is_none_or(|hint| {
-        hint.starts_with("write `") || hint.starts_with("nearest") && !is_final
-    });
+    let replaces = found
+        .hint
+        .as_ref()
+        .is_none_or(|hint| hint.starts_with("write `") || hint.starts_with("nearest") && !is_final);
     match own.rounds > 0 && replaces {
         true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
         false => found,
@@ -126,8 +127,7 @@ fn other_reading(
         let hint = Some(format!("write `{}`", best.form(source)));
         return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
     }
-    let is_value =
-        |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
+    let is_value = |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
     for readings in habits::readings(tree, &span, host, is_value) {
         let form = tree.span(readings.form);
         let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
@@ -135,14 +135,18 @@ fn other_reading(
             tried += 1;
             ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
         });
-        let outcomes = fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
+        let outcomes =
+            fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
         let mut valid: Vec<(Outcome, Fix)> = outcomes.collect();
         valid.sort_by_key(|(outcome, _)| outcome.rounds);
         let mut valid = valid.into_iter();
         let Some((best, fix)) = valid.next() else { continue };
         if valid.all(|(other, _)| other.text == best.text) {
             let hint = moved(&fix, source).or_else(|| {
-                let is_import = fix.edits.iter().all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
+                let is_import = fix
+                    .edits
+                    .iter()
+                    .all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
                 is_import.then(|| habits::hint("import").map(str::to_owned))?
             });
             let hint = hint.unwrap_or_else(|| format!("write `{}`", best.form(source)));

@@ -278,21 +278,17 @@ fn has_result(around: &Around<'_, '_>, name: &str) -> bool {
 fn function(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [name, params, _, ..] = operands else { return None };
-    let is_word = |node: &NodeId| {
-        tree.name(*node).is_some() || tree.atom(head) == Some("function")
-    };
+    let is_word = |node: &NodeId| tree.name(*node).is_some() || tree.atom(head) == Some("function");
     let are_names = tree.node(*params).kind == NodeKind::List
-        && items(tree, *params).iter().all(|node| is_word(node) && around.variable(*node).is_some());
+        && items(tree, *params)
+            .iter()
+            .all(|node| is_word(node) && around.variable(*node).is_some());
     (tree.atom(*name).is_some() && are_names)
         .then(|| Change::Edits(vec![(tree.span(head), "fn".to_owned())]))
 }
 
 /// Rewrites `(let $f (lambda ($x) …))` as a function.
-fn named_function(
-    around: &Around<'_, '_>,
-    list: NodeId,
-    operands: &[NodeId],
-) -> Option<Change> {
+fn named_function(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
     let tree = around.tree;
     let [name, value] = operands else { return None };
     let inner = items(tree, *value);

@@ -54,9 +54,8 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
         return vec!["len".to_owned()];
     }
     let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
-    let same = of_type.filter(|known| {
-        known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', ""))
-    });
+    let same = of_type
+        .filter(|known| known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', "")));
     let mut all: Vec<String> =
         same.map(|known| format!("{}.{}", known.module, known.name)).collect();
     if all.is_empty() {
@@ -113,7 +112,8 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         ])]);
     }
     let space = if nodes.is_empty() { "" } else { " " };
-    let rewrite = |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
+    let rewrite =
+        |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
     if let Some((object, method)) = text.split_once('.') {
         let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
         let object = format!("${}", object.trim_start_matches('$'));
@@ -169,7 +169,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
 
 /// Returns the functions that a name in a wrong namespace may mean.
 fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
-    if around.host.get(&format!("{module}.{name}")).is_some() || literal::number_type(name).is_some()
+    if around.host.get(&format!("{module}.{name}")).is_some()
+        || literal::number_type(name).is_some()
     {
         return Vec::new();
     }
@@ -301,8 +302,5 @@ fn indexed_set(
     let [at] = items(tree, *index).try_into().ok()?;
     let name = around.variable(*name)?;
     let start = tree.span(*set).start;
-    Some(vec![Change::Edits(vec![(
-        start..inner.end,
-        format!("put {name} {}", around.text(at)),
-    )])])
+    Some(vec![Change::Edits(vec![(start..inner.end, format!("put {name} {}", around.text(at)))])])
 }

@@ -71,9 +71,7 @@ fn over(
     };
     let text = |at: usize| words.get(at).map(|node| around.text(*node).to_owned());
     let from = usize::from(is_word(0, &["in", "of", ":", "=", "from", "across", "<-"]));
-    let counts = |upto: String, used: usize| {
-        Some((Over::Range(vec!["0".to_owned(), upto]), used))
-    };
+    let counts = |upto: String, used: usize| Some((Over::Range(vec!["0".to_owned(), upto]), used));
     if head == "dotimes" {
         return counts(text(from)?, from + 1);
     }

@@ -99,7 +99,10 @@ pub(crate) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
 /// longer form.
 const HINTS: &[(&str, &str)] = &[
     ("and-then", "write the forms one after another: a call that fails ends the program"),
-    ("apply", "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one by one"),
+    (
+        "apply",
+        "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one by one",
+    ),
     ("assert", "write `(unless C (fail ETRFM \"why\"))`"),
     ("async", "calls wait for their results: write them without it"),
     ("await", "calls wait for their results: write them without it"),
@@ -129,7 +132,10 @@ const HINTS: &[(&str, &str)] = &[
     ("import", "call functions by their full names, without an import"),
     ("lambda", "write `(fn $f ($x) …)` at the top level, and call it: `($f …)`"),
     ("log", "write `(dbg.log …)` to log, or `(out …)` to output a result"),
-    ("nil?", "a string is never nil: compare it with `\"\"`; `(default CALL D)` replaces a failure"),
+    (
+        "nil?",
+        "a string is never nil: compare it with `\"\"`; `(default CALL D)` replaces a failure",
+    ),
     ("defined?", "every variable is declared before its use: no test is needed"),
     ("string?", "the types of all values are known before the program runs: no test is needed"),
     ("number?", "the types of all values are known before the program runs: no test is needed"),
@@ -138,7 +144,10 @@ const HINTS: &[(&str, &str)] = &[
     ("require", "call functions by their full names, without an import"),
     ("switch", "write `(cond ((= $x V) …) … (else …))`"),
     ("throw", "write `(fail CODE \"why\")`"),
-    ("try", "write `(catch $v $e $why (CALL …))` and `(when (!= $e 0) …)`, or `(default (CALL …) D)`"),
+    (
+        "try",
+        "write `(catch $v $e $why (CALL …))` and `(when (!= $e 0) …)`, or `(default (CALL …) D)`",
+    ),
 ];
 
 /// Returns the hint for a name from another language.

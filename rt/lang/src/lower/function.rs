@@ -108,7 +108,7 @@ impl<'s> Lowering<'_, 's> {
     }
 
     /// Returns true for a function that is still to be lowered: one of WAT, or one of `fn` that is
-    /// used. The types of others are not known, and nothing needs their code.
+    /// used, so that the types of its parameters are known.
     pub(super) fn is_needed(&self, at: usize) -> bool {
         let is_wat = self.program.funcs.get(at).is_some_and(|func| func.fn_params.is_none());
         !self.is_begun(at) && (is_wat || self.used.get(at).copied().unwrap_or_default())
@@ -126,9 +126,8 @@ impl<'s> Lowering<'_, 's> {
         let program = self.program;
         let last = program.funcs.len().saturating_sub(1);
         for (at, func) in program.funcs.iter().enumerate().take(last) {
-            if !self.is_begun(at)
-                && let Some(node) = func.node
-            {
+            let is_used = self.used.get(at).copied().unwrap_or_default();
+            if let (false, Some(node), Some(_)) = (is_used, func.node, &func.fn_params) {
                 self.warn(node, type_wording::unused_function(func.name.unwrap_or("")));
             }
         }
@@ -138,7 +137,9 @@ impl<'s> Lowering<'_, 's> {
     fn declare_params(&mut self, at: usize, func: &Func<'s>) -> LowerResult<()> {
         for (nth, param) in func.fn_params.iter().flatten().enumerate() {
             let known = self.facts.fns.get(at).and_then(|fn_| *fn_.params.get(nth)?);
-            let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(Type::Int).stored();
+            let is_used = self.used.get(at).copied().unwrap_or_default();
+            let default = if is_used { Type::Int } else { Type::I32 };
+            let ty = param.declared.or(known.map(|(ty, _)| ty)).unwrap_or(default).stored();
             let variable = Variable {
                 name: Some(param.name),
                 text: format!("${}", param.name.trim_start_matches('$')).into(),
@@ -147,6 +148,7 @@ impl<'s> Lowering<'_, 's> {
                 node: param.node,
                 declared: Declared::Param,
                 shared: false,
+                range: None,
             };
             self.func.scope.add(self.tree, variable)?;
         }
@@ -171,6 +173,7 @@ impl<'s> Lowering<'_, 's> {
                 node: local.node,
                 declared,
                 shared,
+                range: None,
             };
             self.func.scope.add(self.tree, variable)?;
         }

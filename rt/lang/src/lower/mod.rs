@@ -23,6 +23,7 @@ pub(crate) mod module;
 pub(crate) mod output;
 mod plain;
 pub(crate) mod program;
+pub(crate) mod range;
 pub(crate) mod scope;
 mod sequence;
 pub(crate) mod stack_effect;
@@ -187,6 +188,9 @@ impl<'a, 's> Lowering<'a, 's> {
         self.lower_func(last)?;
         // A function that only a later one uses comes after it.
         while let Some(at) = (0..last).find(|at| self.is_needed(*at)) {
+            self.lower_func(at)?;
+        }
+        for at in 0..last {
             self.lower_func(at)?;
         }
         self.warn_of_unused();

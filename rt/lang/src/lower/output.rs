@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::data::StaticData;
+use super::range::Range;
 use crate::diagnose::diagnostic::clamp;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, Tree};
@@ -24,11 +25,13 @@ pub(crate) struct Wat<'s> {
     from: NodeId,
     /// If true, the piece begins a line.
     line: bool,
-    kind: Kind<'s>,
+    /// The bounds of the integer that the piece leaves, if they do not follow from the piece.
+    pub(super) known: Option<Range>,
+    pub(super) kind: Kind<'s>,
 }
 
 #[derive(Debug)]
-enum Kind<'s> {
+pub(super) enum Kind<'s> {
     /// `(head items…)`. The head may contain immediates.
     List(Cow<'s, str>, Vec<Wat<'s>>),
     /// Words that are printed as they are.
@@ -43,7 +46,7 @@ enum Kind<'s> {
 
 impl<'s> Wat<'s> {
     fn new(from: NodeId, kind: Kind<'s>) -> Wat<'s> {
-        Wat { from, line: false, kind }
+        Wat { from, line: false, known: None, kind }
     }
 
     /// Creates `(head items…)`. The head may contain immediates, as in `local.set $x`.
@@ -85,6 +88,11 @@ impl<'s> Wat<'s> {
         Wat::list(from, format!("i32.const {number}"), [])
     }
 
+    /// Sets the bounds of the integer that the piece leaves.
+    pub(crate) fn within(self, known: Option<Range>) -> Wat<'s> {
+        Wat { known, ..self }
+    }
+
     /// Begins a line with the piece, if `line` is true.
     pub(crate) fn on_line(self, line: bool) -> Wat<'s> {
         Wat { line: self.line || line, ..self }
@@ -115,11 +123,12 @@ impl<'s> Wat<'s> {
 
     /// Copies a [simple](Wat::is_simple) piece. Returns an empty piece for any other.
     pub(crate) fn copy(&self) -> Wat<'s> {
-        match &self.kind {
+        let copy = match &self.kind {
             Kind::List(head, items) if items.is_empty() => Wat::list(self.from, head.clone(), []),
             Kind::Literal(value) => Wat::literal(self.from, value.clone()),
             _ => Wat::nothing(self.from),
-        }
+        };
+        copy.within(self.known)
     }
 }
 
@@ -152,7 +161,7 @@ impl<'a, 's> Printer<'a, 's> {
 
     /// Prints a piece.
     pub(super) fn print(&mut self, piece: Wat<'s>) -> Result<(), Box<Fault>> {
-        let Wat { from, line, kind } = piece;
+        let Wat { from, line, kind, .. } = piece;
         if self.out.len() > MAX_TEXT {
             let span = self.tree.span(from);
             return Err(Fault::new(span, wording::module_too_long(MAX_TEXT)));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::range::Range;
 use crate::diagnose::wording::{self, Fault};
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
@@ -37,6 +38,8 @@ pub(crate) struct Variable<'s> {
     pub(crate) declared: Declared,
     /// If true, a function uses a variable of the program, so it is a global of the module.
     pub(crate) shared: bool,
+    /// The bounds of its value in the code that is being lowered, if they are known.
+    pub(crate) range: Option<Range>,
 }
 
 /// The variables of a function. A name refers to its latest declaration.

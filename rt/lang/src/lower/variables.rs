@@ -3,6 +3,7 @@
 use super::facts::LocalType;
 use super::function::FuncKind;
 use super::output::Wat;
+use super::range::Range;
 use super::scope::{Declared, Variable};
 use super::{LowerResult, Lowering};
 use crate::diagnose::wording::types as type_wording;
@@ -22,13 +23,15 @@ pub(crate) struct Resolved<'s> {
     pub(crate) node: Option<NodeId>,
     /// The index of a variable of the current function.
     pub(crate) at: Option<usize>,
+    /// The bounds of its value, if they are known.
+    pub(crate) range: Option<Range>,
 }
 
 impl<'s> Resolved<'s> {
     /// Returns code that reads the value.
     pub(crate) fn read(&self, from: NodeId) -> Wat<'s> {
         let kind = if self.is_global { "global" } else { "local" };
-        Wat::list(from, format!("{kind}.get {}", self.text), [])
+        Wat::list(from, format!("{kind}.get {}", self.text), []).within(self.range)
     }
 
     /// Returns code that sets the value. Without `value`, it is taken from the stack.
@@ -61,6 +64,7 @@ impl<'s> Lowering<'_, 's> {
                     is_global: true,
                     node: Some(variable.node),
                     at: None,
+                    range: None,
                 });
             }
         }
@@ -71,6 +75,7 @@ impl<'s> Lowering<'_, 's> {
             is_global: true,
             node: None,
             at: None,
+            range: None,
         })
     }
 
@@ -83,6 +88,7 @@ impl<'s> Lowering<'_, 's> {
             is_global: variable.shared,
             node: Some(variable.node),
             at: Some(at),
+            range: variable.range,
         })
     }
 
@@ -130,9 +136,16 @@ impl<'s> Lowering<'_, 's> {
             val => val.name(),
         };
         let declared = Declared::Form;
-        let variable = Variable { name: Some(name), text, wat, ty, node, declared, shared };
+        let variable =
+            Variable { name: Some(name), text, wat, ty, node, declared, shared, range: None };
         let at = self.func.scope.add(self.tree, variable)?;
         self.variable(at).map_or_else(|| self.fault(node, type_wording::unknown_variable(name)), Ok)
+    }
+
+    /// Sets the bounds of a variable's value in the code that follows. Returns those before.
+    pub(crate) fn set_range(&mut self, at: Option<usize>, range: Option<Range>) -> Option<Range> {
+        let variable = at.and_then(|at| self.func.scope.at_mut(at))?;
+        std::mem::replace(&mut variable.range, range)
     }
 
     /// Records that a variable of WAT is set to a value of this type.

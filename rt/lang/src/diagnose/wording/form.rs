@@ -100,7 +100,9 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
             .hint(format!("the name of a local begins with `$`: `${text}`"))
             .replace_with(format!("${text}")),
         "in" | "of" | "to" | "from" | "by" | "do" | "then" | "as" | "else" | "elif" | "elsif"
-        | "elseif" if !usage.is_empty() => {
+        | "elseif"
+            if !usage.is_empty() =>
+        {
             message.hint(format!("write `{usage}`, without `{text}`"))
         }
         _ if is_word(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) => {

@@ -331,7 +331,7 @@ pub(crate) fn unsettled() -> Message {
 
 /// Warns of a function that nothing calls.
 pub(crate) fn unused_function(name: &str) -> Message {
-    message("unused-function", format!("nothing calls `{name}`, so it is not part of the program"))
+    message("unused-function", format!("nothing calls `{name}`"))
         .hint(format!("call it, `({name} …)`, or remove it"))
 }
 

@@ -6,7 +6,7 @@ use crate::diagnose::fix::Change;
 use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Flow, Lowered, Want};
 use crate::lower::output::Wat;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal::number_type;
 use crate::syntax::tree::{NodeId, Tree};
 use crate::types::Type;
@@ -206,6 +206,10 @@ fn checked_sum<'s>(
     b: Wat<'s>,
 ) -> LowerResult<Wat<'s>> {
     let ty = val.name();
+    let instruction = if operator == "+" { "i32.add" } else { "i32.sub" };
+    if fits(instruction, val, &a, &b) {
+        return Ok(Wat::list(list, instruction, [a, b]));
+    }
     let (a, b, mut pieces) = both(lowering, list, a, b, val);
     let number = lowering.next_number();
     let result = lowering.hidden("sum", number, val);
@@ -241,6 +245,12 @@ fn checked_sum<'s>(
     Ok(Wat::sequence(list, pieces))
 }
 
+/// Returns true if the bounds of two ints show that the result of an instruction fits.
+fn fits(instruction: &str, val: Val, a: &Wat<'_>, b: &Wat<'_>) -> bool {
+    let of = |a: &Wat<'_>, b: &Wat<'_>| range::of_operation(instruction, a.range()?, b.range()?);
+    val == Val::I32 && of(a, b).is_some()
+}
+
 /// Returns the code of a product of ints.
 fn product<'s>(
     lowering: &mut Lowering<'_, 's>,
@@ -248,6 +258,9 @@ fn product<'s>(
     a: Wat<'s>,
     b: Wat<'s>,
 ) -> LowerResult<Wat<'s>> {
+    if fits("i32.mul", Val::I32, &a, &b) {
+        return Ok(Wat::list(list, "i32.mul", [a, b]));
+    }
     let (a, b, mut pieces) = both(lowering, list, a, b, Val::I32);
     let number = lowering.next_number();
     let name = lowering.hidden("product", number, Val::I64);

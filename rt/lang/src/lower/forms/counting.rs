@@ -8,7 +8,7 @@ use crate::diagnose::wording::{form, types as type_wording};
 use crate::lower::flow::{Context, Lowered, Want};
 use crate::lower::output::Wat;
 use crate::lower::variables::Resolved;
-use crate::lower::{LowerResult, Lowering};
+use crate::lower::{LowerResult, Lowering, range};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
 use crate::types::Type;
@@ -54,6 +54,7 @@ pub(super) fn count<'s>(
     let ty = if ty == Type::I32 { Type::Int } else { ty };
     let counter = lowering.declare(name, ty, target)?;
     let val = ty.val();
+    let ends = from_value.constant().zip(to_value.constant());
     // The bounds are evaluated once, before the first iteration.
     let mut pieces = vec![counter.write(list, Some(from_value))];
     let mut keep = |lowering: &mut Lowering<'_, 's>, what: &str, value: Wat<'s>| {
@@ -71,7 +72,12 @@ pub(super) fn count<'s>(
         return lowering.fault(step, type_wording::zero_step());
     }
     let (leave, next) = lowering.open_loop();
+    // In the body, the counter is between the ends, unless the body sets it.
+    let is_kept = !counter.is_global && val == Val::I32 && !range::may_set(tree, body, name);
+    let range = ends.filter(|_| is_kept).map(|(from, to)| (from.min(to), from.max(to)));
+    let before = lowering.set_range(counter.at, range);
     let lowered = statements(lowering, &mut body);
+    lowering.set_range(counter.at, before);
     lowering.func.loops.pop();
     let counting = Counting { list, val, counter, to: to_value, step: step_value };
     let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;

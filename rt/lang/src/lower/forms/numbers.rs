@@ -171,6 +171,36 @@ pub(super) fn put<'s>(
     Ok(Lowered::none(Wat::sequence(list, pieces)))
 }
 
+/// Lowers an index. The sum of a number and a constant may wrap around: the check of the index fails
+/// then, since a wrapped sum is negative or far above the length of any array.
+fn position<'s>(
+    lowering: &mut Lowering<'_, 's>,
+    list: NodeId,
+    index: NodeId,
+) -> LowerResult<Wat<'s>> {
+    let tree = lowering.tree;
+    let operands = super::all_operands(tree, index);
+    let offset = |node: NodeId| {
+        let number = literal::integer(tree.text(node)).filter(|_| lowering.is_number(node))?;
+        (0..=MAX_BYTES).contains(&number).then_some(number)
+    };
+    let sum = match (tree.head(index), operands.as_slice()) {
+        (Some("+"), [a, b]) => match (offset(*a), offset(*b)) {
+            (_, Some(number)) => Some(("add", *a, number)),
+            (Some(number), None) => Some(("add", *b, number)),
+            _ => None,
+        },
+        (Some("-"), [a, b]) => offset(*b).map(|number| ("sub", *a, number)),
+        _ => None,
+    };
+    let Some((operator, node, offset)) = sum else {
+        return Ok(lowering.value(list, index, Want::Type(Type::Int))?.wat);
+    };
+    let value = lowering.value(index, node, Want::Type(Type::Int))?;
+    let items = [value.wat, Wat::i32(index, offset)];
+    Ok(Wat::list(index, format!("i32.{operator}"), items))
+}
+
 /// Returns an array and an index that can be read several times, and the code that evaluates and
 /// checks them.
 fn checked<'s>(
@@ -180,7 +210,7 @@ fn checked<'s>(
     (node, array): (NodeId, Wat<'s>),
     index: NodeId,
 ) -> LowerResult<(Wat<'s>, Wat<'s>, Vec<Wat<'s>>)> {
-    let at = lowering.value(list, index, Want::Type(Type::Int))?.wat;
+    let at = position(lowering, list, index)?;
     let (set_array, array) = match at.is_simple() {
         true => lowering.once(list, array, Val::I32),
         // The index may set the variable of the array.

@@ -1,0 +1,131 @@
+//! The bounds of integers, as far as code shows them. Arithmetic within them needs no check.
+
+use super::output::{Kind, Wat};
+use crate::syntax::tree::{NodeId, NodeKind, Nodes, Tree};
+
+/// The least and the largest value that an integer can have.
+pub(crate) type Range = (i64, i64);
+
+/// Maximum depth of the code that is searched for bounds.
+const MAX_DEPTH: usize = 24;
+
+impl Wat<'_> {
+    /// Returns the bounds of the i32 that the piece leaves, if they are known.
+    pub(crate) fn range(&self) -> Option<Range> {
+        self.range_within(MAX_DEPTH)
+    }
+
+    fn range_within(&self, depth: usize) -> Option<Range> {
+        let depth = depth.checked_sub(1)?;
+        if let Some(known) = self.known {
+            return Some(known);
+        }
+        let (head, items) = match &self.kind {
+            Kind::Sequence(pieces) => return pieces.last()?.range_within(depth),
+            Kind::List(head, items) => (head.as_ref(), items.as_slice()),
+            _ => return None,
+        };
+        let name = head.split(' ').next().unwrap_or(head);
+        if name == "i32.const" {
+            return self.constant().map(|number| (number, number));
+        }
+        if is_comparison(name) {
+            return Some((0, 1));
+        }
+        let of = |at: usize| items.get(at)?.range_within(depth);
+        match (name, items.len()) {
+            ("i32.load8_u", _) => Some((0, 255)),
+            ("i32.add" | "i32.sub" | "i32.mul", 2) => of_operation(name, of(0)?, of(1)?),
+            ("if", 4) => {
+                let arm = |at: usize| match &items.get(at)?.kind {
+                    Kind::List(_, pieces) => pieces.last()?.range_within(depth),
+                    _ => None,
+                };
+                let (then, other) = (arm(2)?, arm(3)?);
+                Some((then.0.min(other.0), then.1.max(other.1)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns the bounds of `a OP b`, if no result wraps around.
+pub(crate) fn of_operation(name: &str, a: Range, b: Range) -> Option<Range> {
+    let (least, largest) = match name {
+        "i32.add" => (a.0.checked_add(b.0)?, a.1.checked_add(b.1)?),
+        "i32.sub" => (a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?),
+        "i32.mul" => {
+            let products = [
+                a.0.checked_mul(b.0)?,
+                a.0.checked_mul(b.1)?,
+                a.1.checked_mul(b.0)?,
+                a.1.checked_mul(b.1)?,
+            ];
+            (products.into_iter().min()?, products.into_iter().max()?)
+        }
+        _ => return None,
+    };
+    (least >= i64::from(i32::MIN) && largest <= i64::from(i32::MAX)).then_some((least, largest))
+}
+
+fn is_comparison(name: &str) -> bool {
+    let operation = name.split_once('.').map_or("", |(_, operation)| operation);
+    matches!(
+        operation,
+        "eq" | "ne"
+            | "eqz"
+            | "lt"
+            | "gt"
+            | "le"
+            | "ge"
+            | "lt_s"
+            | "gt_s"
+            | "le_s"
+            | "ge_s"
+            | "lt_u"
+            | "gt_u"
+            | "le_u"
+            | "ge_u"
+    )
+}
+
+/// The forms that set variables, with the number of operands that may be the variable.
+const SETTERS: [(&str, usize); 9] = [
+    ("*=", 1),
+    ("+=", 1),
+    ("-=", 1),
+    ("append", 1),
+    ("catch", 3),
+    ("each", 2),
+    ("for", 1),
+    ("let", 1),
+    ("set", 1),
+];
+
+/// Returns true if something in the nodes may set the variable of a name: a form, an instruction of
+/// WAT, or a list of names, as in `match`.
+pub(crate) fn may_set(tree: &Tree<'_>, mut nodes: Nodes, name: &str) -> bool {
+    while let Some(node) = nodes.next_deep(tree) {
+        if tree.atom(node).is_some_and(|word| matches!(word, "local.set" | "local.tee")) {
+            return true;
+        }
+        if tree.node(node).kind == NodeKind::List && sets(tree, node, name) {
+            return true;
+        }
+    }
+    false
+}
+
+fn sets(tree: &Tree<'_>, list: NodeId, name: &str) -> bool {
+    let mut nodes = tree.children(list);
+    let mut all = std::iter::from_fn(|| nodes.next(tree));
+    let is_name = |node: NodeId| tree.name(node) == Some(name);
+    let Some(head) = tree.head(list) else { return all.any(is_name) };
+    if head.starts_with('$') {
+        // A list of names, or a call, whose operands keep their values.
+        let parent = tree.parent(list).and_then(|parent| tree.head(parent));
+        return matches!(parent, Some("fn" | "let" | "match")) && all.any(is_name);
+    }
+    let targets = SETTERS.iter().find(|(setter, _)| *setter == head).map_or(0, |(_, count)| *count);
+    all.skip(1).take(targets).any(is_name)
+}
