@@ -163,9 +163,8 @@ impl Code {
     /// system, such as `EINVAL`.
     pub(crate) fn meant(name: &str) -> Option<Code> {
         let upper = name.to_ascii_uppercase();
-        let other = || {
-            OTHER_NAMES.iter().find(|(known, _)| *known == upper).map(|(_, nearest)| *nearest)
-        };
+        let other =
+            || OTHER_NAMES.iter().find(|(known, _)| *known == upper).map(|(_, nearest)| *nearest);
         Code::from_name(&upper).or_else(other)
     }
 

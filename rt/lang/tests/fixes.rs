@@ -142,7 +142,8 @@ fn parts(source: &str) -> Parts {
     let mut parts = Parts::default();
     let tokens = tokens(source);
     for (at, token) in tokens.iter().enumerate() {
-        let is_head = at > 0 && tokens[at - 1] == "(";
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_head = before == Some(&"(");
         if token.starts_with('"') {
             words(token).iter().for_each(|word| count(&mut parts.literals, word));
         } else if token.starts_with(|c: char| c.is_ascii_digit()) && !is_head {
@@ -163,8 +164,19 @@ fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String,
 }
 
 /// Words that are not calls, and calls without an effect, which a fix may remove.
-const REMOVABLE: &[&str] =
-    &["elif", "check", "drop", "i32.const", "local.get", "import", "require", "use", "export", "memory"];
+const REMOVABLE: &[&str] = &[
+    "elif",
+    "else",
+    "check",
+    "drop",
+    "i32.const",
+    "local.get",
+    "import",
+    "require",
+    "use",
+    "export",
+    "memory",
+];
 
 /// Returns what a fix loses, if anything.
 fn lost(before: &str, after: &str, applied: &[Diagnostic]) -> Option<String> {
@@ -268,12 +280,7 @@ fn damaged(source: &str, at: usize, kind: usize) -> Option<String> {
     Some(match kind {
         0 => format!("{}{}", &source[..start], &source[end..]),
         1 => format!("{}{token} {}", &source[..start], &source[start..]),
-        _ => format!(
-            "{}{next}{}{token}{}",
-            &source[..start],
-            &source[end..from],
-            &source[to..]
-        ),
+        _ => format!("{}{next}{}{token}{}", &source[..start], &source[end..from], &source[to..]),
     })
 }
 
@@ -282,11 +289,8 @@ fn no_fix_of_a_damaged_program_loses_anything() {
     let host = manual::manual();
     let programs: Vec<String> =
         valid_programs(&host).into_iter().filter(|source| source.len() < 1_500).collect();
-    let config = ProptestConfig {
-        cases: 2_000,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config =
+        ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
     let damage = (0..programs.len(), 0_usize..400, 0_usize..3);
     TestRunner::new(config)
         .run(&damage, |(program, at, kind)| {

@@ -69,9 +69,10 @@ pub(crate) fn verified(found: Diagnostic, source: &str, host: &Signatures) -> Di
 fn with_final_hint(found: Diagnostic, own: &Outcome, source: &str) -> Diagnostic {
     let edits = found.fix.as_ref().map_or(&[][..], |fix| fix.edits.as_slice());
     let is_final = edits.iter().all(|edit| own.text.contains(&edit.text));
-    let replaces = found.hint.as_ref().is_none_or(|hint| {
-        hint.starts_with("write `") || hint.starts_with("nearest") && !is_final
-    });
+    let replaces = found
+        .hint
+        .as_ref()
+        .is_none_or(|hint| hint.starts_with("write `") || hint.starts_with("nearest") && !is_final);
     match own.rounds > 0 && replaces {
         true => Diagnostic { hint: Some(format!("write `{}`", own.form(source))), ..found },
         false => found,
@@ -126,8 +127,7 @@ fn other_reading(
         let hint = Some(format!("write `{}`", best.form(source)));
         return Some(Diagnostic { hint, ..found.clone() }.with_fix(Some(fix)));
     }
-    let is_value =
-        |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
+    let is_value = |name: &str| forms::form(name).map(|form| form.yields == forms::Yields::Value);
     for readings in habits::readings(tree, &span, host, is_value) {
         let form = tree.span(readings.form);
         let proposed = readings.changes.into_iter().take(MAX_READINGS - tried);
@@ -135,14 +135,18 @@ fn other_reading(
             tried += 1;
             ProposedFix { change, certainty: Certainty::Safe }.resolve(source, &form)
         });
-        let outcomes = fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
+        let outcomes =
+            fixes.filter_map(|fix| Some((outcome(found, &fix, source, host, deep)?, fix)));
         let mut valid: Vec<(Outcome, Fix)> = outcomes.collect();
         valid.sort_by_key(|(outcome, _)| outcome.rounds);
         let mut valid = valid.into_iter();
         let Some((best, fix)) = valid.next() else { continue };
         if valid.all(|(other, _)| other.text == best.text) {
             let hint = moved(&fix, source).or_else(|| {
-                let is_import = fix.edits.iter().all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
+                let is_import = fix
+                    .edits
+                    .iter()
+                    .all(|edit| matches!(edit.text.as_str(), "(; " | " ;)" | ";; "));
                 is_import.then(|| habits::hint("import").map(str::to_owned))?
             });
             let hint = hint.unwrap_or_else(|| format!("write `{}`", best.form(source)));
@@ -188,7 +192,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
             }
             Some((head, habits::hint(name)?))
         })
-        .last()?;
+        .next_back()?;
     let message = wording::foreign_head(tree.text(head)).hint(hint);
     Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
 }
@@ -216,8 +220,10 @@ impl Outcome {
             lists
                 .filter(|node| tree.node(*node).kind == NodeKind::List)
                 .map(|list| tree.span(list))
-                .filter(|span| span.start <= changed.start && changed.end <= span.end)
-                .last()
+                .rfind(|span| match changed.is_empty() {
+                    true => span.start < changed.start && changed.end < span.end,
+                    false => span.start <= changed.start && changed.end <= span.end,
+                })
         });
         let code = text.get(form.unwrap_or(changed)).unwrap_or("");
         let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -236,6 +242,7 @@ fn outcome(
 ) -> Option<Outcome> {
     let fixed = fix.apply(source);
     let place = place(&fixed, &fix.edits);
+    let is_rename = renames_head(fix, &fixed);
     let mut draft = Draft::new(&fixed);
     let max = max_rounds(source).min(MAX_CHAIN);
     for rounds in 0..max {
@@ -245,6 +252,9 @@ fn outcome(
         let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
         if next.message == found.message && at.start == found.span.start as usize {
             return None;
+        }
+        if is_rename && is_inside_operand(&fixed, &place, &at) {
+            return done(&draft);
         }
         // A parenthesis that moves must make the whole program valid.
         if (at.end < place.start || place.end < at.start) && moved(fix, source).is_none() {
@@ -259,6 +269,29 @@ fn outcome(
         draft.apply(&safe.edits);
     }
     None
+}
+
+/// Returns true if a fix only replaces the first word of a list.
+fn renames_head(fix: &Fix, fixed: &str) -> bool {
+    let [edit] = fix.edits.as_slice() else { return false };
+    let start = edit.span.start as usize;
+    let is_head = fixed.get(..start).is_some_and(|before| before.ends_with('('));
+    let is_word = !edit.text.contains([' ', '(', ')', '\n']) && !edit.text.is_empty();
+    is_head && is_word && !edit.span.is_empty()
+}
+
+/// Returns true if a range is inside an operand of the list at `place`, and not the whole operand.
+fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
+    let Ok(tree) = Tree::read(text) else { return false };
+    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let mut inner = lists.filter(|list| {
+        let span = tree.span(*list);
+        span.start <= at.start && at.end <= span.end
+    });
+    inner.next_back().is_some_and(|list| {
+        let span = tree.span(list);
+        place.start < span.start && span.end < place.end && *at != span
+    })
 }
 
 /// Returns the range of the fixed text that the edits are responsible for: one operand, or the
@@ -286,9 +319,6 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
         }
     }
     let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
-    let around = lists.map(|list| tree.span(list));
-    around
-        .filter(|span| span.start <= edited.start && edited.end <= span.end)
-        .last()
-        .unwrap_or(edited)
+    let mut around = lists.map(|list| tree.span(list));
+    around.rfind(|span| span.start <= edited.start && edited.end <= span.end).unwrap_or(edited)
 }

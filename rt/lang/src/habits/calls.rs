@@ -54,9 +54,8 @@ fn called(around: &Around<'_, '_>, method: &str) -> Vec<String> {
         return vec!["len".to_owned()];
     }
     let of_type = around.host.iter().filter(|known| PURE.contains(&known.module));
-    let same = of_type.filter(|known| {
-        known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', ""))
-    });
+    let same = of_type
+        .filter(|known| known.name.replace('_', "").eq_ignore_ascii_case(&method.replace('_', "")));
     let mut all: Vec<String> =
         same.map(|known| format!("{}.{}", known.module, known.name)).collect();
     if all.is_empty() {
@@ -97,6 +96,16 @@ pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
 fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
+    let (before, after) = (tree.span(*name), tree.span(*list));
+    if tree.node(*name).kind == NodeKind::List
+        && before.end == after.start
+        && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
+    {
+        let object = around.text(*name);
+        let write =
+            |f: String| Change::Edits(vec![(before.start..after.end, format!("({f} {object})"))]);
+        return Some(called(around, method).into_iter().map(write).collect());
+    }
     let text = tree.atom(*name)?;
     let (head, inner) = (tree.span(*name), tree.span(*list));
     if tree.node(*list).kind != NodeKind::List || head.end != inner.start {
@@ -113,7 +122,8 @@ fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
         ])]);
     }
     let space = if nodes.is_empty() { "" } else { " " };
-    let rewrite = |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
+    let rewrite =
+        |called: String| Change::Edits(vec![(head.start..open.end, format!("({called}"))]);
     if let Some((object, method)) = text.split_once('.') {
         let known = head_of(around, text).into_iter().map(|f| format!("{f}{space}"));
         let object = format!("${}", object.trim_start_matches('$'));
@@ -142,6 +152,11 @@ fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
 /// Returns the readings of a list: updates between operands, methods, other namespaces.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
+    if let [only] = nodes
+        && let Some(word @ ("true" | "false" | "nil" | "null")) = tree.atom(*only)
+    {
+        return vec![around.write(list, word.to_owned())];
+    }
     if let Some(change) = update(around, list, nodes) {
         return vec![change];
     }
@@ -169,7 +184,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
 
 /// Returns the functions that a name in a wrong namespace may mean.
 fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
-    if around.host.get(&format!("{module}.{name}")).is_some() || literal::number_type(name).is_some()
+    if around.host.get(&format!("{module}.{name}")).is_some()
+        || literal::number_type(name).is_some()
     {
         return Vec::new();
     }
@@ -301,8 +317,5 @@ fn indexed_set(
     let [at] = items(tree, *index).try_into().ok()?;
     let name = around.variable(*name)?;
     let start = tree.span(*set).start;
-    Some(vec![Change::Edits(vec![(
-        start..inner.end,
-        format!("put {name} {}", around.text(at)),
-    )])])
+    Some(vec![Change::Edits(vec![(start..inner.end, format!("put {name} {}", around.text(at)))])])
 }

@@ -22,8 +22,8 @@ use crate::{Param, Signature};
 pub(crate) use self::blocks::{add_arms, fix_word, move_else, remove_loop_word, rewrite_bindings};
 pub(crate) use self::lists::rewrite_list;
 use self::lists::{replace_list, rewrite_infix};
-pub(crate) use self::names::{head, hint};
 pub(crate) use self::loops::loop_of_c;
+pub(crate) use self::names::{head, hint};
 pub(crate) use self::readings::readings;
 
 /// Builds the fault for a list that uses the syntax of another language. Returns `None` for an

@@ -61,6 +61,7 @@ const HEADS: &[(&str, &str)] = &[
     ("array", "arr"),
     ("endswith", "str.ends_with"),
     ("startswith", "str.starts_with"),
+    ("i32.to_string", "str.from_int"),
     ("int-to-string", "str.from_int"),
     ("let*", "let"),
     ("let!", "let"),
@@ -99,7 +100,10 @@ pub(crate) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
 /// longer form.
 const HINTS: &[(&str, &str)] = &[
     ("and-then", "write the forms one after another: a call that fails ends the program"),
-    ("apply", "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one by one"),
+    (
+        "apply",
+        "write a loop: `(each $x $a (+= $sum $x))`; `min`, `max` and `+` take their operands one by one",
+    ),
     ("assert", "write `(unless C (fail ETRFM \"why\"))`"),
     ("async", "calls wait for their results: write them without it"),
     ("await", "calls wait for their results: write them without it"),
@@ -112,6 +116,8 @@ const HINTS: &[(&str, &str)] = &[
     ("flatmap", "write a loop: `(let $all (arr)) (each $x $a (push $all V))`"),
     ("fold", "write a loop: `(let $sum 0) (each $x $a (+= $sum V))`"),
     ("foldl", "write a loop: `(let $sum 0) (each $x $a (+= $sum V))`"),
+    ("for-each", "write `(each $x $a …)`"),
+    ("get", "write `(at X K)`, or `(default (at X K) D)`; `(str.to_int …)` of it for a number"),
     ("iota", "write `(for $i FROM TO …)`, TO excluded; `(ints N)` is an array of N zeros"),
     ("loop", "write `(while C …)`, or `(for $i FROM TO …)`"),
     ("mapcar", "write a loop: `(let $all (arr)) (each $x $a (push $all V))`"),
@@ -129,7 +135,10 @@ const HINTS: &[(&str, &str)] = &[
     ("import", "call functions by their full names, without an import"),
     ("lambda", "write `(fn $f ($x) …)` at the top level, and call it: `($f …)`"),
     ("log", "write `(dbg.log …)` to log, or `(out …)` to output a result"),
-    ("nil?", "a string is never nil: compare it with `\"\"`; `(default CALL D)` replaces a failure"),
+    (
+        "nil?",
+        "a string is never nil: compare it with `\"\"`; `(default CALL D)` replaces a failure",
+    ),
     ("defined?", "every variable is declared before its use: no test is needed"),
     ("string?", "the types of all values are known before the program runs: no test is needed"),
     ("number?", "the types of all values are known before the program runs: no test is needed"),
@@ -138,7 +147,10 @@ const HINTS: &[(&str, &str)] = &[
     ("require", "call functions by their full names, without an import"),
     ("switch", "write `(cond ((= $x V) …) … (else …))`"),
     ("throw", "write `(fail CODE \"why\")`"),
-    ("try", "write `(catch $v $e $why (CALL …))` and `(when (!= $e 0) …)`, or `(default (CALL …) D)`"),
+    (
+        "try",
+        "write `(catch $v $e $why (CALL …))` and `(when (!= $e 0) …)`, or `(default (CALL …) D)`",
+    ),
 ];
 
 /// Returns the hint for a name from another language.

@@ -109,9 +109,8 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     {
         return vec![change];
     }
-    let fitting = TEMPLATES
-        .iter()
-        .filter(|(known, count, _)| *known == name && *count == operands.len());
+    let fitting =
+        TEMPLATES.iter().filter(|(known, count, _)| *known == name && *count == operands.len());
     let mut all: Vec<Change> = fitting
         .map(|(_, _, template)| around.write(list, filled(around, template, operands)))
         .collect();

@@ -75,6 +75,15 @@ pub(crate) fn unknown_local<'n>(
         ));
     }
     let known: Vec<&str> = known.collect();
+    if let Some((object, member)) = name.split_once('.')
+        && known.contains(&object)
+    {
+        let (object, member) = (excerpt(object), excerpt(member));
+        return message.hint(format!(
+            "write `(at {object} \"{member}\")` for a map, `(json.get {object} \"{member}\")` for \
+             JSON, and the function's name for a method: `(str.{member} {object})`"
+        ));
+    }
     let certain =
         nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
     let near = nearest::names(name, known.iter().copied());
@@ -100,7 +109,9 @@ pub(crate) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -
             .hint(format!("the name of a local begins with `$`: `${text}`"))
             .replace_with(format!("${text}")),
         "in" | "of" | "to" | "from" | "by" | "do" | "then" | "as" | "else" | "elif" | "elsif"
-        | "elseif" if !usage.is_empty() => {
+        | "elseif"
+            if !usage.is_empty() =>
+        {
             message.hint(format!("write `{usage}`, without `{text}`"))
         }
         _ if is_word(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) => {

@@ -33,8 +33,9 @@ pub(crate) fn two_programs() -> Message {
 }
 
 pub(crate) fn run_params() -> Message {
-    message("program-type", "the program's function cannot have parameters or a type")
-        .hint("write the forms of the program outside functions, and `(arg 0)` for its first argument")
+    message("program-type", "the program's function cannot have parameters or a type").hint(
+        "write the forms of the program outside functions, and `(arg 0)` for its first argument",
+    )
 }
 
 pub(crate) fn run_result() -> Message {

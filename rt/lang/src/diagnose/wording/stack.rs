@@ -91,8 +91,7 @@ pub(crate) fn operand_type(
         with_article(wanted),
         with_article(found)
     );
-    message("operand-type", text)
-        .maybe_hint(conversion.map(converting))
+    message("operand-type", text).maybe_hint(conversion.map(converting))
 }
 
 pub(crate) fn err_as_operand(usage: &str, nth: usize, wanted: Val, called: &Signature) -> Message {

@@ -224,7 +224,9 @@ fn rewrite_placeholders(
                 names.push_str(&format!(" ${name}"));
                 Some(format!("{{.{digits}}}"))
             }
-            _ if inside.contains([':', '[', '(', '.']) && !inside.contains(['"', '\'']) => return None,
+            _ if inside.contains([':', '[', '(', '.']) && !inside.contains(['"', '\'']) => {
+                return None;
+            }
             _ if lowering.func.scope.get(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
