@@ -142,7 +142,8 @@ fn parts(source: &str) -> Parts {
     let mut parts = Parts::default();
     let tokens = tokens(source);
     for (at, token) in tokens.iter().enumerate() {
-        let is_head = at > 0 && tokens[at - 1] == "(";
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_head = before == Some(&"(");
         if token.starts_with('"') {
             words(token).iter().for_each(|word| count(&mut parts.literals, word));
         } else if token.starts_with(|c: char| c.is_ascii_digit()) && !is_head {
@@ -165,6 +166,7 @@ fn all_words(source: &str, separates: impl Fn(char) -> bool) -> BTreeMap<String,
 /// Words that are not calls, and calls without an effect, which a fix may remove.
 const REMOVABLE: &[&str] = &[
     "elif",
+    "else",
     "check",
     "drop",
     "i32.const",

@@ -136,8 +136,8 @@ fn tokens(text: &str) -> Vec<String> {
         let length = if rest.starts_with(';') {
             rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
             continue;
-        } else if rest.starts_with("r\"") {
-            3 + rest[2..].find('"').unwrap()
+        } else if let Some(raw) = rest.strip_prefix("r\"") {
+            3 + raw.find('"').unwrap()
         } else if first == '"' {
             let mut escaped = false;
             let end = rest[1..].find(|c| {

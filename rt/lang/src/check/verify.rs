@@ -192,7 +192,7 @@ fn foreign_around(found: &Diagnostic, tree: &Tree<'_>, host: &Signatures) -> Opt
             }
             Some((head, habits::hint(name)?))
         })
-        .last()?;
+        .next_back()?;
     let message = wording::foreign_head(tree.text(head)).hint(hint);
     Some(Fault::new(tree.span(head), message).into_diagnostic(tree.source, Severity::Error))
 }
@@ -220,8 +220,10 @@ impl Outcome {
             lists
                 .filter(|node| tree.node(*node).kind == NodeKind::List)
                 .map(|list| tree.span(list))
-                .filter(|span| span.start <= changed.start && changed.end <= span.end)
-                .last()
+                .rfind(|span| match changed.is_empty() {
+                    true => span.start < changed.start && changed.end < span.end,
+                    false => span.start <= changed.start && changed.end <= span.end,
+                })
         });
         let code = text.get(form.unwrap_or(changed)).unwrap_or("");
         let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -240,6 +242,7 @@ fn outcome(
 ) -> Option<Outcome> {
     let fixed = fix.apply(source);
     let place = place(&fixed, &fix.edits);
+    let is_rename = renames_head(fix, &fixed);
     let mut draft = Draft::new(&fixed);
     let max = max_rounds(source).min(MAX_CHAIN);
     for rounds in 0..max {
@@ -249,6 +252,9 @@ fn outcome(
         let at = draft.origin(&(next.span.start as usize..next.span.end as usize));
         if next.message == found.message && at.start == found.span.start as usize {
             return None;
+        }
+        if is_rename && is_inside_operand(&fixed, &place, &at) {
+            return done(&draft);
         }
         // A parenthesis that moves must make the whole program valid.
         if (at.end < place.start || place.end < at.start) && moved(fix, source).is_none() {
@@ -263,6 +269,29 @@ fn outcome(
         draft.apply(&safe.edits);
     }
     None
+}
+
+/// Returns true if a fix only replaces the first word of a list.
+fn renames_head(fix: &Fix, fixed: &str) -> bool {
+    let [edit] = fix.edits.as_slice() else { return false };
+    let start = edit.span.start as usize;
+    let is_head = fixed.get(..start).is_some_and(|before| before.ends_with('('));
+    let is_word = !edit.text.contains([' ', '(', ')', '\n']) && !edit.text.is_empty();
+    is_head && is_word && !edit.span.is_empty()
+}
+
+/// Returns true if a range is inside an operand of the list at `place`, and not the whole operand.
+fn is_inside_operand(text: &str, place: &Range<usize>, at: &Range<usize>) -> bool {
+    let Ok(tree) = Tree::read(text) else { return false };
+    let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
+    let mut inner = lists.filter(|list| {
+        let span = tree.span(*list);
+        span.start <= at.start && at.end <= span.end
+    });
+    inner.next_back().is_some_and(|list| {
+        let span = tree.span(list);
+        place.start < span.start && span.end < place.end && *at != span
+    })
 }
 
 /// Returns the range of the fixed text that the edits are responsible for: one operand, or the
@@ -290,9 +319,6 @@ fn place(fixed: &str, edits: &[Edit]) -> Range<usize> {
         }
     }
     let lists = (0..tree.len()).map(NodeId).filter(|node| tree.node(*node).kind == NodeKind::List);
-    let around = lists.map(|list| tree.span(list));
-    around
-        .filter(|span| span.start <= edited.start && edited.end <= span.end)
-        .last()
-        .unwrap_or(edited)
+    let mut around = lists.map(|list| tree.span(list));
+    around.rfind(|span| span.start <= edited.start && edited.end <= span.end).unwrap_or(edited)
 }

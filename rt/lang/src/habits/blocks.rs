@@ -125,6 +125,25 @@ pub(crate) fn move_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
         {
             Some(Change::Edits(vec![(close.checked_sub(1)?..close, String::new()), closed]))
         }
+        // `(if C A)` and `(else B)` are `(if C A B)`.
+        "if" if all.len() == 3 && tree.head(*all.last()?) != Some("else") => {
+            let arm = items(tree, other);
+            let mut edits = vec![(close.checked_sub(1)?..close, String::new())];
+            match arm.as_slice() {
+                [word, one] => {
+                    let (from, to) = (tree.span(*word), tree.span(*one).start);
+                    let gap = tree.source.get(from.end..to).filter(|gap| gap.contains('\n'));
+                    let start = tree.span(other).start;
+                    edits.push((start..to, gap.unwrap_or("").to_owned()));
+                }
+                [word, _, ..] => {
+                    edits.push((tree.span(*word), "do".to_owned()));
+                    edits.push(closed);
+                }
+                _ => return None,
+            }
+            Some(Change::Edits(edits))
+        }
         "when" => {
             let body = tree.span(*all.get(2)?).start;
             let head = (tree.span(*all.first()?), "if".to_owned());

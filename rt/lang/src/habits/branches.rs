@@ -225,8 +225,14 @@ fn handled(
     let (handler, body) = operands.split_last()?;
     let inner = items(tree, *handler);
     let word = inner.first().and_then(|first| tree.atom(*first))?;
-    if !matches!(word, "catch" | "except" | "rescue" | "handler") || !around.is_statement(list) {
+    if !matches!(word, "catch" | "except" | "rescue" | "handler") {
         return None;
+    }
+    if !around.is_statement(list) {
+        let ([call], [.., value]) = (body, inner.as_slice()) else { return None };
+        let is_plain = inner.len() <= 3 && tree.atom(*inner.get(1)?) != tree.atom(*value);
+        let text = format!("(default {} {})", around.text(*call), around.text(*value));
+        return (is_plain || inner.len() == 2).then(|| around.write(list, text));
     }
     let (first, last) = (body.first()?, body.last()?);
     // The handler's first words name what is caught.
@@ -324,6 +330,9 @@ fn condition(around: &Around<'_, '_>, head: NodeId, operands: &[NodeId]) -> Opti
         [not, value, _, ..] if matches!(tree.atom(*not), Some("not" | "!")) => {
             let (from, to) = (tree.span(*not), tree.span(*value).end);
             Some(Change::Edits(vec![(from, "(not".to_owned()), (to..to, ")".to_owned())]))
+        }
+        [_, word, _, ..] if matches!(tree.atom(*word), Some("then" | "do" | ":")) => {
+            Some(crate::habits::rewrite::remove(tree, *word))
         }
         [a, sign, b, _, ..] => {
             let operator = match tree.atom(*sign)? {

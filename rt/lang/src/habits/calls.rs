@@ -96,6 +96,16 @@ pub(super) fn beside(around: &Around<'_, '_>, node: NodeId) -> Vec<Change> {
 fn pair_of(around: &Around<'_, '_>, pair: &[NodeId]) -> Option<Vec<Change>> {
     let tree = around.tree;
     let [name, list] = pair else { return None };
+    let (before, after) = (tree.span(*name), tree.span(*list));
+    if tree.node(*name).kind == NodeKind::List
+        && before.end == after.start
+        && let Some(method) = tree.atom(*list).and_then(|text| text.strip_prefix('.'))
+    {
+        let object = around.text(*name);
+        let write =
+            |f: String| Change::Edits(vec![(before.start..after.end, format!("({f} {object})"))]);
+        return Some(called(around, method).into_iter().map(write).collect());
+    }
     let text = tree.atom(*name)?;
     let (head, inner) = (tree.span(*name), tree.span(*list));
     if tree.node(*list).kind != NodeKind::List || head.end != inner.start {
@@ -142,6 +152,11 @@ fn head_of(around: &Around<'_, '_>, name: &str) -> Option<String> {
 /// Returns the readings of a list: updates between operands, methods, other namespaces.
 pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -> Vec<Change> {
     let tree = around.tree;
+    if let [only] = nodes
+        && let Some(word @ ("true" | "false" | "nil" | "null")) = tree.atom(*only)
+    {
+        return vec![around.write(list, word.to_owned())];
+    }
     if let Some(change) = update(around, list, nodes) {
         return vec![change];
     }

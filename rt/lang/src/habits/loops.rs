@@ -19,8 +19,9 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     let Some(name) = tree.atom(*first) else { return Vec::new() };
     let change = match name {
         "for" | "each" | "foreach" | "for-each" | "doseq" | "dolist" | "dotimes" | "loop" => {
-            header(around, list, name, operands)
+            applied(around, list, operands).or_else(|| header(around, list, name, operands))
         }
+        "mapc" | "run!" => applied(around, list, operands),
         "let" | "let*" | "with" | "letrec" => bindings(around, *first, operands),
         _ => None,
     };
@@ -56,6 +57,25 @@ fn header(
         Over::Items(text) => format!("each {name} {text}"),
     };
     Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+}
+
+/// Rewrites `(for-each (lambda ($x) …) $a)`.
+fn applied(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let [function, over] = operands else { return None };
+    let inner = items(tree, *function);
+    let [head, params, body, ..] = inner.as_slice() else { return None };
+    if !matches!(tree.atom(*head)?, "lambda" | "fn" | "function") {
+        return None;
+    }
+    let [param] = items(tree, *params).try_into().ok()?;
+    let name = around.variable(param)?;
+    let (start, end) = (tree.span(list).start + 1, tree.span(list).end - 1);
+    let last = tree.span(*inner.last()?).end;
+    Some(Change::Edits(vec![
+        (start..tree.span(*body).start, format!("each {name} {} ", around.text(*over))),
+        (last..end, String::new()),
+    ]))
 }
 
 /// Reads what a loop runs over. Returns it with the number of words that it takes.

@@ -83,7 +83,7 @@ fn node_at(tree: &Tree<'_>, at: usize) -> Option<NodeId> {
         let span = tree.span(*node);
         span.start <= at && at < span.end
     };
-    (0..tree.len()).map(NodeId).filter(contains).last()
+    (0..tree.len()).map(NodeId).rfind(contains)
 }
 
 /// Returns the names of the functions that a program declares.

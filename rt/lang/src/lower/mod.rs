@@ -214,6 +214,7 @@ impl<'a, 's> Lowering<'a, 's> {
         let lowered = match self.tree.node(node).kind {
             NodeKind::List => self.list(node, context)?,
             NodeKind::Text | NodeKind::Block => {
+                self.warn_of_template(node);
                 Lowered::one(Wat::literal(node, self.text_value(node)?), Type::Str)
             }
             NodeKind::Atom => match self.bare(node, context.want())? {
@@ -259,6 +260,22 @@ impl<'a, 's> Lowering<'a, 's> {
             self.warn(node, wording::not_utf8());
         }
         Ok(value)
+    }
+
+    /// Warns of `${name}` in a string, if there is a variable of that name: its value does not
+    /// replace it.
+    fn warn_of_template(&mut self, node: NodeId) {
+        let mut rest = self.tree.text(node);
+        while let Some((_, after)) = rest.split_once("${") {
+            let Some((name, behind)) = after.split_once('}') else { return };
+            let known = format!("${name}");
+            if self.func.scope.get(&known).is_some() {
+                let text = self.tree.text(node);
+                self.warn(node, wording::template_in_string(name, text));
+                return;
+            }
+            rest = behind;
+        }
     }
 
     /// Adds a warning.

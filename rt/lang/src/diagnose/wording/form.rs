@@ -75,6 +75,15 @@ pub(crate) fn unknown_local<'n>(
         ));
     }
     let known: Vec<&str> = known.collect();
+    if let Some((object, member)) = name.split_once('.')
+        && known.contains(&object)
+    {
+        let (object, member) = (excerpt(object), excerpt(member));
+        return message.hint(format!(
+            "write `(at {object} \"{member}\")` for a map, `(json.get {object} \"{member}\")` for \
+             JSON, and the function's name for a method: `(str.{member} {object})`"
+        ));
+    }
     let certain =
         nearest::certain(name, known.iter().copied()).map(|near| Change::Replace(near.to_owned()));
     let near = nearest::names(name, known.iter().copied());

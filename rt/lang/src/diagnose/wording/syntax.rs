@@ -41,6 +41,17 @@ pub(crate) fn template(found: &str) -> Message {
     other_quotes(found).hint("write `(fmt \"{} and {}\" $a $b)`")
 }
 
+/// Warns of a string with the name of a variable in braces.
+pub(crate) fn template_in_string(name: &str, text: &str) -> Message {
+    let (shown, found) = (excerpt(text), format!("${{{name}}}"));
+    let written = text.replacen(&found, "{}", 1);
+    message(
+        "string-template",
+        format!("`{found}` in {shown} is not replaced by the value of `${name}`"),
+    )
+    .hint(format!("write `(fmt {} ${name})`", excerpt(&written)))
+}
+
 /// Reports a map in braces.
 pub(crate) fn braces() -> Message {
     message("bad-character", "unexpected character `{`").hint("write a map as `(map K V …)`")

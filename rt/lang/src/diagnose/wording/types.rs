@@ -118,7 +118,12 @@ pub(crate) fn not_comparable(head: &str, [a, b]: [&str; 2], first: Type, second:
             second.described()
         ),
     );
+    let is_none = |text: &str| matches!(text, "nil" | "null" | "None" | "undefined");
     match (first, second) {
+        (Type::Str, _) if is_none(&b) => message.hint(format!(
+            "a string is never {b}: write `({head} {a} \"\")`; a call that fails is tested with \
+             `(catch $v $e CALL)`, or replaced with `(default CALL D)`"
+        )),
         (Type::Str, other) | (other, Type::Str) if other.is_number() => {
             message.hint("convert one of them: `str.to_int`, `str.to_float` or `(fmt \"{}\" …)`")
         }
