@@ -343,12 +343,15 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
     Ok(i32::try_from(of(run, h)?.len()).unwrap_or(i32::MAX))
 }
 
+/// An entry that is sorted: its place in the map, with its key and value.
+type SortedEntry<'a> = (usize, (&'a str, Cow<'a, [u8]>));
+
 fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
     let account = run.account().clone();
     let map = of(run, h)?;
     let order = Order::read(by, &["key", "value", "num"])?;
     let texts = map.iter().map(|(key, value)| (key.as_str(), value.text()));
-    let mut entries: Vec<(usize, (&str, Cow<'_, [u8]>))> = texts.enumerate().collect();
+    let mut entries: Vec<SortedEntry<'_>> = texts.enumerate().collect();
     // The sorted entries and the sorted copy of the map.
     let size = entries.iter().map(|(_, (_, value))| value.len() + 2 * ENTRY).sum();
     let _scratch = account.hold(size)?;

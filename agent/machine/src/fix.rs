@@ -50,7 +50,7 @@ pub(crate) struct WrittenProgram {
 /// says how often it occurs.
 pub(crate) fn apply(body: &str, texts: &[FixText]) -> Result<String, String> {
     let pairs = texts.len() / 2;
-    if pairs == 0 || texts.len() % 2 != 0 {
+    if pairs == 0 || !texts.len().is_multiple_of(2) {
         let count = texts.len();
         return Err(format!(
             "nothing was changed: a fix has pairs of texts, an old one and the new one that \

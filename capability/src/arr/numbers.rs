@@ -32,11 +32,14 @@ fn extreme(run: &mut Run, h: i32, of: fn(f64, f64) -> f64) -> Result<f64, Failur
     numbers.reduce(of).ok_or_else(|| Failure::new(Code::EBOUND, "the array has no items"))
 }
 
-/// Returns the items as numbers, each with its text, and their charge.
-fn read(run: &mut Run, h: i32) -> Result<(Vec<(f64, &[u8])>, MemoryCharge), Failure> {
+/// An item that is a number, with its text.
+type NumberItem<'a> = (f64, &'a [u8]);
+
+/// Returns the items as numbers, and the charge for them.
+fn read(run: &mut Run, h: i32) -> Result<(Vec<NumberItem<'_>>, MemoryCharge), Failure> {
     let account = run.account().clone();
     let items = Arrays::of(run).get(Handle(h))?;
-    let scratch = account.hold(items.len() * 2 * size_of::<(f64, &[u8])>())?;
+    let scratch = account.hold(items.len() * 2 * size_of::<NumberItem<'_>>())?;
     let numbers = numbered(items.iter().map(Vec::as_slice).collect(), |item| *item)?;
     Ok((numbers, scratch))
 }

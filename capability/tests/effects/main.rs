@@ -7,6 +7,7 @@ mod world;
 
 mod ai;
 mod append;
+mod arithmetic;
 mod commands;
 mod dbg;
 mod done;

@@ -73,13 +73,14 @@ pub(super) fn count<'s>(
     }
     let (leave, next) = lowering.open_loop();
     // In the body, the counter is between the ends, unless the body sets it.
-    let is_kept = !counter.is_global && val == Val::I32 && !range::may_set(tree, body, name);
-    let range = ends.filter(|_| is_kept).map(|(from, to)| (from.min(to), from.max(to)));
+    let is_kept = !counter.is_global && !range::may_set(tree, body, name);
+    let range =
+        ends.filter(|_| is_kept && val == Val::I32).map(|(from, to)| (from.min(to), from.max(to)));
     let before = lowering.set_range(counter.at, range);
     let lowered = statements(lowering, &mut body);
     lowering.set_range(counter.at, before);
     lowering.func.loops.pop();
-    let counting = Counting { list, val, counter, to: to_value, step: step_value };
+    let counting = Counting { list, val, counter, is_kept, to: to_value, step: step_value };
     let whole = counting.loop_of(lowering, &leave, &next, lowered?)?;
     pieces.push(whole);
     Ok(Lowered::none(Wat::sequence(list, pieces)))
@@ -90,6 +91,8 @@ struct Counting<'s> {
     list: NodeId,
     val: Val,
     counter: Resolved<'s>,
+    /// If true, the body does not set the counter, so that a step of 1 never wraps around.
+    is_kept: bool,
     to: Wat<'s>,
     step: Option<Wat<'s>>,
 }
@@ -150,7 +153,7 @@ impl<'s> Counting<'s> {
         let one = || Wat::list(list, format!("{}.const 1", self.val.name()), []);
         let step = self.step.as_ref().map_or_else(one, Wat::copy);
         let sum = self.op("add", [self.counter.read(list), step.copy()]);
-        if matches!(step.constant(), Some(-1 | 1)) {
+        if self.is_kept && matches!(step.constant(), Some(-1 | 1)) {
             return vec![self.counter.write(list, Some(sum))];
         }
         let number = lowering.next_number();
