@@ -44,18 +44,18 @@ impl Diagnostic {
     ///
     /// ```
     /// use wattle_lang::{Signatures, explain};
-    /// let source = "(resv “x”)";
+    /// let source = "(drop “x”)";
     /// let diagnostic = explain(source, &Signatures::default()).ok_or("no fault")?;
     /// assert_eq!(
     ///     diagnostic.render(source, |_, piece| piece.to_owned()),
     ///     "error[bad-character]: unexpected character `“`\n \
     ///      --> line 1, column 7\n  \
-    ///      1 | (resv “x”)\n    \
+    ///      1 | (drop “x”)\n    \
     ///        |       ^\n\
     ///      hint: write a string in plain quotes: \"…\"\n\
     ///      fix: `“x”` → `\"x\"`\n  \
-    ///      1 - (resv “x”)\n  \
-    ///      1 + (resv \"x\")\n"
+    ///      1 - (drop “x”)\n  \
+    ///      1 + (drop \"x\")\n"
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

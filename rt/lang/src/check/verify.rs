@@ -162,14 +162,21 @@ fn other_reading(
 
 /// Returns the hint for a fix that moves a closing parenthesis.
 fn moved(fix: &Fix, source: &str) -> Option<String> {
-    let [from, to] = fix.edits.as_slice() else { return None };
-    let cut = source.get(from.span.start as usize..from.span.end as usize);
-    let moves = cut == Some(")") && from.text.is_empty() && to.span.is_empty() && to.text == ")";
-    let line = |at: u32| Position::of(source, at as usize).line;
-    moves.then(|| {
-        let (from, to) = (line(from.span.start), line(to.span.start));
-        format!("a form is closed too early: move the `)` of line {from} to the end of line {to}")
-    })
+    let [first, second] = fix.edits.as_slice() else { return None };
+    let removes = |edit: &Edit| {
+        let cut = source.get(edit.span.start as usize..edit.span.end as usize);
+        cut == Some(")") && edit.text.is_empty()
+    };
+    let inserts = |edit: &Edit| edit.span.is_empty() && edit.text == ")";
+    let line = |edit: &Edit| Position::of(source, edit.span.start as usize).line;
+    let (from, to, when) = match (removes(first), removes(second)) {
+        (true, false) if inserts(second) => (line(first), line(second), "early"),
+        (false, true) if inserts(first) => (line(second), line(first), "late"),
+        _ => return None,
+    };
+    Some(format!(
+        "a form is closed too {when}: move the `)` of line {from} to the end of line {to}"
+    ))
 }
 
 /// Reports the name of another language that begins a form around a fault, with its hint.

@@ -11,6 +11,33 @@ const MAX_NAMES: usize = 3;
 /// a name.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
+    ("starts_with", &["starts"]),
+    ("begins_with", &["starts"]),
+    ("has_prefix", &["starts"]),
+    ("ends_with", &["ends"]),
+    ("has_suffix", &["ends"]),
+    ("to_upper", &["upper"]),
+    ("to_upper_case", &["upper"]),
+    ("upper_case", &["upper"]),
+    ("to_lower", &["lower"]),
+    ("to_lower_case", &["lower"]),
+    ("lower_case", &["lower"]),
+    ("replace_all", &["replace"]),
+    ("split_lines", &["lines"]),
+    ("read_file", &["read"]),
+    ("read_text", &["read"]),
+    ("write_file", &["write"]),
+    ("write_text", &["write"]),
+    ("append_file", &["append"]),
+    ("list_dir", &["list"]),
+    ("readdir", &["list"]),
+    ("unique", &["uniq"]),
+    ("distinct", &["uniq"]),
+    ("has_key", &["has"]),
+    ("contains_key", &["has"]),
+    ("increment", &["incr"]),
+    ("ceiling", &["ceil"]),
+    ("parse_float", &["to_float"]),
     ("concat", &["cat"]),
     ("concatenate", &["cat"]),
     ("append", &["cat", "push"]),
@@ -105,8 +132,9 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
     for known in host.iter() {
         let same_module = module == Some(known.module);
         let is_synonym = |part: &str| {
-            let matches =
-                |word: &str| word == part || !is_known_word(part, host) && is_typo(part, word);
+            let matches = |word: &str| {
+                is_same_word(word, part) || !is_known_word(part, host) && is_typo(part, word)
+            };
             SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
@@ -133,6 +161,12 @@ pub(crate) fn certain_function(name: &str, host: &Signatures, own: &[&str]) -> O
 /// not a typo.
 fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
+}
+
+/// Returns true for words that differ in case and separators alone: `startsWith`, `starts-with`.
+fn is_same_word(a: &str, b: &str) -> bool {
+    let plain = |word: &str| word.replace(['_', '-'], "").to_ascii_lowercase();
+    plain(a) == plain(b)
 }
 
 /// Splits a name into its module and its last part.

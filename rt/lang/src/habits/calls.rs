@@ -3,6 +3,7 @@
 use super::head;
 use super::readings::Around;
 use crate::diagnose::fix::Change;
+use crate::diagnose::nearest;
 use crate::habits::rewrite::{items, parent};
 use crate::syntax::literal;
 use crate::syntax::tree::{NodeId, NodeKind};
@@ -178,11 +179,39 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
         None if around.own.contains(&format!("${head}").as_str()) => {
             vec![replace(format!("${head}"))]
         }
+        None if (around.forms)(head).is_none() => {
+            unqualified(around, head).into_iter().map(replace).collect()
+        }
         None => Vec::new(),
     }
 }
 
-/// Returns the functions that a name in a wrong namespace may mean.
+/// Namespaces of other languages, with the one here.
+const MODULES: &[(&str, &str)] = &[
+    ("array", "arr"),
+    ("datetime", "date"),
+    ("dict", "map"),
+    ("file", "fs"),
+    ("files", "fs"),
+    ("hash", "map"),
+    ("io", "fs"),
+    ("list", "arr"),
+    ("object", "map"),
+    ("re", "str"),
+    ("regex", "str"),
+    ("regexp", "str"),
+    ("requests", "http"),
+    ("string", "str"),
+    ("text", "str"),
+    ("time", "date"),
+    ("vec", "arr"),
+    ("vector", "arr"),
+];
+
+/// Namespaces whose functions take values of one type, so that the arguments tell them apart.
+const OF_TYPES: &[&str] = &["arr", "map", "str"];
+
+/// Returns the functions and forms that a name in a wrong namespace may mean.
 fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if around.host.get(&format!("{module}.{name}")).is_some()
         || literal::number_type(name).is_some()
@@ -194,27 +223,45 @@ fn elsewhere(around: &Around<'_, '_>, module: &str, name: &str) -> Vec<String> {
     if exists && !PURE.contains(&module) {
         return Vec::new();
     }
+    let to_json = matches!(name, "stringify" | "encode" | "dumps" | "dump" | "from_map");
+    if to_json && matches!(module, "json" | "JSON") {
+        return vec!["map.to_json".to_owned(), "arr.to_json".to_owned()];
+    }
     let form = match name {
         _ if LENGTH.contains(&name) => Some("len"),
-        "contains" | "includes" | "has" | "member" => Some("has"),
+        "contains" | "includes" | "has" | "member" | "has_key" | "contains_key" => Some("has"),
         "get" | "at" | "nth" => Some("at"),
         "push" | "append" | "add" => Some("push"),
         "set" | "put" => Some("put"),
-        "pop" => Some("pop"),
+        "format" => Some("fmt"),
+        "pop" | "min" | "max" | "abs" => Some(name),
         _ => None,
     };
-    let same: Vec<_> = around.host.iter().filter(|known| known.name == name).collect();
-    let unique = same.len() == 1;
-    let fits = same.into_iter().filter(|known| match PURE.contains(&known.module) {
-        true => true,
-        false => unique && !exists,
-    });
-    let functions = fits.map(|known| format!("{}.{}", known.module, known.name));
     // A form stands for the functions of all types.
-    match form {
-        Some(form) => vec![form.to_owned()],
-        None => functions.collect(),
+    if let Some(form) = form {
+        return vec![form.to_owned()];
     }
+    let other = MODULES.iter().find(|(known, _)| known.eq_ignore_ascii_case(module));
+    let meant = other.filter(|_| !exists).and_then(|(_, meant)| {
+        let full = format!("{meant}.{name}");
+        let exact = around.host.get(&full).map(|_| full.clone());
+        let near = || nearest::certain_function(&full, around.host, &[]);
+        exact.or_else(|| near().map(|known| known.trim_start_matches('$').to_owned()))
+    });
+    if let Some(meant) = meant {
+        return vec![meant];
+    }
+    let same = around.host.iter().filter(|known| known.name == name);
+    let fits = same.filter(|known| OF_TYPES.contains(&known.module));
+    fits.map(|known| format!("{}.{}", known.module, known.name)).collect()
+}
+
+/// Returns the functions of types that have a name of their own only in a namespace: `keys`.
+fn unqualified(around: &Around<'_, '_>, name: &str) -> Vec<String> {
+    let same = around.host.iter().filter(|known| known.name == name);
+    same.filter(|known| PURE.contains(&known.module))
+        .map(|known| format!("{}.{}", known.module, known.name))
+        .collect()
 }
 
 /// Rewrites `($x += 1)`, `($x = 1)`, `(set $x += 1)`, `(set $x = 1)`, and the same without

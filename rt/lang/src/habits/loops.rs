@@ -17,9 +17,20 @@ pub(super) fn of_list(around: &Around<'_, '_>, list: NodeId, nodes: &[NodeId]) -
     let tree = around.tree;
     let Some((first, operands)) = nodes.split_first() else { return Vec::new() };
     let Some(name) = tree.atom(*first) else { return Vec::new() };
+    if let ("each" | "for" | "foreach" | "doseq", [names, over, _, ..]) = (name, operands)
+        && let [key, value] = items(tree, *names).as_slice()
+        && let (Some(key), Some(value)) = (around.variable(*key), around.variable(*value))
+        && tree.node(*names).kind == NodeKind::List
+    {
+        let (start, end) = (tree.span(*first).start, tree.span(*over).start);
+        let pairs = Change::Edits(vec![(start..end, format!("each {key} {value} "))]);
+        return header(around, list, name, operands).into_iter().chain([pairs]).collect();
+    }
     let change = match name {
         "for" | "each" | "foreach" | "for-each" | "doseq" | "dolist" | "dotimes" | "loop" => {
-            applied(around, list, operands).or_else(|| header(around, list, name, operands))
+            applied(around, list, operands)
+                .or_else(|| steps(around, list, operands))
+                .or_else(|| header(around, list, name, operands))
         }
         "mapc" | "run!" => applied(around, list, operands),
         "let" | "let*" | "with" | "letrec" => bindings(around, *first, operands),
@@ -56,6 +67,37 @@ fn header(
         Over::Range(bounds) => format!("for {name} {}", bounds.join(" ")),
         Over::Items(text) => format!("each {name} {text}"),
     };
+    Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
+}
+
+/// Rewrites `(for ($i 0) (< $i 3) (+= $i 1) …)`.
+fn steps(around: &Around<'_, '_>, list: NodeId, operands: &[NodeId]) -> Option<Change> {
+    let tree = around.tree;
+    let [first, test, step, _, ..] = operands else { return None };
+    let first = items(tree, *first);
+    let [name, from] = match first.as_slice() {
+        [name, from] => [*name, *from],
+        [word, name, from] if matches!(tree.atom(*word), Some("let" | "set")) => [*name, *from],
+        _ => return None,
+    };
+    let (name, is) = (around.variable(name)?, |node: &NodeId| around.variable(*node));
+    let test = items(tree, *test);
+    let [less, tested, to] = test.as_slice() else { return None };
+    let (step_head, step) = (tree.head(*step)?, items(tree, *step));
+    let by = match (step_head, step.as_slice()) {
+        ("+=", [_, stepped, by]) if is(stepped).as_ref() == Some(&name) => {
+            format!(" {}", around.text(*by))
+        }
+        ("inc" | "++" | "inc!", [_, stepped]) if is(stepped).as_ref() == Some(&name) => {
+            String::new()
+        }
+        _ => return None,
+    };
+    if tree.atom(*less) != Some("<") || is(tested).as_ref() != Some(&name) {
+        return None;
+    }
+    let text = format!("for {name} {} {}{by}", around.text(from), around.text(*to));
+    let end = tree.span(*operands.get(2)?).end;
     Some(Change::Edits(vec![(tree.span(list).start + 1..end, text)]))
 }
 
@@ -173,11 +215,13 @@ pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
     let (tested, to) = test.split_once('<')?;
-    let by_one = matches!(step.split_once("++"), Some((before, after)) if
-        is_name(before) && after.is_empty() || before.is_empty() && is_name(after))
-        || matches!(step.split_once("+="), Some((before, by)) if
-            is_name(before) && by.trim() == "1");
-    let is_plain = is_word(name) && is_name(tested) && by_one;
+    let by = match (step.split_once("++"), step.split_once("+=")) {
+        (Some((before, "")), _) if is_name(before) => String::new(),
+        (Some(("", after)), _) if is_name(after) => String::new(),
+        (_, Some((before, by))) if is_name(before) && is_word(by) => format!(" {}", by.trim()),
+        _ => return None,
+    };
+    let is_plain = is_word(name) && is_name(tested);
     if !is_plain || !is_word(from) || !is_word(to) {
         return None;
     }
@@ -188,5 +232,5 @@ pub(crate) fn loop_of_c(source: &str, at: usize) -> Option<Change> {
     };
     let begin = start + open + 1;
     let close = start + open + "(for (".len() + end + 1;
-    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}"))]))
+    Some(Change::Edits(vec![(begin..close, format!("for ${name} {from} {to}{by}"))]))
 }

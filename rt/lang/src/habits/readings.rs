@@ -7,7 +7,7 @@ use super::{branches, calls, loops, templates};
 use crate::Signatures;
 use crate::diagnose::fix::Change;
 use crate::habits::rewrite::{items, parent};
-use crate::syntax::indent::reopened;
+use crate::syntax::indent::{closed_before, reopened};
 use crate::syntax::tree::{NodeId, NodeKind, Tree};
 
 /// Several readings of the same text. At most one of them may be valid.
@@ -56,8 +56,8 @@ pub(crate) fn readings(
         if tree.node(list).kind == NodeKind::List {
             let nodes = items(tree, list);
             for changes in [
-                calls::of_list(&around, list, &nodes),
                 templates::of_list(&around, list, &nodes),
+                calls::of_list(&around, list, &nodes),
                 loops::of_list(&around, list, &nodes),
                 branches::of_list(&around, list, &nodes),
             ] {
@@ -66,6 +66,8 @@ pub(crate) fn readings(
             // A parenthesis that closes one of its forms too early.
             add(list, nodes.iter().filter_map(|node| reopened(tree, *node)).collect());
             add(list, reopened(tree, list).into_iter().collect());
+            add(list, closed_before(tree, list));
+            add(list, nodes.iter().flat_map(|node| closed_before(tree, *node)).collect());
         }
         if parent(tree, list).is_none()
             && let Some(before) = crate::habits::rewrite::before(tree, list)

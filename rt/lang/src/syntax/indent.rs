@@ -99,3 +99,26 @@ pub(crate) fn reopened(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let end = tree.span(last).end;
     Some(Change::Edits(vec![(close - 1..close, String::new()), (end..end, ")".to_owned())]))
 }
+
+/// Returns the changes that close a list before one of its nodes, which begins a line. The list
+/// itself does not begin one, so the node belongs to a form around it.
+pub(crate) fn closed_before(tree: &Tree<'_>, node: NodeId) -> Vec<Change> {
+    let Some(list) = tree.parent(node) else { return Vec::new() };
+    let mut nodes = tree.children(list);
+    let before = std::iter::from_fn(|| nodes.next(tree)).take_while(|other| *other < node).last();
+    let (Some(before), false) = (before, tree.node(list).starts_line) else { return Vec::new() };
+    if !tree.node(node).starts_line || tree.parent(list).is_none() {
+        return Vec::new();
+    }
+    let (at, end) = (tree.span(before).end, tree.span(list).end);
+    let insert = (at..at, ")".to_owned());
+    let edits = match tree.open.is_empty() {
+        true if tree.source.get(end - 1..end) == Some(")") => {
+            vec![insert, (end - 1..end, String::new())]
+        }
+        true => return Vec::new(),
+        // A parenthesis is missing, so none is removed.
+        false => vec![insert],
+    };
+    vec![Change::Edits(edits)]
+}
