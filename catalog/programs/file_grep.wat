@@ -46,30 +46,30 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let ($files $part $ignore $max) (args))
-(let $left (str.to_int $max))
-(let $fold (= $ignore "true"))
+(let ($files $part) (args))
+(let $max (str.to_int (arg 3)))
 (when (= $part "") (fail EBOUND "the text to look for is empty"))
+(let $fold (= (arg 2) "true"))
 (when $fold (set $part (str.lower $part)))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
-(when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
+(unless (len $paths) (fail ENOENT (fmt "no file matches {}" $files)))
 (let $report "")
 (let $total 0)
-(let $matching 0)
+(let $hits 0)
 (each $path $paths
   (catch $lines $e $why (str.lines (fs.read $path)))
   (when $e
     (when (= (len $paths) 1) (fail $e $why))
     (append $report "\n{}: {}" $path $why)
     (continue))
-  (let $found (arr))
+  (let $count 0)
+  (let $found "")
   (each $i $line $lines
     (when (has (if $fold (str.lower $line) $line) $part)
-      (push $found (fmt "\n{}:{}" (+ $i 1) $line))))
-  (let $count (len $found))
+      (+= $count 1)
+      (when (<= (+ $total $count) $max) (append $found "\n{}:{}" (+ $i 1) $line))))
   (when $count
+    (append $report "\n{}: {}{}" $path $count $found)
     (+= $total $count)
-    (+= $matching 1)
-    (append $report "\n{}: {}{}" $path $count (str.join (arr.slice $found 0 $left) ""))
-    (set $left (max 0 (- $left $count)))))
-(ret (fmt "{} lines match in {} of {} files{}" $total $matching (len $paths) $report))
+    (+= $hits 1)))
+(ret (fmt "{} lines match in {} of {} files{}" $total $hits (len $paths) $report))

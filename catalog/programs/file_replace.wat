@@ -64,7 +64,7 @@
 (when (not (or $first (= $mode "all"))) (fail EPARSE (fmt "mode is all or first, not {}" $mode)))
 (when (= $old "") (fail EBOUND "the text to replace is empty"))
 (let $paths (default (do (fs.stat $files) (arr $files)) (fs.glob $files)))
-(when (not (len $paths)) (fail ENOENT (fmt "no file matches {}" $files)))
+(unless (len $paths) (fail ENOENT (fmt "no file matches {}" $files)))
 (let $report "")
 (let $total 0)
 (let $changed 0)
@@ -75,7 +75,7 @@
     (append $report "\n{}: {}" $path $why)
     (continue))
   (let $count (- (len $parts) 1))
-  (when (not $count) (continue))
+  (unless $count (continue))
   (let $text (str.join $parts $new))
   (when $first
     (set $text (fmt "{}{}{}" (at $parts 0) $new (str.join (arr.slice $parts 1) $old)))
@@ -85,6 +85,6 @@
   (+= $total $count)
   (+= $changed 1)
   (append $report "\n{}: {}" $path $count))
-(when (not $total)
+(unless $total
   (fail ENOENT (fmt "{} does not contain the text; nothing is changed{}" $files $report)))
 (ret (fmt "{} replacements in {} of {} files{}" $total $changed (len $paths) $report))

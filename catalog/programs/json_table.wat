@@ -28,7 +28,7 @@
 (each $row $rows
   (each $key (json.keys $row "") (put $head $key $key)))
 (let $keys (map.keys $head))
-(when (not (len $keys)) (ret ""))
+(unless (len $keys) (ret ""))
 (let $lines (arr))
 (each $row (arr.concat (arr (map.to_json $head)) $rows)
   (let $fields (map.from_json $row))

@@ -37,5 +37,5 @@
 (fn $literal ($marker) (str.replace_re $marker r"[\\.+*?()|\[\]{}^$]" r"\$0"))
 (let $pieces
   (str.find_all $text (fmt "(?s){}(.*?){}" ($literal $before) ($literal $after)) 1))
-(when (not (len $pieces)) (fail ENOENT "the text has no such piece"))
+(unless (len $pieces) (fail ENOENT "the text has no such piece"))
 (each $piece $pieces (out $piece))

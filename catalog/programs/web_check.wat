@@ -22,9 +22,8 @@
 
 (let $links (str.words (arg 0)))
 (arr.uniq $links)
-(let $dead (arr))
+(let $dead "")
 (each $answer (http.get_all $links)
   (when (json.has $answer "code")
-    (push $dead
-      (fmt "{} {}" (json.query $answer ".status // .code") (json.get $answer "url")))))
-(ret (if (len $dead) (str.join $dead "\n") "no link is dead"))
+    (append $dead "{} {}\n" (json.query $answer ".status // .code") (json.get $answer "url"))))
+(ret (if (len $dead) (str.trim $dead) "no link is dead"))
