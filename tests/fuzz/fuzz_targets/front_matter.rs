@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use libfuzzer_sys::fuzz_target;
 use wattle_catalog::{Entry, Origin, format};
-use wattle_machine::{ArgLine, ProgramLine, PromptParts, system_prompt};
+use wattle_machine::{ArgLine, ProgramLine, ProgramList, PromptParts, system_prompt};
 
 /// Maximum time for one text, in seconds. Only an endless loop exceeds it.
 const SECONDS: u64 = 5;
@@ -39,9 +39,9 @@ fuzz_target!(|text: &str| {
     };
     let bare = ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() };
     let lines = |program| {
-        system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() })
-            .split('\n')
-            .count()
+        let programs = ProgramList { own: vec![program], ..ProgramList::default() };
+        let prompt = system_prompt(&PromptParts { programs, ..PromptParts::default() });
+        prompt.to_string().split('\n').count()
     };
     assert_eq!(lines(line), lines(bare), "a program takes more than one line of the prompt");
 });

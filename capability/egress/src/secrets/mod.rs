@@ -9,7 +9,7 @@
 //!
 //! Each direction has one mechanism, and all three find a value in every spelling:
 //! - going out, `KnownSecrets::refuse_request` refuses, and changes nothing;
-//! - coming in, [`KnownSecrets::cleaner`] replaces values with references;
+//! - coming in, `KnownSecrets::cleaner` replaces values with references;
 //! - into records, a [`Mask`] replaces keys and secrets. What runs is never masked.
 
 mod automaton;
