@@ -253,9 +253,13 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The widths of fields: the characters before each that are skipped, and its width, which is
+/// missing for the rest.
+type Widths = Rc<[(usize, Option<usize>)]>;
+
 /// Reads the value of `FIELDWIDTHS`: widths, each with the characters before it that are skipped
 /// (`2:3`); `*` is the rest.
-fn widths(text: &str) -> Result<Rc<[(usize, Option<usize>)]>, String> {
+fn widths(text: &str) -> Result<Widths, String> {
     let width = |word: &str| {
         let (skipped, width) = word.split_once(':').unwrap_or(("0", word));
         let width = if width == "*" { Some(None) } else { width.parse().ok().map(Some) };

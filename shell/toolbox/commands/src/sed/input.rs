@@ -78,10 +78,10 @@ impl Input {
 
     /// Returns true if the line that was read last is the last one.
     pub(super) fn at_end(&mut self) -> Result<bool, Error> {
-        if let Some(source) = &mut self.current {
-            if source.has_more()? {
-                return Ok(false);
-            }
+        if let Some(source) = &mut self.current
+            && source.has_more()?
+        {
+            return Ok(false);
         }
         if self.separate {
             return Ok(true);
