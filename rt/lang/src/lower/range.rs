@@ -15,6 +15,17 @@ impl Wat<'_> {
         self.range_within(MAX_DEPTH)
     }
 
+    /// Returns true if the integer that the piece leaves is 0 or above, and false if it is 0 or
+    /// below, as far as that is known.
+    pub(crate) fn is_positive(&self) -> Option<bool> {
+        let (least, largest) = self.constant().map(|n| (n, n)).or_else(|| self.range())?;
+        match (least >= 0, largest <= 0) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        }
+    }
+
     fn range_within(&self, depth: usize) -> Option<Range> {
         let depth = depth.checked_sub(1)?;
         if let Some(known) = self.known {

@@ -210,6 +210,7 @@ fn checked_sum<'s>(
     if fits(instruction, val, &a, &b) {
         return Ok(Wat::list(list, instruction, [a, b]));
     }
+    let signs = [a.is_positive(), b.is_positive()];
     let (a, b, mut pieces) = both(lowering, list, a, b, val);
     let number = lowering.next_number();
     let result = lowering.hidden("sum", number, val);
@@ -218,17 +219,19 @@ fn checked_sum<'s>(
     let plus = operator == "+";
     let sum = op(if plus { "add" } else { "sub" }, [a.copy(), b.copy()]);
     let store = Wat::list(list, format!("local.set {result}"), [sum]);
-    // For a constant, one comparison tells whether the result wrapped around.
+    // If the sign of an operand is known, one comparison tells whether the result wrapped around.
     let least = if val == Val::I32 { i64::from(i32::MIN) } else { i64::MIN };
-    let overflows = match (a.constant(), b.constant(), plus) {
-        (Some(0), None, false) => {
+    let overflows = match (signs, plus) {
+        (_, false) if a.constant() == Some(0) && b.constant().is_none() => {
             op("eq", [b.copy(), Wat::list(list, format!("{ty}.const {least}"), [])])
         }
-        (_, Some(b), plus) => {
-            let less = (b >= 0) == plus;
+        ([_, Some(b_is_positive)], plus) => {
+            let less = b_is_positive == plus;
             op(if less { "lt_s" } else { "gt_s" }, [get(), a.copy()])
         }
-        (Some(a), None, true) => op(if a >= 0 { "lt_s" } else { "gt_s" }, [get(), b.copy()]),
+        ([Some(a_is_positive), None], true) => {
+            op(if a_is_positive { "lt_s" } else { "gt_s" }, [get(), b.copy()])
+        }
         _ => {
             let other = if plus { get() } else { b.copy() };
             let (x, y) = match plus {
