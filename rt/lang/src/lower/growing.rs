@@ -49,19 +49,17 @@ impl<'s> Lowering<'_, 's> {
             self.facts.growing.insert(node);
         }
         let companion = self.companion(variable);
-        let whole = match &companion {
+        let mut args = vec![variable.read(list), text];
+        let function = match &companion {
             Some(companion) => {
                 let same = [variable.read(list), companion.read(list)];
-                let owned = Wat::list(list, "i32.eq", same);
-                let args = [variable.read(list), text, owned];
-                let call = self.host_call(list, "str.append", args)?;
-                Wat::sequence(list, [call, self.end_on_error(list)?])
+                args.push(Wat::list(list, "i32.eq", same));
+                "str.append"
             }
-            None => {
-                let call = self.host_call(list, "str.cat", [variable.read(list), text])?;
-                Wat::sequence(list, [call, self.end_on_error(list)?])
-            }
+            None => "str.cat",
         };
+        let call = self.host_call(list, function, args)?;
+        let whole = Wat::sequence(list, [call, self.end_on_error(list)?]);
         let mut pieces: Vec<Wat<'s>> = set.into_iter().collect();
         pieces.push(variable.write(list, Some(whole)));
         pieces.extend(companion.map(|companion| companion.write(list, Some(variable.read(list)))));

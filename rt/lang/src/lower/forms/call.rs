@@ -210,6 +210,14 @@ pub(crate) fn host_call<'s>(
     Ok((Wat::list(list, name, converted), *signature))
 }
 
+/// Returns true for functions of the same name and number of parameters, such as `map.incr` and
+/// `map.incr/f64`.
+fn is_variant(one: &Signature, other: &Signature) -> bool {
+    one.module == other.module
+        && one.form() == other.form()
+        && one.params.len() == other.params.len()
+}
+
 /// Returns the function of a name whose result has the type that is wanted: the given one, or else
 /// another one with the same parameters, such as `str.to_int/i64`.
 pub(crate) fn for_result(
@@ -223,11 +231,7 @@ pub(crate) fn for_result(
     };
     let same = |other: &&Signature| {
         let types = |function: &Signature| function.params.iter().map(|param| param.ty);
-        other.module == signature.module
-            && other.form() == signature.form()
-            && other.params.len() == signature.params.len()
-            && types(other).eq(types(signature))
-            && gives(other)
+        is_variant(other, signature) && types(other).eq(types(signature)) && gives(other)
     };
     match gives(signature) {
         true => *signature,
@@ -253,11 +257,7 @@ fn for_arguments(
             }
         })
     };
-    let mut others = lowering.host.iter().filter(|other| {
-        other.module == signature.module
-            && other.form() == signature.form()
-            && other.params.len() == signature.params.len()
-    });
+    let mut others = lowering.host.iter().filter(|other| is_variant(other, signature));
     match takes(signature) {
         true => *signature,
         false => others.find(|other| takes(other)).copied().unwrap_or(*signature),
