@@ -15,8 +15,11 @@ use crate::error::HostError;
 use crate::refusal::{denied, unknown_program};
 
 /// Resolves the call's program, prepares it, and runs it with `grants`. A mistake by the model
-/// becomes part of the returned execution. An error means that the host itself failed.
-pub(crate) async fn perform(
+/// becomes part of the returned execution.
+///
+/// # Errors
+/// The host itself failed.
+pub async fn perform(
     runtime: &Runtime,
     catalog: &Catalog,
     grants: &Arc<Grants>,

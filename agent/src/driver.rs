@@ -19,14 +19,14 @@ use crate::bug::{BUG, Bug, caught};
 use crate::error::HostError;
 use crate::history::StepHistory;
 use crate::host::Host;
-use crate::journal::{self, PendingApproval, RunTape, TurnRecorder};
+use crate::journal::{self, PendingApproval, ResumePoint, RunTape, TurnRecorder};
 use crate::ledger::{FinalSeal, Signer};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::settings::Settings;
 use crate::setup::setup;
-use crate::sink::{Sink, Stamp};
+use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
 
@@ -145,14 +145,18 @@ pub(crate) async fn drive(
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
     let (mut state, mut effects) = match resumed {
-        Some(resumed) => (resumed.state.clone(), resumed.effects.clone()),
+        Some(resumed) => {
+            performer.emit_again(resumed);
+            (resumed.state.clone(), resumed.effects.clone())
+        }
         None => performer.advance(State::new(setup), Usage::default(), begin, before).await,
     };
     loop {
         let mut task = Task::Nothing;
         for effect in effects {
             match effect {
-                Effect::Emit(event) => performer.stamp.emit(event),
+                // Its event was emitted when the turn was recorded.
+                Effect::Emit(_) => {}
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
@@ -303,7 +307,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Advances the state machine, and journals the turn before its effects are performed. If the
+    /// Advances the state machine, journals the turn with its events, and emits the events. If the
     /// journal fails, the run fails. A run that has already ended keeps its result.
     async fn advance(
         &self,
@@ -312,16 +316,32 @@ impl<'a> Performer<'a> {
         input: Input,
         elapsed: Duration,
     ) -> (State, Vec<Effect>) {
-        let (state, effects) = journal::advance(state, spent, input.clone());
-        let Some(recorder) = self.recorder else { return (state, effects) };
-        match recorder.record((spent, &input), &effects, self.stamp.next(), elapsed).await {
-            Ok(()) => (state, effects),
-            Err(error) if state.has_ended() => {
+        let first = self.stamp.next();
+        let (mut state, mut effects) = journal::advance(state, spent, input.clone());
+        let mut events = self.stamp.number(events_of(&effects));
+        if let Some(recorder) = self.recorder
+            && let Err(error) =
+                recorder.record((spent, &input), &effects, &events, (first, elapsed)).await
+        {
+            if state.has_ended() {
                 tracing::error!(%error, "failed to journal the end of a run");
-                (state, effects)
+            } else {
+                (state, effects) = step(state, Input::Failed(error.to_string()));
+                self.stamp.set_next(first);
+                events = self.stamp.number(events_of(&effects));
             }
-            Err(error) => step(state, Input::Failed(error.to_string())),
         }
+        self.stamp.emit(&events);
+        (state, effects)
+    }
+
+    /// Emits the events of the turn at which a run was stopped, as far as they were not recorded.
+    /// New events follow the recorded ones.
+    fn emit_again(&self, resumed: &ResumePoint) {
+        let mut events = self.stamp.number(events_of(&resumed.effects));
+        events.retain(|event| event.seq > resumed.recorded);
+        self.stamp.emit(&events);
+        self.stamp.set_next(self.stamp.next().max(resumed.recorded.saturating_add(1)));
     }
 
     fn suspend(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
@@ -389,12 +409,12 @@ impl<'a> Performer<'a> {
         };
         let (step, mut restarts) = (ask.step, 0);
         let mut on_delta = |delta: Delta<'_>| match delta {
-            Delta::Text(text) => self.stamp.emit(Event::Delta { step, text: text.to_owned() }),
+            Delta::Text(text) => self.stamp.live(Event::Delta { step, text: text.to_owned() }),
             Delta::Restart => {
                 restarts += 1;
                 let error =
                     "the model's answer broke off; it is asked again from the beginning".to_owned();
-                self.stamp.emit(Event::Retry { step, attempt: restarts, error });
+                self.stamp.live(Event::Retry { step, attempt: restarts, error });
             }
         };
         let from = SystemTime::now();

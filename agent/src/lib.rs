@@ -24,6 +24,7 @@
 //! ```
 
 mod act;
+mod authority;
 mod bug;
 mod dialect;
 mod driver;
@@ -50,6 +51,8 @@ mod prompt;
 mod refusal;
 mod reload;
 mod scene;
+mod scope;
+pub mod service;
 mod settings;
 mod setup;
 mod sink;
@@ -58,6 +61,8 @@ mod tenant;
 pub mod trace;
 mod wiring;
 
+pub use act::perform;
+pub use authority::{Touched, touched};
 pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
 pub use error::{HostError, StoreError};
@@ -71,11 +76,13 @@ pub use programs::Programs;
 pub use refusal::denied;
 pub use reload::CatalogDiff;
 pub use scene::Scene;
+pub use scope::Scope;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    ExportedSession, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, StateValue,
-    Store, StoredSecrets, TenantStore, is_session_id, own_session, privacy,
+    ExportedSession, Integration, LazySecrets, LazyState, Privacy, SESSION_ID, SessionFiles,
+    SessionLine, State, StateValue, Store, StoredSecrets, TenantStore, TokenLine, is_session_id,
+    own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wattle_machine::{Envelope, Event};
+use wattle_machine::{Effect, Envelope, Event};
 
 /// A receiver of a run's events as they happen. A sink must not block for long, because the run
 /// waits for it.
@@ -19,7 +19,10 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
     }
 }
 
-/// A wrapper that adds run id, sequence number and time to each event and passes it to the sink.
+/// The numbering of a run's events. It adds the run's id, the number and the time to each event.
+///
+/// Events that a journal keeps are numbered without gaps. A live event, such as a piece of an answer,
+/// has the number of the kept event before it.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
     root_run_id: &'a str,
@@ -38,11 +41,42 @@ impl<'a> Stamp<'a> {
         self.next.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn emit(&self, event: Event) {
-        let seq = self.next.fetch_add(1, Ordering::Relaxed);
-        let (run_id, root_run_id) = (self.run_id.to_owned(), self.root_run_id.to_owned());
-        self.sink.emit(&Envelope { run_id, root_run_id, seq, ts: now_ms(), event });
+    /// Sets the number of the next event.
+    pub(crate) fn set_next(&self, next: u64) {
+        self.next.store(next, Ordering::Relaxed);
     }
+
+    /// Returns the events with the next numbers.
+    pub(crate) fn number<'e>(&self, events: impl IntoIterator<Item = &'e Event>) -> Vec<Envelope> {
+        let number = |event: &Event| {
+            let seq = self.next.fetch_add(1, Ordering::Relaxed);
+            self.envelope(seq, event.clone())
+        };
+        events.into_iter().map(number).collect()
+    }
+
+    /// Passes numbered events to the sink.
+    pub(crate) fn emit(&self, events: &[Envelope]) {
+        events.iter().for_each(|event| self.sink.emit(event));
+    }
+
+    /// Passes a live event to the sink.
+    pub(crate) fn live(&self, event: Event) {
+        self.sink.emit(&self.envelope(self.next().saturating_sub(1), event));
+    }
+
+    fn envelope(&self, seq: u64, event: Event) -> Envelope {
+        let (run_id, root_run_id) = (self.run_id.to_owned(), self.root_run_id.to_owned());
+        Envelope { run_id, root_run_id, seq, ts: now_ms(), event }
+    }
+}
+
+/// Returns the events among effects.
+pub(crate) fn events_of(effects: &[Effect]) -> impl Iterator<Item = &Event> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::Emit(event) => Some(event),
+        _ => None,
+    })
 }
 
 /// Returns the current time in the unit of events: milliseconds since 1970.

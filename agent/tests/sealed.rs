@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_agent::capability::secrets::Secret;
-use wattle_agent::journal::{Journal as _, RecordedCall, RunRecord, RunStart, Status, Turn};
+use wattle_agent::journal::{
+    Journal as _, RecordedCall, RunFilter, RunRecord, RunStart, Status, Turn,
+};
 use wattle_agent::ledger::Keys;
 use wattle_agent::machine::{Input, Message, Setup, Usage};
 use wattle_agent::model::{ApiKey, Mask};
@@ -57,6 +59,7 @@ fn run(text: &str) -> RunRecord {
         used: 1,
         attempts: 1,
         reason: None,
+        summary: None,
         start,
     }
 }
@@ -94,9 +97,9 @@ fn call(text: &str) -> RecordedCall {
 /// Writes every kind of record with a text.
 async fn write(store: &TenantStore, text: &str) {
     store.open(run(text)).await.unwrap();
-    store.turn("r", turn(text)).await.unwrap();
+    store.turn("r", turn(text), Vec::new()).await.unwrap();
     store.calls("r", vec![call(text)]).await.unwrap();
-    store.park("r", Some(format!("it did {text}"))).await.unwrap();
+    store.park("r", Some(format!("it did {text}")), Vec::new()).await.unwrap();
     let said = vec![Message::user(format!("why {text}?")), Message::assistant(text)];
     store.extend("s", said).await.unwrap();
 }
@@ -106,7 +109,7 @@ async fn check(store: &TenantStore, text: &str) {
     let opened = store.run("r").await.unwrap().unwrap();
     assert_eq!(opened.start, run(text).start);
     assert_eq!(opened.reason.unwrap(), format!("it did {text}"));
-    assert_eq!(store.runs(None).await.unwrap().len(), 1);
+    assert_eq!(store.runs(RunFilter::default()).await.unwrap().len(), 1);
     assert_eq!(store.turns("r").await.unwrap(), [turn(text)]);
     assert_eq!(store.calls_of("r", 0).await.unwrap(), [call(text)]);
     let history = store.history("s").await.unwrap();

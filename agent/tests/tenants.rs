@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::secrets::Secrets as _;
-use wattle_agent::journal::{Journal as _, RecordedCall, RunRecord, RunStart, Status, Turn};
+use wattle_agent::journal::{
+    Journal as _, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
+};
 use wattle_agent::ledger::{FinalSeal, Keys};
-use wattle_agent::machine::{Input, Message, Setup, Usage};
+use wattle_agent::machine::{Envelope, Event, Input, Message, Setup, Usage};
 use wattle_agent::model::{ApiKey, Mask};
 use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
-use wattle_agent::{ExportedSession, Store, StoredSecrets, Tenant, TenantStore};
+use wattle_agent::{
+    ExportedSession, Integration, Scope, SessionFiles, Store, StoredSecrets, Tenant, TenantStore,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -44,8 +48,29 @@ fn opened(id: &str) -> RunRecord {
         used: 0,
         attempts: 1,
         reason: None,
+        summary: None,
         start,
     }
+}
+
+fn integration() -> Integration {
+    Integration { name: "shop".to_owned(), system_prompt: None, session_id: None }
+}
+
+fn queued() -> QueuedRun {
+    QueuedRun {
+        id: "queued".to_owned(),
+        session: Some("s".to_owned()),
+        made: 1,
+        message: "alice's request".to_owned(),
+        origin: serde_json::json!({}),
+    }
+}
+
+fn event() -> Envelope {
+    let event = Event::Error { message: "alice's event".to_owned() };
+    let run_id = "r".to_owned();
+    Envelope { root_run_id: run_id.clone(), run_id, seq: 1, ts: 0, event }
 }
 
 fn turn() -> Turn {
@@ -101,23 +126,38 @@ async fn fill(alice: &TenantStore, keys: &Path) {
     for run in ["r", "ended", "stuck"] {
         alice.open(opened(run)).await.unwrap();
     }
-    alice.turn("r", turn()).await.unwrap();
+    alice.turn("r", turn(), vec![event()]).await.unwrap();
     alice.calls("r", vec![call()]).await.unwrap();
-    alice.end("ended", Vec::new(), Some(sealed("ended"))).await.unwrap();
-    alice.park("stuck", Some("alice's reason".to_owned())).await.unwrap();
+    let end = RunEnd { sealed: Some(sealed("ended")), ..RunEnd::default() };
+    alice.end("ended", end).await.unwrap();
+    alice.park("stuck", Some("alice's reason".to_owned()), Vec::new()).await.unwrap();
+    alice.enqueue(queued()).await.unwrap();
+    alice.add_session_files("s", "[]".to_owned()).await.unwrap();
+    alice.set_conversation("s", [7; 32]).await.unwrap();
+    assert!(alice.add_integration(&integration()).await.unwrap());
+    alice.add_token("laptop", Scope::Run, "alice's token").await.unwrap();
 }
 
 /// Returns all data of alice as text.
 async fn dump(alice: &TenantStore, keys: &Path) -> String {
     let session = serde_json::to_string(&alice.export("s").await.unwrap()).unwrap();
     let variables = alice.variables().keys(String::new()).await.unwrap();
-    let mut runs = alice.runs(None).await.unwrap();
+    let mut runs = alice.runs(RunFilter::default()).await.unwrap();
     runs.iter_mut().for_each(|run| run.used = 0);
     let turns = alice.turns("r").await.unwrap();
     let calls = alice.calls_of("r", 0).await.unwrap();
     let secrets = secrets(alice, keys).list().await.unwrap();
     let sealed = alice.sealed("/work".as_ref()).await.unwrap();
-    format!("{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?}")
+    let events = alice.events("r", 0, 10).await.unwrap();
+    let queued = alice.queued().await.unwrap();
+    let files = alice.session_files("s").await.unwrap();
+    let tokens = alice.tokens().await.unwrap();
+    let conversation = alice.session_of(&[7; 32]).await.unwrap();
+    let integrations = alice.integrations().await.unwrap();
+    format!(
+        "{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?} {events:?} \
+         {queued:?} {files:?} {tokens:?} {conversation:?} {integrations:?}"
+    )
 }
 
 /// Calls every function on a store's data as bob, with the names of alice's data, and checks that
@@ -170,6 +210,45 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.variables().update("k".to_owned(), set()).await.unwrap();
             bob.variables().update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
         }
+        "TenantStore::has_session" => assert!(!bob.has_session("s").await.unwrap()),
+        "TenantStore::first_message" => {
+            assert_eq!(bob.first_message("s").await.unwrap(), None);
+        }
+        "TenantStore::session_files" => {
+            assert_eq!(bob.session_files("s").await.unwrap(), SessionFiles::default());
+        }
+        "TenantStore::add_session_files" => {
+            bob.add_session_files("s", "[]".to_owned()).await.unwrap();
+        }
+        "TenantStore::replace_session_files" => {
+            bob.add_session_files("s", "[]".to_owned()).await.unwrap();
+            // The numbers of deltas are shared by all tenants.
+            let known = bob.session_files("s").await.unwrap();
+            bob.replace_session_files("s", &known, None).await.unwrap();
+        }
+        "TenantStore::add_token" => {
+            assert!(bob.add_token("laptop", Scope::Admin, "bob's token").await.unwrap());
+            assert!(
+                !bob.add_token("other", Scope::Admin, "alice's token").await.unwrap(),
+                "a token's tenant never changes"
+            );
+        }
+        "TenantStore::session_of" => assert_eq!(bob.session_of(&[7; 32]).await.unwrap(), None),
+        "TenantStore::set_conversation" => {
+            bob.set_conversation("s", [8; 32]).await.unwrap();
+        }
+        "TenantStore::add_integration" => {
+            assert!(
+                !bob.add_integration(&integration()).await.unwrap(),
+                "a name belongs to one tenant"
+            );
+        }
+        "TenantStore::integrations" => assert_eq!(bob.integrations().await.unwrap(), []),
+        "TenantStore::remove_integration" => {
+            assert!(!bob.remove_integration("shop").await.unwrap());
+        }
+        "TenantStore::tokens" => assert_eq!(bob.tokens().await.unwrap(), []),
+        "TenantStore::revoke_token" => assert!(!bob.revoke_token("laptop").await.unwrap()),
         "TenantStore::sealed" => assert_eq!(bob.sealed("/work".as_ref()).await.unwrap(), []),
         "StoredSecrets::new" | "StoredSecrets::list" => {
             assert_eq!(secrets(bob, keys).list().await.unwrap(), [])
@@ -189,13 +268,22 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         }
         "Journal::open" => bob.open(opened("r")).await.unwrap(),
         "Journal::attempt" => assert!(bob.attempt("r").await.is_err()),
-        "Journal::park" => assert!(bob.park("r", Some("bob's".to_owned())).await.is_err()),
+        "Journal::park" => {
+            assert!(bob.park("r", Some("bob's".to_owned()), vec![event()]).await.is_err())
+        }
         "Journal::release" => assert!(!bob.release("stuck").await.unwrap()),
-        "Journal::turn" => assert!(bob.turn("r", turn()).await.is_err()),
+        "Journal::turn" => assert!(bob.turn("r", turn(), vec![event()]).await.is_err()),
         "Journal::calls" => assert!(bob.calls("r", vec![call()]).await.is_err()),
-        "Journal::end" => assert!(bob.end("r", vec![Message::user("bob's")], None).await.is_err()),
+        "Journal::end" => {
+            let turns = vec![Message::user("bob's")];
+            assert!(bob.end("r", RunEnd { turns, ..RunEnd::default() }).await.is_err());
+        }
+        "Journal::enqueue" => bob.enqueue(queued()).await.unwrap(),
+        "Journal::queued" => assert_eq!(bob.queued().await.unwrap(), []),
+        "Journal::pause" => bob.pause("r").await.unwrap(),
+        "Journal::events" => assert_eq!(bob.events("r", 0, 10).await.unwrap(), []),
         "Journal::run" => assert_eq!(bob.run("r").await.unwrap(), None),
-        "Journal::runs" => assert_eq!(bob.runs(None).await.unwrap(), []),
+        "Journal::runs" => assert_eq!(bob.runs(RunFilter::default()).await.unwrap(), []),
         "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
         "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
         "Journal::lock" => {
@@ -213,6 +301,10 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::open",
     "Store::in_memory",
     "Store::tenant",
+    // They find tenants by a secret or for the operator.
+    "Store::token",
+    "Store::tenants_with_open_runs",
+    "TenantStore::file",
     "LazySecrets::new",
     "LazyState::new",
     "StoreError::open",
@@ -315,7 +407,7 @@ async fn a_store_without_tenants_is_migrated() {
     assert_eq!(sessions("bob").await, ["of-bob"]);
     assert_eq!(sessions("default").await, ["of-both", "of-nobody"]);
     let runs = async |name: &str| -> Vec<String> {
-        of(name).runs(None).await.unwrap().into_iter().map(|run| run.id).collect()
+        of(name).runs(RunFilter::default()).await.unwrap().into_iter().map(|run| run.id).collect()
     };
     assert_eq!(
         (runs("alice").await, runs("bob").await),
@@ -392,8 +484,13 @@ async fn an_unreadable_run_does_not_hide_the_others() {
     of.open(opened("good")).await.unwrap();
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute("UPDATE run SET opening = '{' WHERE id = 'broken'", []).unwrap();
-    let ids: Vec<String> =
-        of.runs(Some(Status::Open)).await.unwrap().into_iter().map(|run| run.id).collect();
+    let ids: Vec<String> = of
+        .runs(RunFilter::status(Status::Open))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|run| run.id)
+        .collect();
     assert_eq!(ids, ["good"]);
     assert!(of.run("broken").await.is_err());
 }

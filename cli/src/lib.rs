@@ -115,6 +115,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
         Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, outer)),
         Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
+        Some(Command::Token(command)) => threads::run(commands::token::token(command, outer)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),
         Some(Command::Trust(args)) => commands::trust::trust(args, &outer),

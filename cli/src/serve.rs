@@ -3,13 +3,14 @@
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use tokio_util::sync::CancellationToken;
-use wattle_server::{App, Server, ServerSettings, Token, TokenError};
+use wattle_server::{App, OpenTenant, Server, ServerSettings, TenantParts, Token, TokenError};
 
 use crate::args::ServeArgs;
-use crate::config::{Config, Layer, Value as _};
+use crate::config::{Config, Layer, Origin, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{Setup, variable};
@@ -40,23 +41,15 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
-    let app = App::new(setup.host.clone(), model, settings, setup.store()?)
-        .with_workdir(setup.config.root.value.clone())
+    let own = parts(&setup.config, &setup)?;
+    let app = App::new(setup.host.clone(), model, settings, own)
+        .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone());
-    let app = app.with_secrets(trusted::secrets(&setup.config)?);
-    let app = match may_exec()? {
-        true => app.with_exec(trusted::trusted(
-            &setup.config,
-            &setup.config.root.value,
-            setup.tenant()?.as_str(),
-            setup.host.egress(),
-        )?),
-        false => app,
-    };
-    let app = match setup.signer()? {
-        Some(signer) => app.with_signer(signer),
-        None => app,
+    // The folder is given to clients only if the operator names it.
+    let app = match setup.config.root.origin {
+        Origin::Default => app,
+        _ => app.with_base(setup.config.root.value.clone()),
     };
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,
@@ -83,6 +76,47 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     };
     setup.flush().await;
     Ok(exit)
+}
+
+/// Returns the parts of the tenant of the settings.
+fn parts(config: &Config, setup: &Setup) -> Result<TenantParts, Fault> {
+    let (tenant, root) = (crate::setup::tenant(config)?, &config.root.value);
+    let signer = crate::setup::keys(config)
+        .map(|keys| keys.signer(tenant.as_str()).map(Arc::new))
+        .transpose()
+        .map_err(|error| Fault::configuration(error.to_string()))?;
+    let trusted = match may_exec()? {
+        true => Some(trusted::trusted(config, root, tenant.as_str(), setup.host.egress())?),
+        false => None,
+    };
+    Ok(TenantParts {
+        store: crate::setup::store(config)?,
+        workdir: Some(root.clone()),
+        signer,
+        secrets: Some(trusted::secrets(config)?),
+        trusted,
+    })
+}
+
+/// Returns the function that opens the parts of other tenants. Each has a folder of its own for its
+/// traces, beside the store. Their runs are plain ones, because the workdir is the operator's.
+fn tenants(setup: &Setup) -> OpenTenant {
+    let setup = setup.clone();
+    Arc::new(move |tenant| {
+        let mut config = setup.config.clone();
+        config.tenant.value = tenant.to_string();
+        let folder = config.store.value.as_deref().and_then(Path::parent);
+        let workdir = folder.map(|folder| folder.join("tenants").join(tenant.as_str()));
+        let open = || {
+            if let Some(workdir) = &workdir {
+                crate::setup::make_private(workdir).map_err(|error| {
+                    Fault::failed(format!("failed to create `{}`: {error}", workdir.display()))
+                })?;
+            }
+            Ok(TenantParts { workdir, trusted: None, ..parts(&config, &setup)? })
+        };
+        open().map_err(|fault: Fault| fault.to_string())
+    })
 }
 
 /// Returns true if requests may ask for trusted runs. Only the operator's environment can allow it.

@@ -1,207 +1,324 @@
-//! The parts that the server's runs share.
+//! The parts that runs over HTTP get: the server's side of the run service.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value as Json, json};
-use tokio_util::sync::CancellationToken;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
-use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
-use wattle_agent::journal::{ResumeOptions, RunRecord, SharedJournal};
 use wattle_agent::ledger::Signer;
-use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
+use wattle_agent::service::{AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
-    Access, CatalogDiff, Host, IssueFile, Job, Meter, ModelInference, Settings, TenantStore,
+    Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
     Trusted,
 };
 
-use crate::request::SessionId;
+/// Maximum number of deltas of a session's files before they are joined.
+const MAX_DELTAS: usize = 32;
+
+/// Maximum number of sessions whose approvals are remembered.
+const MAX_APPROVALS: usize = 10_000;
 
 /// The parts that runs over HTTP share. Cheap to clone.
 #[derive(Clone)]
-pub struct App {
-    pub(crate) host: Host,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) settings: Arc<Settings>,
-    /// The part of the store that belongs to the tenant of the runs.
-    pub(crate) store: TenantStore,
-    inference: Arc<ModelInference>,
-    workdir: Option<PathBuf>,
+pub struct App(Arc<Parts>);
+
+#[derive(Clone)]
+struct Parts {
+    host: Host,
+    model: Arc<dyn Model>,
+    settings: Settings,
+    default: TenantParts,
+    tenants: Option<OpenTenant>,
+    opened: Arc<Mutex<HashMap<Tenant, TenantParts>>>,
+    base: Option<PathBuf>,
     host_files: HostFiles,
-    signer: Option<Arc<Signer>>,
-    preflight: Arc<Preflight>,
-    secrets: Option<Arc<dyn Secrets>>,
-    trusted: Option<Trusted>,
+    policy: Policy,
+    approvals: Arc<Mutex<HashMap<(Tenant, String), Arc<Preflight>>>>,
+}
+
+/// A function that opens the parts of a tenant.
+pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send + Sync>;
+
+/// The parts of one tenant.
+#[derive(Clone)]
+pub struct TenantParts {
+    /// The tenant's part of the store.
+    pub store: TenantStore,
+    /// The folder of the tenant's traces, and of its trusted runs. No plain run can access it.
+    pub workdir: Option<PathBuf>,
+    /// The key that seals the traces.
+    pub signer: Option<Arc<Signer>>,
+    /// The secrets that requests of runs may refer to.
+    pub secrets: Option<Arc<dyn Secrets>>,
+    /// The parts of trusted runs. Without them, every run is a plain one.
+    pub trusted: Option<Trusted>,
+}
+
+impl TenantParts {
+    /// Creates parts with a store alone.
+    #[must_use]
+    pub fn new(store: TenantStore) -> TenantParts {
+        TenantParts { store, workdir: None, signer: None, secrets: None, trusted: None }
+    }
+}
+
+/// The data of a run's request from which its parts are created, also when it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunOrigin {
+    /// Always `serve`.
+    pub(crate) by: String,
+    /// If true, the client asked for a trusted run.
+    #[serde(default)]
+    pub(crate) exec: bool,
+    /// Maximum number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_steps: Option<u32>,
+    /// Maximum duration, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_ms: Option<u64>,
+    /// Text that is added to the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) system: Option<String>,
+}
+
+impl Default for RunOrigin {
+    fn default() -> Self {
+        RunOrigin {
+            by: "serve".to_owned(),
+            exec: false,
+            max_steps: None,
+            timeout_ms: None,
+            system: None,
+        }
+    }
+}
+
+impl RunOrigin {
+    /// Returns the origin as the journal keeps it.
+    pub(crate) fn json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
 impl App {
-    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. All runs, sessions
-    /// and their state belong to the tenant of `store`; a request cannot choose another one.
-    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: TenantStore) -> App {
-        let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
-        App {
+    /// Creates the parts of runs that ask `model`, in the loop and through `ai`. The tenant of
+    /// `parts` is the server's own: requests with the server's own token belong to it.
+    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
+        App(Arc::new(Parts {
             host,
             model,
-            settings: Arc::new(settings),
-            store,
-            inference,
-            workdir: None,
+            settings,
+            default: parts,
+            tenants: None,
+            opened: Arc::default(),
+            base: None,
             host_files: HostFiles::default(),
-            signer: None,
-            preflight: Arc::new(Preflight::new(Policy::default(), None)),
-            secrets: None,
-            trusted: None,
-        }
+            policy: Policy::default(),
+            approvals: Arc::default(),
+        }))
     }
 
-    /// Writes the trace of every run, `_steps.jsonl`, to this folder, which no plain run can
-    /// access.
+    fn with(self, change: impl FnOnce(&mut Parts)) -> App {
+        let mut parts = Arc::unwrap_or_clone(self.0);
+        change(&mut parts);
+        App(Arc::new(parts))
+    }
+
+    /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
     #[must_use]
-    pub fn with_workdir(self, folder: PathBuf) -> App {
-        App { workdir: Some(folder), ..self }
+    pub fn with_tenants(self, open: OpenTenant) -> App {
+        self.with(|parts| parts.tenants = Some(open))
     }
 
-    /// Protects the host's own files in the workdir from trusted runs.
+    /// Gives every plain run read access to this folder, below its session's files.
+    #[must_use]
+    pub fn with_base(self, folder: PathBuf) -> App {
+        self.with(|parts| parts.base = Some(folder))
+    }
+
+    /// Protects the host's own files from runs.
     #[must_use]
     pub fn with_host_files(self, files: HostFiles) -> App {
-        App { host_files: files, ..self }
+        self.with(|parts| parts.host_files = files)
     }
 
-    /// Seals the trace of every run with this key.
-    #[must_use]
-    pub fn with_signer(self, signer: Arc<Signer>) -> App {
-        App { signer: Some(signer), ..self }
-    }
-
-    /// Applies this policy to the programs of every run. Nobody can approve a call, so a call that
-    /// needs approval is denied.
+    /// Applies this policy to the programs of every run. A run that needs approval is parked until
+    /// a client answers.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
-        App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
+        self.with(|parts| parts.policy = policy)
     }
 
-    /// Allows the requests of every run to refer to these secrets.
-    #[must_use]
-    pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> App {
-        App { secrets: Some(secrets), ..self }
+    pub(crate) fn host(&self) -> &Host {
+        &self.0.host
     }
 
-    /// Allows a request with `"exec": true` to have a trusted run, which writes to the workdir
-    /// directly and has these parts. Without them, or without a workdir, every run is a plain one.
-    #[must_use]
-    pub fn with_exec(self, trusted: Trusted) -> App {
-        App { trusted: Some(trusted), ..self }
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
-    /// Returns the parts and the files of a trusted run, or `None` if the run is a plain one.
-    pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
-        let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
-        match Files::open_base(folder) {
-            Ok(base) => Some((
-                trusted,
-                Arc::new(Files::write_through(base.protecting(self.host_files.clone()))),
-            )),
-            Err(cause) => {
-                tracing::error!(%cause, "failed to open the workdir of a trusted run");
-                None
-            }
+    pub(crate) fn model(&self) -> &Arc<dyn Model> {
+        &self.0.model
+    }
+
+    /// Returns the parts of the server's own tenant.
+    pub(crate) fn own(&self) -> &TenantParts {
+        &self.0.default
+    }
+
+    /// Returns the parts of a tenant.
+    pub(crate) fn tenant(&self, tenant: &Tenant) -> Result<TenantParts, String> {
+        if self.0.default.store.tenant() == tenant {
+            return Ok(self.0.default.clone());
         }
-    }
-
-    /// Reloads the folders of the catalog, and logs the changes.
-    pub(crate) async fn refresh(&self) {
-        let CatalogDiff { changed, removed, problems } = self.host.refresh().await;
-        if !changed.is_empty() || !removed.is_empty() {
-            tracing::info!(?changed, ?removed, "the catalog changed");
+        let opened = || self.0.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = opened().get(tenant) {
+            return Ok(parts.clone());
         }
-        problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+        let open = self.0.tenants.as_ref().ok_or("this server has one tenant")?;
+        let parts = open(tenant)?;
+        opened().insert(tenant.clone(), parts.clone());
+        Ok(parts)
     }
 
-    /// Returns the job of a message. The files of a plain run are an overlay with no workdir below
-    /// it, so a client can access only what the operator allows.
-    pub(crate) fn job(
+    /// Returns the files of a session, with what its runs wrote.
+    pub(crate) async fn files(
         &self,
-        session: &SessionId,
-        trusted: Option<(Trusted, Arc<Files>)>,
-        message: String,
-        history: Vec<Message>,
-        cancel: CancellationToken,
-    ) -> Job {
-        let meter = Meter::default();
-        Job {
-            message,
-            history,
-            tenant: self.store.tenant().clone(),
-            session_id: Some(session.to_string()),
-            grants: self.grants(session.as_str(), &meter, trusted),
-            workdir: self.workdir.clone(),
-            signer: self.signer.clone(),
-            meter,
-            cancel,
-        }
-    }
-
-    fn grants(
-        &self,
+        store: &TenantStore,
         session: &str,
+    ) -> Result<Files, FilesFault> {
+        let kept = store.session_files(session).await?;
+        let base = match &self.0.base {
+            Some(folder) => Some(Files::open_base(folder)?.protecting(self.0.host_files.clone())),
+            None => None,
+        };
+        let files = Files::overlay(base, OVERLAY_LIMIT);
+        for delta in &kept.deltas {
+            files.restore(delta)?;
+        }
+        if kept.deltas.len() > MAX_DELTAS {
+            files.mark_all_changed();
+            let joined = files.take_delta();
+            store.replace_session_files(session, &kept, joined).await?;
+        }
+        // What is restored is not a change of the next run.
+        drop(files.take_delta());
+        Ok(files)
+    }
+
+    /// Returns true if the tenant's runs may be trusted.
+    pub(crate) fn may_trust(&self, tenant: &Tenant) -> bool {
+        self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
+    }
+
+    /// Returns the grants of a run or a program with these files, in a session.
+    pub(crate) fn grants(
+        &self,
+        parts: &TenantParts,
+        session: &str,
+        files: Arc<Files>,
+        trusted: Option<Trusted>,
         meter: &Meter,
-        trusted: Option<(Trusted, Arc<Files>)>,
     ) -> Arc<Grants> {
-        let (trusted, files) = trusted.unzip();
-        let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
+        let inference = ModelInference::new(Arc::clone(&self.0.model), &self.0.settings);
         let access = Access {
-            secrets: self.secrets.clone(),
+            secrets: parts.secrets.clone(),
             trusted,
-            state: Arc::new(self.store.state(session)),
-            tenant: Arc::new(self.store.variables()),
-            inference: Some(Arc::new(self.inference.metered(meter.clone()))),
-            budget: self.settings.ai,
-            issues: self
+            state: Arc::new(parts.store.state(session)),
+            tenant: Arc::new(parts.store.variables()),
+            inference: Some(Arc::new(inference.metered(meter.clone()))),
+            budget: self.0.settings.ai,
+            issues: parts
                 .workdir
                 .as_deref()
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
-            ..Access::new(&self.host, files)
+            ..Access::new(&self.0.host, files)
         };
-        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
+        let preflight = self.preflight(parts.store.tenant(), session);
+        Arc::new(access.grants().guarded(preflight))
     }
 
-    /// Returns the journal of the runs.
-    pub(crate) fn journal(&self) -> SharedJournal {
-        Arc::new(self.store.clone())
-    }
-
-    /// Returns the journal's record that a server started the run, and whether it is trusted.
-    pub(crate) fn origin(exec: bool) -> Json {
-        json!({"by": "serve", "exec": exec})
-    }
-
-    /// Returns true if a server started the run.
-    pub(crate) fn is_own(run: &RunRecord) -> bool {
-        run.start.origin.get("by").is_some_and(|by| by == "serve")
-    }
-
-    /// Returns the parts that a resumed run gets. A trusted run stays trusted if the operator still
-    /// allows trusted runs.
-    pub(crate) fn resumed(
-        &self,
-        session: &str,
-        run: &RunRecord,
-        cancel: CancellationToken,
-    ) -> ResumeOptions {
-        let trusted = self.trusted(run.start.origin.get("exec").is_some_and(|exec| exec == true));
-        let meter = Meter::default();
-        ResumeOptions {
-            grants: self.grants(session, &meter, trusted),
-            signer: self.signer.clone(),
-            cancel,
-            settings: self.settings.as_ref().clone(),
-            answers: Vec::new(),
-            release: false,
-            meter,
+    /// Returns the guard of a session, which remembers the approvals for the session.
+    fn preflight(&self, tenant: &Tenant, session: &str) -> Arc<Preflight> {
+        let mut all = self.0.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_APPROVALS {
+            // Forgetting approvals is safe: the user is asked again.
+            all.clear();
         }
+        let key = (tenant.clone(), session.to_owned());
+        let make = || Preflight::new(self.0.policy.clone(), Some(Arc::new(NoApprover)));
+        Arc::clone(all.entry(key).or_insert_with(|| Arc::new(make())))
     }
+
+    async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, String> {
+        let origin: RunOrigin = serde_json::from_value(run.origin.clone())
+            .map_err(|why| format!("the request of the run is invalid: {why}"))?;
+        let parts = self.tenant(run.store.tenant())?;
+        let workdir = parts.workdir.clone();
+        let trusted = parts.trusted.clone().filter(|_| origin.exec).zip(workdir.as_ref());
+        let (files, trusted) = match trusted {
+            Some((trusted, folder)) => {
+                let base = Files::open_base(folder).map_err(|why| why.to_string())?;
+                let base = base.protecting(self.0.host_files.clone());
+                (Files::write_through(base), Some(trusted))
+            }
+            None => {
+                let files = self.files(run.store, run.state).await;
+                (files.map_err(|why| why.to_string())?, None)
+            }
+        };
+        let keeps_files = trusted.is_none() && run.session.is_some();
+        let meter = Meter::default();
+        let grants = self.grants(&parts, run.state, Arc::new(files), trusted, &meter);
+        let mut settings = self.0.settings.clone();
+        if let Some(steps) = origin.max_steps {
+            settings.machine.max_steps = steps;
+        }
+        if let Some(ms) = origin.timeout_ms {
+            let asked = std::time::Duration::from_millis(ms);
+            settings.timeout = Some(settings.timeout.map_or(asked, |limit| limit.min(asked)));
+        }
+        if let Some(system) = origin.system {
+            settings.preamble = Some(match settings.preamble {
+                Some(preamble) => format!("{preamble}\n\n{system}"),
+                None => system,
+            });
+        }
+        Ok(RunParts {
+            model: Arc::clone(&self.0.model),
+            settings,
+            grants,
+            meter,
+            workdir,
+            signer: parts.signer,
+            keeps_files,
+            settle: None,
+        })
+    }
+}
+
+impl RunAssembler for App {
+    fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a> {
+        Box::pin(self.parts(run))
+    }
+
+    fn resumes(&self, origin: &Json) -> bool {
+        origin.get("by").is_some_and(|by| by == "serve")
+    }
+}
+
+/// The reason why a session's files cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilesFault {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Files(#[from] wattle_agent::capability::files::FilesError),
 }

@@ -6,20 +6,49 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use wattle_agent::Scope;
 
+use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::routes::Shared;
+use crate::state::Shared;
 
-/// Rejects requests without the server's token.
+/// Rejects requests without a token that has the scope, and those over the token's rate. Adds the
+/// [`Caller`] to the others.
 pub(crate) async fn require(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
+    State((shared, scope)): State<(Arc<Shared>, Scope)>,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    match bearer(request.headers()) {
-        Some(shown) if shared.token.admits(shown) => next.run(request).await,
-        shown => ApiError::unauthorized(shown.is_some()).into_response(),
+    match authorize(&shared, scope, request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
     }
+}
+
+async fn authorize(shared: &Shared, scope: Scope, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let shown = bearer(headers).ok_or_else(|| ApiError::unauthorized(false))?;
+    let caller = caller(shared, shown).await?;
+    shared.quotas.check(shown)?;
+    caller.require(scope)?;
+    Ok(caller)
+}
+
+/// Returns the owner of a token: the server's own tenant, or the tenant of a token in the store.
+async fn caller(shared: &Shared, shown: &[u8]) -> Result<Caller, ApiError> {
+    let own = shared.app.own();
+    if shared.token.admits(shown) {
+        return Ok(Caller { store: own.store.clone(), scope: Scope::Admin });
+    }
+    let found = own.store.file().token(shown).await?;
+    let (tenant, scope) = found.ok_or_else(|| ApiError::unauthorized(true))?;
+    let parts = shared.app.tenant(&tenant).map_err(|why| {
+        tracing::error!(%tenant, why, "failed to open a tenant");
+        ApiError::unavailable()
+    })?;
+    Ok(Caller { store: parts.store, scope })
 }
 
 /// Returns the bearer token of the request.

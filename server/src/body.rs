@@ -4,27 +4,40 @@ use axum::extract::Request;
 use axum::http::header;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// Reads a body whose type, if declared, is JSON.
-pub(crate) async fn read_json(request: Request, limits: &Limits) -> Result<Bytes, ApiError> {
-    let headers = request.headers();
-    if let Some(value) = headers.get(header::CONTENT_TYPE) {
+/// Reads a JSON document into a type. Unknown fields, wrong types and invalid values name the field.
+pub(crate) async fn read_json<T: DeserializeOwned>(
+    request: Request,
+    limits: &Limits,
+) -> Result<T, ApiError> {
+    if let Some(value) = request.headers().get(header::CONTENT_TYPE) {
         let declared = String::from_utf8_lossy(value.as_bytes());
         if !is_json(&declared) {
             return Err(ApiError::not_json_type(&declared));
         }
     }
+    parse(&read_bytes(request, limits.body_bytes, limits).await?)
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read_bytes(
+    request: Request,
+    limit: usize,
+    limits: &Limits,
+) -> Result<Bytes, ApiError> {
     // A body that declares its length is rejected before it is read.
-    let announced = headers
+    let announced = request
+        .headers()
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limits.body_bytes as u64) {
-        return Err(ApiError::body_too_large(limits.body_bytes));
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::body_too_large(limit));
     }
-    match tokio::time::timeout(limits.body_time, collect(request, limits.body_bytes)).await {
+    match tokio::time::timeout(limits.body_time, collect(request, limit)).await {
         Ok(read) => read,
         Err(_) => Err(ApiError::slow("body", limits.body_time)),
     }
@@ -42,7 +55,60 @@ async fn collect(request: Request, limit: usize) -> Result<Bytes, ApiError> {
     Ok(bytes.freeze())
 }
 
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Err(ApiError::not_json("the body is empty"));
+    }
+    let text = std::str::from_utf8(body).map_err(|cause| {
+        ApiError::not_json(format!("the body is not UTF-8 at byte {}", cause.valid_up_to()))
+    })?;
+    // Syntax first, so that an error about a field is about a valid document.
+    let document: serde_json::Value = serde_json::from_str(text)
+        .map_err(|cause| ApiError::not_json(format!("the body is not JSON: {cause}")))?;
+    serde_path_to_error::deserialize(document).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.into_inner().to_string();
+        ApiError::invalid_field(match path.as_str() {
+            "." => cause,
+            path => format!("`{path}`: {cause}"),
+        })
+    })
+}
+
 fn is_json(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only errors are tested")]
+    struct Body {
+        message: String,
+        steps: Option<u32>,
+    }
+
+    #[test]
+    fn an_error_names_the_fault() {
+        let deep = "[".repeat(100_000);
+        for (body, words) in [
+            (&b""[..], "the body is empty"),
+            (b" \n", "the body is empty"),
+            (b"{", "not JSON: EOF while parsing an object at line 1 column 1"),
+            (b"{\"message\": \"\xff\"}", "not UTF-8 at byte 13"),
+            (b"{}", "missing field `message`"),
+            (br#"{"message":5}"#, "`message`: invalid type: integer `5`, expected a string"),
+            (br#"{"message":"m","steps":-1}"#, "`steps`: invalid value: integer `-1`"),
+            (br#"{"message":"m","step":1}"#, "`step`: unknown field `step`"),
+            (br#"{"message":"m"} x"#, "trailing characters"),
+            (deep.as_bytes(), "recursion limit"),
+        ] {
+            let error = format!("{:?}", parse::<Body>(body).unwrap_err());
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
 }

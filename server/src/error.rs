@@ -6,8 +6,12 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use wattle_agent::StoreError;
+use wattle_agent::capability::files::{ErrorKind, FilesError};
+use wattle_agent::rt::{Code, Failure};
+use wattle_agent::service::{AnswerError, FollowError, StartError};
 
+use crate::app::FilesFault;
 use crate::names::HostName;
 
 /// The reason why the server cannot listen.
@@ -104,9 +108,88 @@ impl ApiError {
             .hint("start the server with `--allow-origin` and that origin to permit it")
     }
 
-    pub(crate) fn not_found(path: &str) -> Self {
+    pub(crate) fn no_route(path: &str) -> Self {
         ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("no route `{path}`"))
-            .hint("`POST /chat` starts a run, `GET /healthz` reports the server's health")
+            .hint("`GET /openapi.json` lists the routes")
+    }
+
+    /// Reports an unknown id. Resources of other tenants are unknown.
+    pub(crate) fn not_found(what: &str, id: &str) -> Self {
+        let id = wattle_agent::rt::truncate(id, MAX_ID);
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`"))
+    }
+
+    /// Reports an id that is in use.
+    pub(crate) fn taken(what: &str, id: &str) -> Self {
+        let message = format!("there is a {what} `{id}` already");
+        ApiError::new(StatusCode::CONFLICT, "conflict", message).hint("use another name")
+    }
+
+    /// Reports a body that is not a JSON document.
+    pub(crate) fn not_json(message: impl Into<String>) -> Self {
+        ApiError::bad_request(message, "send a JSON object in UTF-8")
+    }
+
+    /// Reports a field that is unknown, missing or invalid.
+    pub(crate) fn invalid_field(message: impl Into<String>) -> Self {
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", message)
+            .hint("`GET /openapi.json` describes the fields")
+    }
+
+    pub(crate) fn bad_upgrade(message: &str) -> Self {
+        ApiError::bad_request(message, "send a WebSocket handshake, or follow the run without it")
+    }
+
+    pub(crate) fn missing_scope(scope: &str) -> Self {
+        let message = format!("the token does not have the scope `{scope}`");
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .hint("use a token that was created with this scope")
+    }
+
+    pub(crate) fn too_many_requests(limit: u32, wait: Duration) -> Self {
+        let message = format!("the token made more than {limit} requests in a minute");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            .hint("send fewer requests; a stream or a WebSocket replaces polling")
+            .retry(wait.as_secs().saturating_add(1))
+    }
+
+    pub(crate) fn too_many_programs() -> Self {
+        let message = "the maximum number of programs is active";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+            .hint("try again soon")
+            .retry(SOON)
+    }
+
+    /// Reports a failure of the server, whose cause is only logged.
+    pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
+        tracing::error!(%cause, "a request failed");
+        let message = "the server failed; its log says why";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    /// Reports a run whose model or host failed.
+    pub(crate) fn model_failed(message: &str) -> Self {
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        ApiError::new(StatusCode::BAD_GATEWAY, "run_failed", message)
+    }
+
+    pub(crate) fn unknown_model(name: &str, known: &[String]) -> Self {
+        let name = wattle_agent::rt::truncate(name, MAX_ID);
+        let message = format!("there is no model `{name}`");
+        ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message)
+            .hint(format!("use one of {}", known.join(", ")))
+    }
+
+    /// Returns the error as an event of a stream of the OpenAI API.
+    pub(crate) fn as_event(&self) -> serde_json::Value {
+        serde_json::json!({"code": self.code, "message": self.message, "param": null})
+    }
+
+    pub(crate) fn unavailable() -> Self {
+        let message = "the server cannot use its store; its log says why";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+            .hint("try again soon")
+            .retry(SOON)
     }
 
     pub(crate) fn method_not_allowed(method: &str, path: &str) -> Self {
@@ -174,11 +257,15 @@ impl ApiError {
             .retry(SOON)
     }
 
-    fn json(&self) -> String {
-        let (code, message, hint, retryable) =
-            (self.code, &self.message, &self.hint, self.retry.is_some());
-        json!({"error": {"code": code, "message": message, "hint": hint, "retryable": retryable}})
-            .to_string()
+    /// Returns the error's document.
+    pub(crate) fn json(&self) -> String {
+        let error = ErrorDetail {
+            code: self.code,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            retryable: self.retry.is_some(),
+        };
+        serde_json::to_string(&ErrorBody { error }).unwrap_or_default()
     }
 
     /// Returns the whole answer in bytes, for a connection without a valid request.
@@ -210,13 +297,103 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Messages of `error` events for runs that did not start or ended without an event.
-pub(crate) mod stream_error {
-    pub(crate) const STORE: &str =
-        "error: the session could not be read; the server's log says why";
-    pub(crate) const BROKE_OFF: &str =
-        "error: the run was aborted, which is a bug; the server's log says more";
-    pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn began";
-    pub(crate) const LAGGED: &str =
-        "error: the client read the events too slowly, so the run was cancelled";
+/// The body of an error.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct ErrorBody {
+    /// The error.
+    error: ErrorDetail,
+}
+
+/// An error.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+struct ErrorDetail {
+    /// The code, for programs.
+    code: &'static str,
+    /// What failed.
+    message: String,
+    /// What to do about it.
+    hint: Option<String>,
+    /// If true, the same request may succeed after the time in the header `Retry-After`.
+    retryable: bool,
+}
+
+/// Maximum number of characters of an id in an error.
+const MAX_ID: usize = 80;
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
+        ApiError::internal(error)
+    }
+}
+
+impl From<FollowError> for ApiError {
+    fn from(error: FollowError) -> ApiError {
+        match error {
+            FollowError::Unknown => ApiError::internal("the run is gone"),
+            FollowError::Suspended(_) => ApiError::stopping(),
+            FollowError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FilesFault> for ApiError {
+    fn from(fault: FilesFault) -> ApiError {
+        match fault {
+            FilesFault::Store(error) => error.into(),
+            FilesFault::Files(error) => error.into(),
+        }
+    }
+}
+
+impl From<FilesError> for ApiError {
+    fn from(error: FilesError) -> ApiError {
+        match error.kind() == ErrorKind::NotFound {
+            true => ApiError::new(StatusCode::NOT_FOUND, "not_found", error.to_string()),
+            false => ApiError::invalid_field(error.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> ApiError {
+        match failure.code {
+            Code::EBUDGET => ApiError::invalid_field(failure.reason),
+            _ => ApiError::internal(failure.reason),
+        }
+    }
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> ApiError {
+        match error {
+            StartError::Stopping => ApiError::stopping(),
+            StartError::TooManyRuns(limit) => ApiError::too_many_runs(limit),
+            StartError::SessionBusy(waiting) => ApiError::session_busy(waiting),
+            StartError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AnswerError> for ApiError {
+    fn from(error: AnswerError) -> ApiError {
+        let conflict = |code, hint: &str| {
+            ApiError::new(StatusCode::CONFLICT, code, error.to_string()).hint(hint)
+        };
+        match error {
+            AnswerError::Unknown => {
+                ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such run")
+            }
+            AnswerError::Ended => conflict("ended", "start another run"),
+            AnswerError::NotAsked
+            | AnswerError::NotAskedAbout(_)
+            | AnswerError::Pending(_)
+            | AnswerError::Parked(_) => {
+                conflict("not_waiting", "`GET /api/run/{id}` lists what the run waits for")
+            }
+            AnswerError::Held => conflict("held", "try again when the other process has ended"),
+            AnswerError::TooFar { .. } => ApiError::invalid_field(error.to_string()),
+            AnswerError::Start(error) => error.into(),
+            AnswerError::Store(error) => error.into(),
+        }
+    }
 }

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
 use crate::names::{HostName, Origin};
-use crate::routes::Shared;
 use crate::settings::ServerSettings;
+use crate::state::Shared;
 
 /// The accepted host names and origins.
 pub(crate) struct Gate {
@@ -110,7 +110,7 @@ pub(crate) async fn pass(
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("x-session-id, retry-after"),
+        HeaderValue::from_static("x-session-id, x-run-id, location, retry-after"),
     );
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     response
@@ -123,8 +123,8 @@ fn is_preflight(request: &Request) -> bool {
 
 fn preflight() -> Response {
     let headers: [(HeaderName, &'static str); 3] = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, last-event-id"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()

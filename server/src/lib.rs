@@ -1,21 +1,19 @@
 //! The HTTP server of the Wattle agent runtime: the only crate that depends on an HTTP server
 //! framework.
 //!
-//! | request | answer |
-//! |---|---|
-//! | `POST /chat {message, session_id?, exec?}` | the run's events as an SSE stream that ends with `response` or `error` |
-//! | `GET /healthz` | `{"status":"ok",…}`, without a token |
+//! Each route is a row of [`api`](crate::document): its handler, its scope, its types and its
+//! description. The router, the token check, the metrics and the OpenAPI document follow from the
+//! rows. All routes but those of the page and of health require a bearer token, which belongs to a
+//! tenant. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
+//! `docs/http.md` is the reference.
 //!
-//! All routes but `/healthz` require the bearer token. An error is always JSON:
-//! `{"error":{"code","message","hint","retryable"}}`. `docs/http.md` is the reference.
-//!
-//! A run over HTTP is a plain run unless the operator allows trusted ones: its overlay has no
-//! workdir below it, and the host's egress policy limits its network access.
+//! Runs belong to the run service of `wattle_agent`, and not to a connection: a client may leave and
+//! follow the run again later. A run over HTTP is a plain run unless the operator allows trusted
+//! ones: its files are those of its session, and the host's egress policy limits its network access.
 //!
 //! In reading order: the [`Server`] accepts connections and serves each within its limits
 //! (`connection`, `wire`). A request passes the gate (`Host`, `Origin`) and the token check, then
-//! reaches its route. `chat` waits for the session's turn and runs the message; `sse` sends the
-//! events.
+//! reaches its route in `api`. [`App`] creates the parts of runs; `stream` sends their events.
 //!
 //! ```no_run
 //! # use wattle_server::{App, Server, ServerSettings, Token};
@@ -28,27 +26,34 @@
 //! # }
 //! ```
 
+mod api;
 mod app;
 mod auth;
 mod body;
-mod chat;
+mod caller;
 mod connection;
 mod error;
+mod field;
 mod gate;
+mod metrics;
 mod names;
-mod request;
-mod resume;
-mod routes;
+mod openai;
+mod openapi;
+mod page;
+mod query;
+mod quota;
+mod route;
 mod server;
-mod sessions;
 mod settings;
-mod sse;
+mod state;
+mod stream;
 mod token;
 mod wire;
 
-pub use app::App;
+pub use app::{App, OpenTenant, TenantParts};
 pub use error::ServeError;
 pub use names::{HostName, NameError, Origin};
+pub use openapi::document;
 pub use server::Server;
 pub use settings::{Limits, ServerSettings};
 pub use token::{Token, TokenError};

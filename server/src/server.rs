@@ -12,11 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
-use crate::connection;
+use crate::connection::{self, Seat};
 use crate::error::{ApiError, ServeError};
-use crate::resume;
-use crate::routes::{Shared, router};
 use crate::settings::ServerSettings;
+use crate::state::{Shared, router};
 
 /// Maximum time to wait for connections to end by themselves before they are aborted.
 const LAST_CALL: Duration = Duration::from_secs(5);
@@ -52,20 +51,26 @@ impl Server {
         self.address
     }
 
-    /// Resumes the open runs of a killed server, and serves until `shutdown` is cancelled. After
+    /// Resumes the open runs of an earlier server, and serves until `shutdown` is cancelled. After
     /// that it accepts no more connections and starts no more runs. Active runs may continue for
-    /// the grace time and are then cancelled. Every stream receives its last frame.
+    /// the grace time. The others are suspended: the next server goes on with them. Every stream
+    /// receives a last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
-        tokio::spawn(resume::resume_all(Arc::clone(&shared)));
+        let resuming = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let own = resuming.app.own().store.clone();
+            for store in own.file().tenants_with_open_runs().await.unwrap_or_default() {
+                match resuming.app.tenant(&store) {
+                    Ok(parts) => resuming.service.resume_open(&parts.store).await,
+                    Err(why) => tracing::error!(tenant = %store, why, "failed to open a tenant"),
+                }
+            }
+        });
         accept(listener, &shared, &connections, &shutdown).await;
+        shared.service.stop(shared.limits.grace).await;
         shared.stopping.cancel();
-        shared.runs.close();
-        if timeout(shared.limits.grace, shared.runs.wait()).await.is_err() {
-            tracing::warn!(runs = shared.runs.len(), "the grace time is over; runs are cancelled");
-        }
-        shared.cancelled.cancel();
         connections.close();
         if timeout(LAST_CALL, connections.wait()).await.is_err() {
             shared.aborted.cancel();
@@ -115,14 +120,12 @@ impl Seats {
     fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
         if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
             let (shared, router) = (Arc::clone(shared), router.clone());
-            tasks.spawn(async move {
-                connection::serve(stream, shared, router).await;
-                drop(seat);
-            });
+            let seat = Seat::new(seat, &shared.metrics);
+            tasks.spawn(connection::serve(stream, shared, router, seat));
         } else if let Ok(seat) = Arc::clone(&self.refusals).try_acquire_owned() {
             let error = ApiError::too_many_connections(shared.limits.connections);
             tasks.spawn(async move {
-                connection::refuse(stream, &error).await;
+                connection::refuse(&stream, &error).await;
                 drop(seat);
             });
         }

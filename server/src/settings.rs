@@ -48,13 +48,22 @@ pub struct Limits {
     /// Maximum size of a request's body, in bytes. A larger one is answered with status 413
     /// (default 1 MiB).
     pub body_bytes: usize,
+    /// Maximum size of a file of a session, in bytes. A larger one is answered with status 413
+    /// (default 16 MiB).
+    pub file_bytes: usize,
+    /// Maximum number of requests of one token in a minute. Further ones are answered with status
+    /// 429 (default 1,200).
+    pub requests_per_minute: u32,
+    /// Maximum number of programs that run at once outside of runs. Further ones are answered with
+    /// status 503 (default 16).
+    pub programs: usize,
     /// Maximum time until a request's body is complete. A slower one is answered with status 408
     /// (default 30 s).
     pub body_time: Duration,
     /// Maximum time that a write waits for the client before its connection is closed (default 60
     /// s).
     pub write_time: Duration,
-    /// Maximum number of open connections. Further ones are answered with status 503 (default 256).
+    /// Maximum number of open connections. Further ones are answered with status 503 (default 1,024).
     pub connections: usize,
     /// Maximum number of runs, including those that wait for their turn in a session. Further ones
     /// are answered with status 503 (default 32).
@@ -64,7 +73,8 @@ pub struct Limits {
     pub waiting: usize,
     /// The time between the heartbeats of a stream (default 15 s).
     pub heartbeat: Duration,
-    /// Maximum time that runs continue after the server was asked to stop (default 30 s).
+    /// Maximum time that runs continue after the server was asked to stop. The others go on at the
+    /// next start (default 30 s).
     pub grace: Duration,
 }
 
@@ -75,9 +85,12 @@ impl Default for Limits {
             headers: 100,
             head_time: Duration::from_secs(10),
             body_bytes: 1 << 20,
+            file_bytes: 16 << 20,
+            requests_per_minute: 1_200,
+            programs: 16,
             body_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
-            connections: 256,
+            connections: 1_024,
             runs: 32,
             waiting: 8,
             heartbeat: Duration::from_secs(15),

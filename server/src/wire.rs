@@ -5,18 +5,19 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A TCP stream whose writes fail if the peer does not read in time. Before the first request,
+/// A shared TCP stream whose writes fail if the peer does not read in time. Before the first request,
 /// writes are discarded: the HTTP layer would send an error without a body, which
 /// [`crate::connection`] replaces.
 pub(crate) struct Wire {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     has_request: Arc<AtomicBool>,
     limit: Duration,
     /// The deadline of the pending write.
@@ -24,12 +25,12 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream, has_request: Arc<AtomicBool>, limit: Duration) -> Self {
+    pub(crate) fn new(
+        stream: Arc<TcpStream>,
+        has_request: Arc<AtomicBool>,
+        limit: Duration,
+    ) -> Self {
         Wire { stream, has_request, limit, overdue: None }
-    }
-
-    pub(crate) fn into_inner(self) -> TcpStream {
-        self.stream
     }
 
     /// Limits the time of a pending write.
@@ -49,11 +50,33 @@ impl Wire {
 
 impl AsyncRead for Wire {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read(buf.initialize_unfilled()) {
+                Ok(read) => {
+                    buf.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl Wire {
+    fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_write_ready(cx))?;
+            match self.stream.try_write(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
     }
 }
 
@@ -66,16 +89,19 @@ impl AsyncWrite for Wire {
         if !self.has_request.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(buf.len()));
         }
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        let written = self.poll_send(cx, buf);
         self.in_time(cx, written)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.in_time(cx, flushed)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Without a request, an error is still to be sent.
+        Poll::Ready(match self.has_request.load(Ordering::Relaxed) {
+            true => shutdown(&*self.stream, Shutdown::Write).map_err(io::Error::from),
+            false => Ok(()),
+        })
     }
 }

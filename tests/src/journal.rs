@@ -9,8 +9,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use wattle_agent::journal::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
-use wattle_machine::{Input, Setup, Usage};
+use wattle_agent::journal::{
+    QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, RunSummary, SharedJournal,
+    Status, Turn,
+};
+use wattle_machine::{Ending, Envelope, Event, Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
 
@@ -23,6 +26,70 @@ pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     turns_and_calls(&make()).await;
     locks(&make()).await;
     attempts(&make()).await;
+    queue(&make()).await;
+    events(&make()).await;
+}
+
+async fn queue(journal: &SharedJournal) {
+    let queued = |id: &str, made| QueuedRun {
+        id: id.to_owned(),
+        session: Some("s".to_owned()),
+        made,
+        message: "go \u{0} ü".to_owned(),
+        origin: serde_json::json!({"by": "test"}),
+    };
+    for (id, made) in [("b", 2), ("a", 1), ("c", 3)] {
+        journal.enqueue(queued(id, made)).await.unwrap();
+    }
+    assert!(journal.enqueue(queued("a", 1)).await.is_err(), "a run is queued once");
+    let all = [queued("a", 1), queued("b", 2), queued("c", 3)];
+    assert_eq!(journal.queued().await.unwrap(), all, "the oldest first");
+    journal.open(opened("b", 2)).await.unwrap();
+    assert_eq!(journal.queued().await.unwrap(), [queued("a", 1), queued("c", 3)]);
+}
+
+async fn events(journal: &SharedJournal) {
+    journal.open(opened("a", 0)).await.unwrap();
+    let event = |seq| Envelope {
+        run_id: "a".to_owned(),
+        root_run_id: "a".to_owned(),
+        seq,
+        ts: 7,
+        event: Event::Thinking { step: 1, content: format!("event {seq} \u{0} ü") },
+    };
+    let turn = || Turn {
+        spent: Usage::default(),
+        input: Input::Begin { message: "go".to_owned() },
+        effects: Vec::new(),
+        seq: 1,
+        elapsed_ms: 0,
+        files: None,
+    };
+    journal.turn("a", turn(), vec![event(1), event(2)]).await.unwrap();
+    journal.park("a", None, vec![event(3)]).await.unwrap();
+    let other = Envelope { ts: 8, ..event(3) };
+    journal.turn("a", turn(), vec![other, event(4)]).await.unwrap();
+    let after = async |after, limit| journal.events("a", after, limit).await.unwrap();
+    assert_eq!(after(0, 10).await, [event(1), event(2), event(3), event(4)], "an event is final");
+    assert_eq!(after(2, 1).await, [event(3)]);
+    assert_eq!(after(4, 10).await, []);
+    assert_eq!(after(u64::MAX, u32::MAX).await, []);
+    assert_eq!(journal.events("none", 0, 10).await.unwrap(), []);
+    assert!(journal.turn("none", turn(), vec![event(1)]).await.is_err());
+
+    journal.pause("a").await.unwrap();
+    let summary = RunSummary {
+        steps: 3,
+        usage: Usage { prompt: 5, ..Usage::default() },
+        ending: Ending::Answered { text: "done".to_owned() },
+    };
+    let end = RunEnd { summary: Some(summary.clone()), ..RunEnd::default() };
+    journal.end("a", end).await.unwrap();
+    assert_eq!(journal.run("a").await.unwrap().unwrap().summary, Some(summary));
+    let page = RunFilter { before: Some("a".to_owned()), ..RunFilter::default() };
+    assert_eq!(journal.runs(page).await.unwrap(), []);
+    let other = RunFilter { session: Some("other".to_owned()), ..RunFilter::default() };
+    assert_eq!(journal.runs(other).await.unwrap(), []);
 }
 
 async fn attempts(journal: &SharedJournal) {
@@ -37,12 +104,12 @@ async fn attempts(journal: &SharedJournal) {
         elapsed_ms: 0,
         files: None,
     };
-    journal.turn("a", turn.clone()).await.unwrap();
+    journal.turn("a", turn.clone(), Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 1, "a turn is progress");
     assert!(!journal.release("a").await.unwrap(), "it is not parked");
-    journal.park("a", None).await.unwrap();
+    journal.park("a", None, Vec::new()).await.unwrap();
     assert!(!journal.release("a").await.unwrap(), "it is waiting for an answer, not for a release");
-    journal.park("a", Some("it ended its process".to_owned())).await.unwrap();
+    journal.park("a", Some("it ended its process".to_owned()), Vec::new()).await.unwrap();
     assert_eq!(
         (now().await.status, now().await.reason.as_deref()),
         (Status::Parked, Some("it ended its process"))
@@ -52,7 +119,7 @@ async fn attempts(journal: &SharedJournal) {
         (now().await.status, now().await.reason, now().await.attempts),
         (Status::Open, None, 0)
     );
-    journal.turn("a", turn).await.unwrap();
+    journal.turn("a", turn, Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 0, "a run that no process drives has no attempts");
     assert!(!journal.release("none").await.unwrap());
 }
@@ -81,12 +148,13 @@ fn opened(id: &str, made: u64) -> RunRecord {
         used: made,
         attempts: 1,
         reason: None,
+        summary: None,
         start,
     }
 }
 
 async fn runs(journal: &SharedJournal) {
-    assert_eq!(journal.runs(None).await.unwrap(), []);
+    assert_eq!(journal.runs(RunFilter::default()).await.unwrap(), []);
     assert_eq!(journal.run("a").await.unwrap(), None);
     for id in ["a", "b", "c"] {
         journal.open(opened(id, 0)).await.unwrap();
@@ -97,17 +165,18 @@ async fn runs(journal: &SharedJournal) {
         (&a.start, a.status, a.session.as_deref()),
         (&opened("a", 0).start, Status::Open, Some("s"))
     );
-    journal.park("b", None).await.unwrap();
-    journal.end("c", Vec::new(), None).await.unwrap();
+    journal.park("b", None, Vec::new()).await.unwrap();
+    journal.end("c", RunEnd::default()).await.unwrap();
     let ids = async |status| -> Vec<String> {
-        journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect()
+        let filter = RunFilter { status, ..RunFilter::default() };
+        journal.runs(filter).await.unwrap().into_iter().map(|run| run.id).collect()
     };
     assert_eq!(ids(None).await, ["c", "b", "a"], "the newest first");
     assert_eq!(ids(Some(Status::Open)).await, ["a"]);
     assert_eq!(ids(Some(Status::Parked)).await, ["b"]);
     assert_eq!(ids(Some(Status::Ended)).await, ["c"]);
-    assert!(journal.end("none", Vec::new(), None).await.is_err());
-    assert!(journal.park("none", None).await.is_err());
+    assert!(journal.end("none", RunEnd::default()).await.is_err());
+    assert!(journal.park("none", None, Vec::new()).await.is_err());
     assert!(journal.attempt("none").await.is_err());
 }
 
@@ -123,10 +192,13 @@ async fn turns_and_calls(journal: &SharedJournal) {
     };
     let turns = [turn("one \u{0} ü", None), turn("two", Some("[]")), turn("three", None)];
     for turn in turns.clone() {
-        journal.turn("a", turn).await.unwrap();
+        journal.turn("a", turn, Vec::new()).await.unwrap();
     }
     assert_eq!(journal.turns("a").await.unwrap(), turns);
-    assert!(journal.turn("none", turn("x", None)).await.is_err(), "a turn belongs to a run");
+    assert!(
+        journal.turn("none", turn("x", None), Vec::new()).await.is_err(),
+        "a turn belongs to a run"
+    );
 
     let call = |path: &[u32], number, result| RecordedCall {
         turn: 1,

@@ -237,7 +237,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     assert_eq!(site.requests(), []);
 
     // The journal is exact, so that a resumed run executes the same, and a replay matches.
-    journal::end(&journal, &report).await.unwrap();
+    journal::end(&journal, &report, false).await.unwrap();
     let opened = journal.run("r").await.unwrap().unwrap();
     let spoken = journal::conversation(&journal, &opened).await.unwrap();
     let exact = |message: &Message| match dialect {

@@ -22,6 +22,7 @@ use crate::moderation::Verdict;
 /// assert_eq!(json, r#"{"type":"thinking","step":1,"content":"fetch it first"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -124,13 +125,16 @@ pub enum Event {
 }
 
 /// An event with the identifiers and the time that the driver adds.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// The run that the event belongs to.
     pub run_id: String,
     /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
-    /// The event's number in the root run. Each event's number is one higher than the previous one.
+    /// The number of the event in the root run. Each kept event has the number after the previous one.
+    /// A live event (`delta`, or a `retry` because an answer broke off) has the number of the kept
+    /// event before it.
     pub seq: u64,
     /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
@@ -140,6 +144,7 @@ pub struct Envelope {
 }
 
 /// Number of tokens as the provider reports them, and their cost.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -223,6 +228,17 @@ impl fmt::Display for Dollars {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Dollars {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "number", "minimum": 0})
+    }
+}
+
 impl Serialize for Dollars {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.amount())
@@ -237,6 +253,7 @@ impl<'de> Deserialize<'de> for Dollars {
 }
 
 /// The source of a program.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -247,6 +264,7 @@ pub enum Source {
 }
 
 /// The reason for the end of a run that has a result.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {

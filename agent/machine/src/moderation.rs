@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The verdict on whether a message may start a run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {

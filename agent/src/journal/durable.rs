@@ -1,18 +1,20 @@
 //! Runs that outlive their process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
-use wattle_machine::{Event, Message, Setup};
+use wattle_machine::{Event, Input, Message, Setup, Usage};
 use wattle_rt::Grants;
-use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
+use wattle_rt::tape::{PROGRAM, QUESTION};
 
 use super::tape::describe;
 use super::{
-    Lock, RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, TurnRecorder,
+    Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord,
+    RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Suspended};
@@ -23,7 +25,7 @@ use crate::meter::Meter;
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::setup::setup;
-use crate::sink::{Sink, Stamp};
+use crate::sink::{Sink, Stamp, events_of};
 use crate::trace::clip;
 
 /// The outcome of driving a journaled run.
@@ -42,16 +44,8 @@ pub struct ParkedRun {
     pub run_id: String,
     /// The pending approvals.
     pub waiting: Vec<PendingApproval>,
-}
-
-/// A question of a run that a user must answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingApproval {
-    /// The id of the call that needs approval: the numbers of the step and of the call within it,
-    /// such as `2.1`.
-    pub call: String,
-    /// A description of what the program would do.
-    pub question: String,
+    /// The reason why an operator has to release the run, if it is parked for that.
+    pub reason: Option<String>,
 }
 
 /// The reason why a run cannot be resumed.
@@ -104,6 +98,61 @@ fn lock_name(run: &str) -> String {
     format!("run:{run}")
 }
 
+/// Locks a run, so that only one process drives it. Returns `None` if it is locked.
+///
+/// # Errors
+/// The journal cannot be written.
+pub(crate) async fn lock_run(journal: &dyn Journal, run: &str) -> Result<Option<Lock>, StoreError> {
+    journal.lock(&lock_name(run)).await
+}
+
+/// Records a queued run that cannot begin as failed, with the reason, and emits its events. The
+/// caller must call [`end`] with the report.
+pub(crate) async fn refuse(
+    journal: &SharedJournal,
+    run: QueuedRun,
+    reason: String,
+    sink: &dyn Sink,
+) -> Result<Report, StoreError> {
+    let QueuedRun { id, session, made, message, origin } = run;
+    let setup = Setup { session_id: session.clone(), ..Setup::default() };
+    let start = RunStart {
+        setup: setup.clone(),
+        message,
+        agent: Settings::default().agent,
+        model: String::new(),
+        timeout_ms: None,
+        temperature: 0.0,
+        max_tokens: 0,
+        preamble: None,
+        granted: Vec::new(),
+        capabilities: BTreeMap::new(),
+        workdir: None,
+        forked: None,
+        origin,
+    };
+    let (status, reason_to_park, summary) = (Status::Open, None, None);
+    let record = RunRecord {
+        id: id.clone(),
+        session,
+        status,
+        made,
+        used: made,
+        attempts: 1,
+        reason: reason_to_park,
+        summary,
+        start,
+    };
+    journal.open(record).await?;
+    let input = Input::Failed(reason.clone());
+    let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
+    let events = Stamp::from(&id, sink, 1).number(events_of(&effects));
+    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None);
+    recorder.record((Usage::default(), &input), &effects, &events, (1, Duration::ZERO)).await?;
+    events.iter().for_each(|event| sink.emit(event));
+    Ok(Report::failed(id, reason))
+}
+
 /// Drives a job like [`crate::run`], and journals it under the given id. `origin` is stored for the
 /// caller that resumes the run.
 ///
@@ -129,8 +178,10 @@ pub async fn run(
         used: now,
         attempts: 1,
         reason: None,
+        summary: None,
         start: start(host, model, settings, &job, setup.clone(), origin),
     };
+    // The caller may hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
     let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants));
@@ -151,8 +202,8 @@ pub struct ResumeOptions {
     pub settings: Settings,
     /// Counts the model usage of the run's programs.
     pub meter: Meter,
-    /// Answers to pending approvals: true approves the call, false denies it.
-    pub answers: Vec<(String, bool)>,
+    /// Answers to pending approvals, by call.
+    pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked because it repeatedly ended its process is tried again.
     pub release: bool,
 }
@@ -186,22 +237,28 @@ pub async fn resume(
         (Status::Parked, Some(reason)) => {
             return Err(ResumeError::Parked { run: run.to_owned(), reason });
         }
-        (Status::Parked, None) => answer(journal, run, &with.answers).await?,
-        // Answers come from a person, who may give wrong ones, so this does not count as an
-        // attempt.
-        (Status::Open, _) if !with.answers.is_empty() => {
-            answer(journal, run, &with.answers).await?
-        }
-        (Status::Open, _) => {}
+        (Status::Parked, None) | (Status::Open, _) => {}
     }
-    attempt(journal, run, with.release).await?;
-    if status == Status::Open
-        && with.answers.is_empty()
-        && let Err(open) = answer(journal, run, &[]).await
-    {
-        // The process stopped after the run had asked for approval and before the run was parked.
-        journal.park(run, None).await?;
-        return Err(open);
+    // Answers come from a person, who may give wrong ones, so a wrong answer is not an attempt.
+    // Without answers, the attempt is counted first, because even reading the run may end the
+    // process.
+    let is_answered = !with.answers.is_empty() || status == Status::Parked;
+    if !is_answered {
+        attempt(journal, run, with.release).await?;
+    }
+    if !with.cancel.is_cancelled() {
+        let pending = record_answers(journal, run, &with.answers).await?;
+        if let Some(pending) = pending.into_iter().next() {
+            if status == Status::Open {
+                // The process stopped after the run had asked for approval and before the run was
+                // parked.
+                journal.park(run, None, Vec::new()).await?;
+            }
+            return Err(ResumeError::Pending(pending));
+        }
+    }
+    if is_answered {
+        attempt(journal, run, with.release).await?;
     }
     let settings = Settings {
         agent: start.agent.clone(),
@@ -244,12 +301,12 @@ async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<()
     }
     // The details are read after the run is parked, because even reading them may end the process.
     let reason = format!("this run ended its process {MAX_ATTEMPTS} times; it is parked");
-    journal.park(run, Some(reason.clone())).await?;
+    journal.park(run, Some(reason.clone()), Vec::new()).await?;
     let reason = match last_known(journal, run).await? {
         Some(known) => format!("{reason}; last known: {known}"),
         None => reason,
     };
-    journal.park(run, Some(reason.clone())).await?;
+    journal.park(run, Some(reason.clone()), Vec::new()).await?;
     Err(ResumeError::Parked { run: run.to_owned(), reason })
 }
 
@@ -294,25 +351,35 @@ async fn drive(
         Ok(Ok(report)) => RunOutcome::Done(report),
         Err(Bug) => RunOutcome::Done(Report::failed(recorder.run.clone(), BUG.to_owned())),
         Ok(Err(Suspended { run_id, waiting, seq, .. })) => {
-            if let Err(error) = journal.park(&recorder.run, None).await {
+            let stamp = Stamp::from(&run_id, sink, seq);
+            let parked = |waiting: &PendingApproval| Event::Parked {
+                call: waiting.call.clone(),
+                question: waiting.question.clone(),
+            };
+            let events = stamp.number(&waiting.iter().map(parked).collect::<Vec<_>>());
+            if let Err(error) = journal.park(&recorder.run, None, events.clone()).await {
                 tracing::error!(run = run_id, %error, "failed to park a run that waits for an approval");
             }
-            let stamp = Stamp::from(&run_id, sink, seq);
-            for PendingApproval { call, question } in &waiting {
-                stamp.emit(Event::Parked { call: call.clone(), question: question.clone() });
-            }
-            RunOutcome::Parked(ParkedRun { run_id: run_id.clone(), waiting })
+            stamp.emit(&events);
+            RunOutcome::Parked(ParkedRun { run_id: run_id.clone(), waiting, reason: None })
         }
     }
 }
 
-/// Ends a run in the journal, and adds its turns to its session. A run that is not ended this way
-/// would be resumed.
+/// Ends a run in the journal, and adds its turns to its session; with `keeps_files`, also its files.
+/// A run that is not ended this way would be resumed.
 ///
 /// # Errors
 /// The journal cannot be written.
-pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreError> {
-    journal.end(&report.run_id, report.turns.clone(), report.sealed.clone()).await
+pub async fn end(
+    journal: &SharedJournal,
+    report: &Report,
+    keeps_files: bool,
+) -> Result<(), StoreError> {
+    let Report { turns, sealed, steps, usage, ending, .. } = report;
+    let summary = Some(RunSummary { steps: *steps, usage: *usage, ending: ending.clone() });
+    let end = RunEnd { turns: turns.clone(), sealed: sealed.clone(), summary, keeps_files };
+    journal.end(&report.run_id, end).await
 }
 
 /// Locks a session, so that only one of its messages is handled at a time. Waits until the lock is
@@ -362,66 +429,6 @@ fn start(
         forked: None,
         origin,
     }
-}
-
-/// Returns the pending approvals of a run.
-///
-/// # Errors
-/// The journal cannot be read.
-pub async fn waiting(
-    journal: &SharedJournal,
-    run: &str,
-) -> Result<Vec<PendingApproval>, StoreError> {
-    Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
-}
-
-async fn open_questions(
-    journal: &SharedJournal,
-    run: &str,
-) -> Result<Vec<(PendingApproval, RecordedCall)>, StoreError> {
-    let turns = journal.turns(run).await?;
-    let Some((last, at)) =
-        turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
-    else {
-        return Ok(Vec::new());
-    };
-    let step = last.effects.iter().find_map(|effect| {
-        if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None }
-    });
-    let Some(step) = step else { return Ok(Vec::new()) };
-    let calls = journal.calls_of(run, at).await?.into_iter();
-    let open = calls.filter(|call| call.id.function == QUESTION && call.result.is_none());
-    let waiting = |call: &RecordedCall| PendingApproval {
-        call: format!("{step}.{}", call.program.saturating_add(1)),
-        question: call.id.args.clone(),
-    };
-    Ok(open.map(|call| (waiting(&call), call)).collect())
-}
-
-/// Records the answers. All pending approvals must be answered.
-async fn answer(
-    journal: &SharedJournal,
-    run: &str,
-    answers: &[(String, bool)],
-) -> Result<(), ResumeError> {
-    let open = open_questions(journal, run).await?;
-    if let Some((call, _)) =
-        answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call))
-    {
-        return Err(ResumeError::NotAsked(call.clone()));
-    }
-    let mut answered = Vec::new();
-    for (waiting, call) in open {
-        let Some((_, yes)) = answers.iter().find(|(asked, _)| *asked == waiting.call) else {
-            return Err(ResumeError::Pending(waiting));
-        };
-        let answer = if *yes { "yes" } else { "no" };
-        answered.push(RecordedCall {
-            result: Some(Ok(RecordedValue::Bytes(answer.as_bytes().to_vec()))),
-            ..call
-        });
-    }
-    Ok(journal.calls(run, answered).await?)
 }
 
 /// Returns the conversation of a run so far.

@@ -1,10 +1,11 @@
 //! Forks: new runs that share the beginning of another run.
 
-use wattle_machine::{Effect, Input, Message, Role, State, Usage, step};
+use wattle_machine::{Effect, Envelope, Input, Message, Role, State, Usage, step};
 
 use super::turn::EffectRecorder;
-use super::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
+use super::{RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, Turn};
 use crate::error::StoreError;
+use crate::sink::Stamp;
 
 /// The reason why a run cannot be forked.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +63,7 @@ pub async fn fork(
         used: now,
         attempts: 0,
         reason: None,
+        summary: None,
         start,
     };
     let Some(message) = message else {
@@ -69,7 +71,8 @@ pub async fn fork(
         for (number, turn) in (0..).zip(prefix) {
             let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
             journal.calls(&id, calls).await?;
-            journal.turn(&id, turn).await?;
+            let events = events(&id, &turn);
+            journal.turn(&id, turn, events).await?;
         }
         return Ok(());
     };
@@ -85,7 +88,17 @@ pub async fn fork(
         files: join(prefix.into_iter().filter_map(|turn| turn.files)),
     };
     journal.open(open(RunStart { forked, ..start })).await?;
-    Ok(journal.turn(&id, first).await?)
+    let events = events(&id, &first);
+    Ok(journal.turn(&id, first, events).await?)
+}
+
+/// Returns the events of a turn, as the new run's.
+fn events(run: &str, turn: &Turn) -> Vec<Envelope> {
+    let emitted = turn.effects.iter().filter_map(|effect| match effect {
+        RecordedEffect::Emit(event) => Some(event),
+        _ => None,
+    });
+    Stamp::from(run, &|_: &Envelope| {}, turn.seq).number(emitted)
 }
 
 /// Creates the start of a run whose history is the conversation so far. If its last message is a

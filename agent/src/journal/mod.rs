@@ -6,8 +6,12 @@
 //! can [resume] a stopped run, [replay] a run without model and network, and
 //! [fork] it at any step.
 //!
+//! Events are recorded with the turn that emits them, so that a client can follow a run across
+//! processes without missing one.
+//!
 //! [`Journal`] is the port that a store implements.
 
+mod approval;
 mod durable;
 mod fork;
 mod recorder;
@@ -22,15 +26,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use wattle_machine::{Effect, Input, Message, Setup, State, Usage, step};
+use wattle_machine::{Effect, Ending, Envelope, Input, Message, Setup, State, Usage, step};
 use wattle_rt::tape::{CallId, CallResult};
 
+pub(crate) use approval::record_answers;
+pub use approval::{Approval, PendingApproval, waiting};
 pub use durable::{
-    ParkedRun, PendingApproval, ResumeError, ResumeOptions, RunOutcome, conversation, end,
-    lock_session, new_id, resume, run, waiting,
+    ParkedRun, ResumeError, ResumeOptions, RunOutcome, conversation, end, lock_session, new_id,
+    resume, run,
 };
+pub(crate) use durable::{lock_run, refuse};
 pub use fork::{ForkError, fork};
-pub(crate) use recorder::TurnRecorder;
+pub(crate) use recorder::{ResumePoint, TurnRecorder};
 pub use replay::{ReplayReport, replay};
 pub use tape::Difference;
 pub(crate) use tape::RunTape;
@@ -49,44 +56,56 @@ pub trait Journal: Send + Sync {
     /// Returns the tenant that owns the runs.
     fn tenant(&self) -> &Tenant;
 
-    /// Adds a new run. The caller holds the run's lock.
+    /// Adds a run to the queue. It is durable when this returns.
+    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()>;
+
+    /// Returns the queued runs, oldest first.
+    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>>;
+
+    /// Adds a new run, and removes it from the queue. The caller holds the run's lock.
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()>;
+
+    /// Resets the attempts of a run that its process stops driving in good order. The run stays
+    /// open.
+    fn pause(&self, run: &str) -> JournalFuture<'_, ()>;
 
     /// Counts an attempt to drive a run that is about to be resumed, and marks the run as open.
     /// Returns the number of attempts since its last turn. The count is durable when this returns,
     /// so that an attempt that crashes the process or the machine is counted.
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32>;
 
-    /// Parks a run. With a reason, an operator has to release it; without one, it waits for
-    /// approvals.
-    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()>;
+    /// Parks a run, and adds `events`. With a reason, an operator has to release it; without one,
+    /// it waits for approvals.
+    fn park(
+        &self,
+        run: &str,
+        reason: Option<String>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()>;
 
     /// Opens a run that was parked with a reason, and resets its attempts. Returns false if there
     /// is no such run.
     fn release(&self, run: &str) -> JournalFuture<'_, bool>;
 
-    /// Adds the next turn of a run, and resets its attempts.
-    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()>;
+    /// Adds the next turn of a run with the events that it emits, and resets its attempts.
+    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()>;
 
     /// Adds calls, or the results of calls that were added before.
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()>;
 
-    /// Ends a run. In the same transaction, its `turns` are added to its session, and the state
-    /// that its programs stored for the run alone is dropped. `sealed` is the last seal of its
-    /// trace.
-    fn end(
-        &self,
-        run: &str,
-        turns: Vec<Message>,
-        sealed: Option<FinalSeal>,
-    ) -> JournalFuture<'_, ()>;
+    /// Ends a run. In the same transaction, the turns and the files of `end` are added to its
+    /// session, and the state that its programs stored for the run alone is dropped.
+    fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()>;
 
     /// Returns a run, or `None` if there is no such run.
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>>;
 
-    /// Returns the runs, newest first, optionally only those with one status. An unreadable run is
-    /// logged and left out.
-    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>>;
+    /// Returns the runs that match the filter, newest first. An unreadable run is logged and left
+    /// out.
+    fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>>;
+
+    /// Returns at most `limit` events of a run with numbers above `after`, in order.
+    fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>>;
 
     /// Returns the turns of a run, in order.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
@@ -159,8 +178,70 @@ pub struct RunRecord {
     pub attempts: u32,
     /// The reason why an operator has to release the run, if it is parked for that.
     pub reason: Option<String>,
+    /// The result of the run, once it has ended.
+    pub summary: Option<RunSummary>,
     /// The start of the run.
     pub start: RunStart,
+}
+
+/// A run that waits for its turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedRun {
+    /// The run's id.
+    pub id: String,
+    /// The session that the run belongs to.
+    pub session: Option<String>,
+    /// Time of the request, in milliseconds since 1970.
+    pub made: u64,
+    /// The user's message.
+    pub message: String,
+    /// Data from which the caller can create the run's parts. The journal does not interpret it.
+    pub origin: Json,
+}
+
+/// A selection of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only runs with this status.
+    pub status: Option<Status>,
+    /// Only runs of this session.
+    pub session: Option<String>,
+    /// Only runs whose id sorts before this one: the last id of the previous page.
+    pub before: Option<String>,
+    /// Maximum number of runs.
+    pub limit: Option<u32>,
+}
+
+impl RunFilter {
+    /// Selects the runs with one status.
+    #[must_use]
+    pub fn status(status: Status) -> RunFilter {
+        RunFilter { status: Some(status), ..RunFilter::default() }
+    }
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunEnd {
+    /// The messages that are added to the run's session.
+    pub turns: Vec<Message>,
+    /// The last seal of the run's trace.
+    pub sealed: Option<FinalSeal>,
+    /// The result of the run.
+    pub summary: Option<RunSummary>,
+    /// If true, the files that the run changed are added to its session's files.
+    pub keeps_files: bool,
+}
+
+/// The result of a run, for lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Number of steps that ran calls.
+    pub steps: u32,
+    /// Model usage of the run.
+    pub usage: Usage,
+    /// The ending. Its text is the result.
+    pub ending: Ending,
 }
 
 /// The start of a run: together with later inputs, it determines everything that the state machine

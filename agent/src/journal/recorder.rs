@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
-use wattle_machine::{Effect, Input, Setup, State, Usage};
+use wattle_machine::{Effect, Envelope, Input, Setup, State, Usage};
 
 use super::tape::{Mode, RunTape};
 use super::turn::EffectRecorder;
@@ -31,6 +31,8 @@ pub(crate) struct ResumePoint {
     pub(crate) effects: Vec<Effect>,
     /// The number of the first event that these effects emit.
     pub(crate) seq: u64,
+    /// The number of the newest event in the journal.
+    pub(crate) recorded: u64,
     /// Duration of the run so far.
     pub(crate) elapsed: Duration,
     /// The recorded calls of the programs that these effects started.
@@ -73,6 +75,7 @@ impl TurnRecorder {
             state: State::new(setup),
             effects: Vec::new(),
             seq: 1,
+            recorded: 0,
             elapsed: Duration::ZERO,
             calls: Vec::new(),
             turn: 0,
@@ -91,6 +94,9 @@ impl TurnRecorder {
             return Ok(TurnRecorder::new(journal, run, files));
         }
         point.calls = journal.calls_of(&run, point.turn).await?;
+        // The events of the last turn, and those that were emitted when the run was parked.
+        let last = journal.events(&run, point.seq.saturating_sub(1), u32::MAX).await?;
+        point.recorded = last.last().map_or(0, |event| event.seq);
         let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
         Ok(TurnRecorder {
             run,
@@ -107,20 +113,20 @@ impl TurnRecorder {
         self.resumed.as_ref()
     }
 
-    /// Records a turn, before its effects are performed.
+    /// Records a turn with its events, before its effects are performed. `seq` is the number of its
+    /// first event.
     pub(crate) async fn record(
         &self,
         (spent, input): (Usage, &Input),
         effects: &[Effect],
-        seq: u64,
-        elapsed: Duration,
+        events: &[Envelope],
+        (seq, elapsed): (u64, Duration),
     ) -> Result<(), StoreError> {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.journal
-            .turn(&self.run, Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files })
-            .await?;
+        let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };
+        self.journal.turn(&self.run, turn, events.to_vec()).await?;
         self.turns.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

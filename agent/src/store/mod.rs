@@ -5,6 +5,8 @@
 //! [`TenantStore`], which has all functions that access data. So no function accesses data without
 //! a tenant.
 
+mod client;
+mod files;
 mod lock;
 mod private;
 mod runs;
@@ -13,6 +15,7 @@ mod seal;
 mod secret;
 mod session;
 mod state;
+mod token;
 
 use std::fmt;
 use std::path::Path;
@@ -25,11 +28,14 @@ use wattle_machine::Role;
 use crate::error::{Cause, StoreError};
 use crate::tenant::Tenant;
 
+pub use client::Integration;
+pub use files::SessionFiles;
 pub use private::{Privacy, privacy};
 pub use runs::own_session;
 pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
 pub use state::{LazyState, State};
+pub use token::TokenLine;
 
 /// The file of a store. Cheap to clone.
 #[derive(Clone)]
@@ -113,6 +119,21 @@ impl TenantStore {
 }
 
 impl Store {
+    /// Returns the tenants that have open or queued runs.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn tenants_with_open_runs(&self) -> Result<Vec<Tenant>, StoreError> {
+        let names = self.with(StoreError::new("read"), |connection| {
+            let mut statement = connection.prepare(
+                "SELECT tenant FROM run WHERE status = 'open' UNION SELECT tenant FROM queue",
+            )?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        Ok(names.await?.iter().filter_map(|name| Tenant::new(name).ok()).collect())
+    }
+
     /// Returns the part of the store that belongs to `tenant`.
     #[must_use]
     pub fn tenant(&self, tenant: &Tenant) -> TenantStore {

@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
-use wattle_machine::Message;
+use wattle_machine::{Envelope, Event};
 use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode, encode};
 
+use super::files::add_delta;
 use super::seal::{RecordSeal, open_bytes, open_text, seal_bytes, seal_text};
 use super::session::write_turns;
 use super::{TenantStore, lock, now};
 use crate::error::{Cause, StoreError};
-use crate::journal::{Journal, JournalFuture, Lock, RecordedCall, RunRecord, Status, Turn};
+use crate::journal::{
+    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, Status,
+    Turn,
+};
 use crate::ledger::FinalSeal;
 use crate::tenant::Tenant;
 
@@ -31,6 +35,46 @@ pub fn own_session(run: &str) -> String {
 impl Journal for TenantStore {
     fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+        let seal = self.seal.clone();
+        Box::pin(self.durably(move |transaction, tenant| {
+            transaction.execute(
+                "INSERT INTO queue (tenant, id, session, made, message, origin)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    tenant,
+                    run.id,
+                    run.session,
+                    run.made.cast_signed(),
+                    seal_text(seal.as_deref(), run.message)?,
+                    record(seal.as_deref(), &run.origin)?
+                ],
+            )?;
+            Ok(())
+        }))
+    }
+
+    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+        let seal = self.seal.clone();
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare(
+                "SELECT id, session, made, message, origin FROM queue WHERE tenant = ?1 ORDER BY made, id",
+            )?;
+            let mut rows = statement.query(params![tenant])?;
+            let mut queued = Vec::new();
+            while let Some(row) = rows.next()? {
+                queued.push(QueuedRun {
+                    id: row.get(0)?,
+                    session: row.get(1)?,
+                    made: row.get::<_, i64>(2)?.cast_unsigned(),
+                    message: open_text(seal.as_deref(), row.get(3)?)?,
+                    origin: parse(&open_text(seal.as_deref(), row.get(4)?)?)?,
+                });
+            }
+            Ok(queued)
+        }))
     }
 
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
@@ -54,6 +98,21 @@ impl Journal for TenantStore {
                     record(seal.as_deref(), &run.start)?
                 ],
             )?;
+            transaction.execute(
+                "DELETE FROM queue WHERE tenant = ?1 AND id = ?2",
+                params![tenant, run.id],
+            )?;
+            Ok(())
+        }))
+    }
+
+    fn pause(&self, run: &str) -> JournalFuture<'_, ()> {
+        let run = run.to_owned();
+        Box::pin(self.journal("write", move |transaction, tenant| {
+            transaction.execute(
+                "UPDATE run SET attempts = 0 WHERE tenant = ?1 AND id = ?2 AND status = 'open'",
+                params![tenant, run],
+            )?;
             Ok(())
         }))
     }
@@ -71,7 +130,12 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()> {
+    fn park(
+        &self,
+        run: &str,
+        reason: Option<String>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.durably(move |transaction, tenant| {
             let reason = reason.map(|text| seal_text(seal.as_deref(), text)).transpose()?;
@@ -79,7 +143,8 @@ impl Journal for TenantStore {
                 "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND \
                  id = ?2",
                 params![tenant, run, reason, now()],
-            )?)
+            )?)?;
+            write_events(transaction, (tenant, seal.as_deref()), &run, &events)
         }))
     }
 
@@ -95,7 +160,7 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()> {
+    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
             // A turn is progress, so only the current attempt counts for the next turn.
@@ -110,7 +175,7 @@ impl Journal for TenantStore {
                  run = ?2",
                 params![tenant, run, record(seal.as_deref(), &turn)?],
             )?;
-            Ok(())
+            write_events(transaction, (tenant, seal.as_deref()), &run, &events)
         }))
     }
 
@@ -148,22 +213,23 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn end(
-        &self,
-        run: &str,
-        turns: Vec<Message>,
-        sealed: Option<FinalSeal>,
-    ) -> JournalFuture<'_, ()> {
+    fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
+            let RunEnd { turns, sealed, summary, keeps_files } = end;
+            let summary =
+                summary.map(|summary| record(seal.as_deref(), &summary)).transpose()?;
             let session: Option<String> = transaction.query_row(
-                "UPDATE run SET status = 'ended', reason = NULL, sealed = ?3, used = ?4
+                "UPDATE run SET status = 'ended', reason = NULL, sealed = ?3, used = ?4, summary = ?5
                  WHERE tenant = ?1 AND id = ?2 RETURNING session",
-                params![tenant, run, sealed.as_ref().map(json).transpose()?, now()],
+                params![tenant, run, sealed.as_ref().map(json).transpose()?, now(), summary],
                 |row| row.get(0),
             )?;
-            if let Some(session) = session.filter(|_| !turns.is_empty()) {
-                write_turns(transaction, (tenant, seal.as_deref()), &session, &turns)?;
+            if let Some(session) = session.as_ref().filter(|_| !turns.is_empty()) {
+                write_turns(transaction, (tenant, seal.as_deref()), session, &turns)?;
+            }
+            if let Some(session) = session.filter(|_| keeps_files) {
+                keep_files(transaction, (tenant, seal.as_deref()), &run, &session)?;
             }
             let own = own_session(&run);
             transaction.execute(
@@ -191,13 +257,23 @@ impl Journal for TenantStore {
         }))
     }
 
-    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>> {
+    fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
         let seal = self.seal.clone();
         Box::pin(self.journal("read", move |transaction, tenant| {
+            let RunFilter { status, session, before, limit } = filter;
             let mut statement = transaction.prepare(
-                "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2) ORDER BY made DESC, id DESC",
+                "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2)
+                 AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR id < ?4)
+                 ORDER BY made DESC, id DESC LIMIT ?5",
             )?;
-            let mut rows = statement.query(params![tenant, status.map(Status::name)])?;
+            let limit = limit.map_or(-1, i64::from);
+            let mut rows = statement.query(params![
+                tenant,
+                status.map(Status::name),
+                session,
+                before,
+                limit
+            ])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {
                 match run_record(seal.as_deref(), row) {
@@ -207,6 +283,20 @@ impl Journal for TenantStore {
                 }
             }
             Ok(runs)
+        }))
+    }
+
+    fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>> {
+        let (run, seal) = (run.to_owned(), self.seal.clone());
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT body FROM event WHERE tenant = ?1 AND run = ?2 AND seq > ?3 ORDER BY seq \
+                 LIMIT ?4",
+            )?;
+            let after = i64::try_from(after).unwrap_or(i64::MAX);
+            let rows = statement
+                .query_map(params![tenant, run, after, limit], |row| row.get::<_, String>(0))?;
+            rows.map(|body| parse(&open_text(seal.as_deref(), body?)?)).collect()
         }))
     }
 
@@ -261,6 +351,53 @@ impl TenantStore {
         .await
     }
 
+    /// Returns the status of a run, or `None` if no run with this id has begun.
+    pub(crate) async fn status(&self, run: &str) -> Result<Option<Status>, StoreError> {
+        let run = run.to_owned();
+        self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction
+                .prepare_cached("SELECT status FROM run WHERE tenant = ?1 AND id = ?2")?;
+            let status = statement
+                .query_row(params![tenant, run], |row| row.get::<_, String>(0))
+                .optional()?;
+            status.map(|status| known_status(&status)).transpose()
+        })
+        .await
+    }
+
+    /// Returns the number of the newest step of a run that is not over, by its events, or 0.
+    pub(crate) async fn steps(&self, run: &str) -> Result<u32, StoreError> {
+        let (run, seal) = (run.to_owned(), self.seal.clone());
+        self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare_cached(
+                "SELECT body FROM event WHERE tenant = ?1 AND run = ?2 ORDER BY seq DESC",
+            )?;
+            let mut rows = statement.query(params![tenant, run])?;
+            while let Some(row) = rows.next()? {
+                let event: Envelope = parse(&open_text(seal.as_deref(), row.get(0)?)?)?;
+                if let Event::ToolResult { step, .. } = event.event {
+                    return Ok(step);
+                }
+            }
+            Ok(0)
+        })
+        .await
+    }
+
+    /// Returns the number of the newest event of a run, or 0.
+    pub(crate) async fn last_event(&self, run: &str) -> Result<u64, StoreError> {
+        let run = run.to_owned();
+        self.journal("read", move |transaction, tenant| {
+            let newest: Option<i64> = transaction.query_row(
+                "SELECT MAX(seq) FROM event WHERE tenant = ?1 AND run = ?2",
+                params![tenant, run],
+                |row| row.get(0),
+            )?;
+            Ok(newest.unwrap_or(0).cast_unsigned())
+        })
+        .await
+    }
+
     /// Runs `work` in one transaction of the tenant.
     async fn journal<T: Send + 'static>(
         &self,
@@ -310,19 +447,61 @@ fn run_record(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RunRecord, Cau
     let status: String = row.get("status")?;
     let start = open_text(seal, row.get("opening")?)?;
     let reason: Option<String> = row.get("reason")?;
+    let summary: Option<String> = row.get("summary")?;
     Ok(RunRecord {
         id: row.get("id")?,
         session: row.get("session")?,
-        status: [Status::Open, Status::Parked, Status::Ended]
-            .into_iter()
-            .find(|known| known.name() == status)
-            .ok_or("a run has an unknown status")?,
+        status: known_status(&status)?,
         made: row.get::<_, i64>("made")?.cast_unsigned(),
         used: row.get::<_, i64>("used")?.cast_unsigned(),
         attempts: row.get("attempts")?,
         reason: reason.map(|text| open_text(seal, text)).transpose()?,
+        summary: summary.map(|text| parse(&open_text(seal, text)?)).transpose()?,
         start: parse(&start)?,
     })
+}
+
+fn known_status(name: &str) -> Result<Status, Cause> {
+    let all = [Status::Open, Status::Parked, Status::Ended];
+    Ok(all.into_iter().find(|known| known.name() == name).ok_or("a run has an unknown status")?)
+}
+
+/// Adds events of a run. An event that the run has already stays as it is.
+fn write_events(
+    transaction: &Transaction<'_>,
+    (tenant, seal): (&str, Option<&RecordSeal>),
+    run: &str,
+    events: &[Envelope],
+) -> Result<(), Cause> {
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO event (tenant, run, seq, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+    )?;
+    for event in events {
+        let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
+        statement.execute(params![tenant, run, seq, record(seal, event)?])?;
+    }
+    Ok(())
+}
+
+/// Adds the files that a run changed to its session's files. The first turn of a run has the files
+/// with which it began.
+fn keep_files(
+    transaction: &Transaction<'_>,
+    (tenant, seal): (&str, Option<&RecordSeal>),
+    run: &str,
+    session: &str,
+) -> Result<(), Cause> {
+    let mut statement = transaction.prepare(
+        "SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 AND number > 0 ORDER BY number",
+    )?;
+    let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
+    for body in rows {
+        let turn: Turn = parse(&open_text(seal, body?)?)?;
+        if let Some(delta) = turn.files {
+            add_delta(transaction, (tenant, seal), session, &delta)?;
+        }
+    }
+    Ok(())
 }
 
 fn recorded_call(seal: Option<&RecordSeal>, row: &Row<'_>) -> Result<RecordedCall, Cause> {

@@ -99,6 +99,64 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
 ",
     include_str!("tenants.sql"),
+    // Events of runs, the queue of runs, and the files of sessions.
+    "
+    CREATE TABLE event (
+        tenant TEXT NOT NULL,
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (tenant, run, seq),
+        FOREIGN KEY (tenant, run) REFERENCES run (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE TABLE queue (
+        tenant TEXT NOT NULL,
+        id TEXT NOT NULL,
+        session TEXT,
+        made INTEGER NOT NULL,
+        message TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        PRIMARY KEY (tenant, id)
+    ) STRICT;
+    ALTER TABLE run ADD COLUMN summary TEXT;
+    CREATE INDEX run_of_session ON run (tenant, session, id);
+    CREATE TABLE session_file (
+        number INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        session TEXT NOT NULL,
+        delta TEXT NOT NULL,
+        FOREIGN KEY (tenant, session) REFERENCES session (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE INDEX file_of_session ON session_file (tenant, session, number);
+",
+    // Tokens of the HTTP server by the hash of their secret, the conversations of its clients, and
+    // integrations.
+    "
+    CREATE TABLE token (
+        hash BLOB PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        made INTEGER NOT NULL,
+        used INTEGER,
+        UNIQUE (tenant, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE conversation (
+        tenant TEXT NOT NULL,
+        session TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (tenant, session),
+        FOREIGN KEY (tenant, session) REFERENCES session (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE INDEX conversation_of_digest ON conversation (tenant, digest);
+    CREATE TABLE integration (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        made INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) STRICT;
+",
 ];
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting

@@ -157,6 +157,40 @@ impl TenantStore {
             .await
     }
 
+    /// Returns true if there is such a session.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn has_session(&self, session: &str) -> Result<bool, StoreError> {
+        let (tenant, session) = (self.tenant.clone(), session.to_owned());
+        self.store
+            .with(StoreError::new("read"), move |connection| {
+                let query = "SELECT 1 FROM session WHERE tenant = ?1 AND id = ?2";
+                let found =
+                    connection.query_row(query, params![tenant.as_str(), session], |_| Ok(()));
+                Ok(found.optional()?.is_some())
+            })
+            .await
+    }
+
+    /// Returns the first message of a session's user.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn first_message(&self, session: &str) -> Result<Option<String>, StoreError> {
+        let (tenant, session, seal) = (self.tenant.clone(), session.to_owned(), self.seal.clone());
+        self.store
+            .with(StoreError::new("read"), move |connection| {
+                let query = "SELECT content FROM message WHERE tenant = ?1 AND session = ?2 AND \
+                             role = 'user' ORDER BY id LIMIT 1";
+                let content: Option<String> = connection
+                    .query_row(query, params![tenant.as_str(), session], |row| row.get(0))
+                    .optional()?;
+                content.map(|text| open_text(seal.as_deref(), text).map_err(broken)).transpose()
+            })
+            .await
+    }
+
     /// Returns a whole session, or `None` if there is no such session.
     ///
     /// # Errors
@@ -222,12 +256,12 @@ impl TenantStore {
 }
 
 /// Turns a failure to encrypt or decrypt a record into a failure of the database.
-fn broken(cause: Cause) -> rusqlite::Error {
+pub(super) fn broken(cause: Cause) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(cause)
 }
 
 /// Creates the session if it is new, and records its use.
-fn touch(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<()> {
+pub(super) fn touch(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<()> {
     connection
         .execute(
             "INSERT INTO session (tenant, id, made, used) VALUES (?1, ?2, ?3, ?3)

@@ -7,6 +7,7 @@
 //! [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
 
 mod digest;
+mod events;
 mod org;
 mod steps;
 mod telemetry;
@@ -26,6 +27,7 @@ use org::Org;
 use written::WrittenLines;
 
 pub use digest::{Digest, DigestBuilder, Feed, FeedBuilder, Ticket};
+pub use events::{outline, steps_of};
 pub use org::EVENTS_FILE;
 pub use steps::{ReadSummary, read};
 pub use telemetry::{Telemetry, TelemetryBuilder, Tool};
@@ -222,25 +224,28 @@ pub(crate) struct CallOutcome<'a> {
 
 impl<'a> CallOutcome<'a> {
     pub(crate) fn of(execution: &'a Execution) -> Self {
-        let (output, error) = match execution {
-            Execution::Ran(ran) => {
-                let error = ran.failure.as_ref().map(|failure| {
-                    let name =
-                        failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
-                    match &failure.reason {
-                        Some(reason) => format!("{name}: {reason}"),
-                        None => name,
-                    }
-                });
-                (ran.results.join("\n"), error)
-            }
-            Execution::Rejected { diagnostic } => (String::new(), Some(diagnostic.clone())),
-            Execution::Refused { reason } => (String::new(), Some(reason.clone())),
-            Execution::Stopped { reason, results, .. } => {
-                (results.join("\n"), Some(reason.clone()))
-            }
-        };
+        let (output, error) = output_and_error(execution);
         CallOutcome { exit_code: execution.exit_code(), output, error, fixes: execution.fixes() }
+    }
+}
+
+/// Returns the complete output of a call, and its error if it failed.
+#[must_use]
+pub fn output_and_error(execution: &Execution) -> (String, Option<String>) {
+    match execution {
+        Execution::Ran(ran) => {
+            let error = ran.failure.as_ref().map(|failure| {
+                let name = failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
+                match &failure.reason {
+                    Some(reason) => format!("{name}: {reason}"),
+                    None => name,
+                }
+            });
+            (ran.results.join("\n"), error)
+        }
+        Execution::Rejected { diagnostic } => (String::new(), Some(diagnostic.clone())),
+        Execution::Refused { reason } => (String::new(), Some(reason.clone())),
+        Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
     }
 }
 

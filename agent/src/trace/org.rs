@@ -42,10 +42,19 @@ impl Org {
     }
 
     pub(super) fn end(&mut self, result: &str) -> std::io::Result<()> {
-        self.text.push_str("* Result\n");
-        self.fixed(result);
+        self.result(result);
         let text = std::mem::take(&mut self.text);
         append(&self.path, text.trim_end_matches('\n').as_bytes())
+    }
+
+    pub(super) fn result(&mut self, result: &str) {
+        self.text.push_str("* Result\n");
+        self.fixed(result);
+    }
+
+    /// Returns the text so far.
+    pub(super) fn into_text(self) -> String {
+        self.text
     }
 
     /// Appends literal text. In Org, a fixed-width line is never a headline, a drawer or a keyword.

@@ -15,7 +15,9 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
 pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, StatusArgs, TrustArgs};
-pub(crate) use records::{LedgerCommand, SessionCommand, TraceArgs, TraceCommand, VarsCommand};
+pub(crate) use records::{
+    LedgerCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
+};
 pub(crate) use run::{EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs};
 
 /// The text below the help of `wattle`.
@@ -120,6 +122,9 @@ pub(crate) enum Command {
     /// Read and write the tenant's variables and secrets
     #[command(subcommand)]
     Vars(VarsCommand),
+    /// Create, list and revoke tokens of the HTTP server
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Play recorded runs; only the model's answers are recorded
     Demo(DemoArgs),
     /// Check the installation and suggest repairs

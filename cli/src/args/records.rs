@@ -155,6 +155,47 @@ pub(crate) enum LedgerCommand {
     },
 }
 
+/// The commands of `token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Create a token for the HTTP server and print it once
+    New {
+        /// The token's name
+        name: String,
+        /// The rights of the token; each includes those before it
+        #[arg(long, value_enum, default_value = "run")]
+        scope: TokenScope,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// List the tokens, without their secrets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Revoke a token
+    Revoke {
+        /// The token's name
+        name: String,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+}
+
+/// The rights of a token.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum TokenScope {
+    /// Read runs, sessions, files and traces
+    Read,
+    /// Start, answer and cancel runs, and change sessions
+    Run,
+    /// Manage tokens and integrations
+    Admin,
+}
+
 /// The commands of `vars`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VarsCommand {

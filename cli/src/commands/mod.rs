@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod shell;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod vars;

@@ -1,23 +1,26 @@
 //! `wattle run`: runs one request.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{
-    self, Lock, ParkedRun, ResumeError, ResumeOptions, RunOutcome, RunRecord, SharedJournal,
+    self, Approval, Journal as _, ParkedRun, RunFilter, RunRecord, SharedJournal,
 };
-use wattle_agent::machine::{Bound, Ending, Envelope};
-use wattle_agent::{Job, Meter, Report, TenantStore, own_session};
+use wattle_agent::machine::{Bound, Ending, Envelope, Event};
+use wattle_agent::model::Model;
+use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunRequest, RunService};
+use wattle_agent::{Report, TenantStore};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
-use crate::setup::{self, RUN_STEPS, Session, Setup};
+use crate::setup::{self, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{ask, input, output, threads};
 
@@ -75,7 +78,7 @@ async fn start_or_resume(
             if args.park {
                 setup.park();
             }
-            begin(&control, &setup, args.prompt.as_deref().unwrap_or_default()).await
+            begin(&control, setup, args.prompt.as_deref().unwrap_or_default()).await
         }
     }
 }
@@ -98,9 +101,9 @@ impl RunControl {
 }
 
 /// Returns the user's approvals and denials of pending calls.
-fn answers(args: &RunArgs) -> Vec<(String, bool)> {
+fn answers(args: &RunArgs) -> Vec<(String, Approval)> {
     let decided = |calls: &[String], yes: bool| {
-        calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>()
+        calls.iter().map(|call| (call.clone(), Approval::once(yes))).collect::<Vec<_>>()
     };
     [decided(&args.approve, true), decided(&args.refuse, false)].concat()
 }
@@ -109,62 +112,31 @@ fn failed(error: impl ToString) -> Fault {
     Fault::failed(error.to_string())
 }
 
-/// Starts a new run.
-async fn begin(control: &RunControl, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
+/// Starts a new run, and follows it.
+async fn begin(control: &RunControl, setup: Setup, prompt: &str) -> Result<Exit, Fault> {
     let model = setup.model()?;
     let session = setup.session()?;
     let files = setup.files()?;
     let message = input::prompt(prompt)?;
     setup::interrupt_to(&control.cancel);
-
-    let meter = Meter::default();
-    let settings = setup.run_settings(RUN_STEPS, &model)?;
-    let id = journal::new_id();
-    let store = session.as_ref().map(|session| session.store.clone()).or_else(|| setup.journal());
-    let _turn = lock(session.as_ref()).await?;
-    let own = store.clone().map(|store| Session { id: own_session(&id), store });
-    let access = setup.access(
-        Arc::clone(&files),
-        session.as_ref().or(own.as_ref()),
-        Some((Arc::clone(&model), meter.clone())),
-    )?;
-    let history = match &session {
-        Some(session) => session.store.history(&session.id).await.map_err(failed)?,
-        None => Vec::new(),
+    let store = match &session {
+        Some(session) => session.store.clone(),
+        None => setup.journal()?,
     };
-    let job = Job {
-        message,
-        history,
-        tenant: setup.tenant()?,
-        session_id: session.as_ref().map(|session| session.id.clone()),
-        grants: setup.grants(access),
-        workdir: Some(setup.config.root.value.clone()),
-        signer: setup.signer()?,
-        meter,
-        cancel: control.cancel.clone(),
-    };
-    let printer = EventPrinter::new(control, setup);
-    let (host, sink) = (&setup.host, |envelope: &Envelope| printer.show(envelope));
-    let journal = store.map(|store| Arc::new(store) as SharedJournal);
-    let ended = match &journal {
-        None => {
-            RunOutcome::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await)
-        }
-        Some(journal) => {
-            let kept = (journal, id, setup.origin());
-            journal::run(host, model.as_ref(), &settings, job, &sink, kept).await.map_err(failed)?
-        }
-    };
-    finish(control, setup, &printer, ended, journal.as_ref(), &files).await
+    let request =
+        RunRequest { message, session: session.map(|session| session.id), origin: setup.origin() };
+    let local = Local::new(setup, model, files)?;
+    let run = local.service.start(&store, request).await.map_err(failed)?;
+    local.follow(control, &store, &run, 0).await
 }
 
-/// Resumes a run with the settings that it started with.
+/// Resumes a run with the settings that it started with, and follows it.
 async fn resume(
     control: &RunControl,
     mut setup: Setup,
     store: &TenantStore,
     opened: RunRecord,
-    (answers, release): (Vec<(String, bool)>, bool),
+    (answers, release): (Vec<(String, Approval)>, bool),
 ) -> Result<Exit, Fault> {
     if !ask::is_terminal() {
         setup.park();
@@ -172,51 +144,131 @@ async fn resume(
     let model = setup.model()?;
     let files = setup.files()?;
     setup::interrupt_to(&control.cancel);
-
-    let id = opened.session.clone();
-    let session = id.map(|id| Session { id, store: store.clone() });
-    let _turn = lock(session.as_ref()).await?;
-    let state =
-        session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
-    let meter = Meter::default();
-    let settings = setup.run_settings(RUN_STEPS, &model)?;
-    let access = setup.access(
-        Arc::clone(&files),
-        Some(&state),
-        Some((Arc::clone(&model), meter.clone())),
-    )?;
-    let with = ResumeOptions {
-        grants: setup.grants(access),
-        signer: setup.signer()?,
-        cancel: control.cancel.clone(),
-        settings,
-        meter,
-        answers,
-        release,
-    };
-    let printer = EventPrinter::new(control, &setup);
-    let sink = |envelope: &Envelope| printer.show(envelope);
-    let journal: SharedJournal = Arc::new(store.clone());
-    let ended =
-        journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
-    let ended = ended.map_err(|error| match &error {
-        ResumeError::Pending(waiting) => {
-            let (run, call) = (&opened.id, &waiting.call);
+    let id = opened.id.as_str();
+    let after = last_step(store, id).await?;
+    let local = Local::new(setup, model, files)?;
+    let resumed = local.service.resume(store, id, &answers, release).await;
+    let run = resumed.map_err(|error| match &error {
+        AnswerError::Pending(waiting) => {
+            let call = &waiting.call;
             Fault::new(Exit::Parked, error.to_string())
-                .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))
+                .hint(format!("`wattle run --resume {id} --approve {call}`, or `--refuse {call}`"))
         }
-        ResumeError::Parked { run, .. } => Fault::new(Exit::Parked, error.to_string())
-            .hint(format!("`wattle run --resume {run} --release` tries it again")),
-        ResumeError::Store(_) => failed(error),
-        _ => Fault::usage(error.to_string()),
+        AnswerError::Parked(reason) => parked(id, reason),
+        AnswerError::Ended => Fault::usage(format!("the run `{id}` has ended")),
+        AnswerError::Held => {
+            Fault::usage(format!("the run `{id}` is under way in another process"))
+        }
+        AnswerError::NotAsked | AnswerError::NotAskedAbout(_) => Fault::usage(error.to_string()),
+        _ => failed(error),
     })?;
-    finish(control, &setup, &printer, ended, Some(&journal), &files).await
+    local.follow(control, store, &run, after).await
 }
 
-async fn lock(session: Option<&Session>) -> Result<Option<Lock>, Fault> {
-    let Some(Session { id, store }) = session else { return Ok(None) };
-    let journal: SharedJournal = Arc::new(store.clone());
-    journal::lock_session(&journal, id).await.map(Some).map_err(failed)
+/// Returns the failure of a run that an operator has to release.
+fn parked(run: &str, reason: &str) -> Fault {
+    Fault::new(Exit::Parked, format!("the run `{run}` is parked: {reason}"))
+        .hint(format!("`wattle run --resume {run} --release` tries it again"))
+}
+
+/// Returns the number of the event before the last step that a run began, so that a user who resumes
+/// the run sees where it was.
+async fn last_step(store: &TenantStore, run: &str) -> Result<u64, Fault> {
+    let events = store.events(run, 0, u32::MAX).await.map_err(failed)?;
+    let step = |event: &Event| match event {
+        Event::Thinking { step, .. } | Event::ToolStart { step, .. } => Some(*step),
+        _ => None,
+    };
+    let last = events.iter().rev().find_map(|envelope| step(&envelope.event));
+    let first = events.iter().find(|envelope| last.is_some() && step(&envelope.event) == last);
+    Ok(first.map_or(0, |envelope| envelope.seq.saturating_sub(1)))
+}
+
+/// The service of this command's run, and what its output needs.
+struct Local {
+    service: RunService,
+    assembler: Arc<LocalAssembler>,
+    setup: Arc<Setup>,
+    /// If true, stdout is closed, and the run's files are not applied.
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Local {
+    fn new(setup: Setup, model: Arc<dyn Model>, files: Arc<Files>) -> Result<Local, Fault> {
+        let settings = setup.run_settings(RUN_STEPS, &model)?;
+        let (setup, is_gone) = (Arc::new(setup), Arc::new(AtomicBool::new(false)));
+        let (config, gone) = (setup.config.clone(), Arc::clone(&is_gone));
+        let settle = move |files: &Files, report: &Report| {
+            if gone.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let exit = setup::exit_of(&report.ending);
+            changes::settle(files, Fate::of(&config, matches!(exit, Exit::Done | Exit::Bound)))
+        };
+        let (service, assembler) = LocalAssembler::service(LocalRuns {
+            setup: Arc::clone(&setup),
+            model,
+            settings,
+            files,
+            settle: Some(Arc::new(settle)),
+        });
+        Ok(Local { service, assembler, setup, is_gone })
+    }
+
+    /// Prints the events of a run until it ends or is parked, and then its answer.
+    async fn follow(
+        self,
+        control: &RunControl,
+        store: &TenantStore,
+        run: &RunHandle,
+        after: u64,
+    ) -> Result<Exit, Fault> {
+        let printer = EventPrinter::new(control, &self.setup);
+        let mut follower = self.service.follow(store, &run.id, after).until_parked();
+        let (mut is_cancelled, mut gone) = (false, None);
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = control.cancel.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    run.cancel().cancel();
+                    continue;
+                }
+                next = follower.next() => next,
+            };
+            match next {
+                Ok(Some(event)) if gone.is_none() => {
+                    if let Err(fault) = printer.show(&event) {
+                        gone = Some(fault);
+                        self.is_gone.store(true, Ordering::Relaxed);
+                        run.cancel().cancel();
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let report = match run.outcome().await {
+            Outcome::Ended(report) => report,
+            Outcome::Parked(ParkedRun { run_id, reason: Some(reason), .. }) => {
+                return Err(parked(&run_id, &reason));
+            }
+            Outcome::Parked(parked) => return Ok(print_pending(&parked)),
+            Outcome::Suspended(reason) => return Err(failed(reason)),
+        };
+        if let Some(fault) = gone {
+            return Err(fault);
+        }
+        if matches!(report.ending, Ending::Exhausted { bound: Bound::Length, .. }) {
+            output::warn("the answer was cut off before its end in every attempt");
+        }
+        let exit = setup::exit_of(&report.ending);
+        let printed = print_answer(&report, exit, control.json, control.output.as_deref());
+        self.setup.flush().await;
+        printed?;
+        self.assembler.failure().map_or(Ok(exit), Err)
+    }
 }
 
 async fn fork(
@@ -243,7 +295,10 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());
     let opened = match run {
-        "last" => journal.runs(None).await.map_err(failed)?.into_iter().next(),
+        "last" => {
+            let newest = RunFilter { limit: Some(1), ..RunFilter::default() };
+            journal.runs(newest).await.map_err(failed)?.into_iter().next()
+        }
         id => journal.run(id).await.map_err(failed)?,
     };
     match opened {
@@ -257,63 +312,24 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Run
 struct EventPrinter<'a> {
     control: &'a RunControl,
     live: Live,
-    /// The error of stdout. After it, no more events are printed.
-    gone: Mutex<Option<Fault>>,
 }
 
 impl<'a> EventPrinter<'a> {
     fn new(control: &'a RunControl, setup: &Setup) -> Self {
-        EventPrinter {
-            control,
-            live: Live::new(setup.config.verbose.value),
-            gone: Mutex::new(None),
-        }
+        EventPrinter { control, live: Live::new(setup.config.verbose.value) }
     }
 
-    fn show(&self, envelope: &Envelope) {
+    /// Prints an event.
+    ///
+    /// # Errors
+    /// If stdout is closed.
+    fn show(&self, envelope: &Envelope) -> Result<(), Fault> {
         if !self.control.json {
-            return self.live.show(&envelope.event);
+            self.live.show(&envelope.event);
+            return Ok(());
         }
-        let line = serde_json::to_value(envelope).unwrap_or_default();
-        if let Err(fault) = output::json(&line) {
-            self.gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
-            self.control.cancel.cancel();
-        }
+        output::json(&serde_json::to_value(envelope).unwrap_or_default())
     }
-}
-
-/// Applies or only lists the file changes of a finished run, prints its answer, and records its end
-/// in the journal.
-async fn finish(
-    control: &RunControl,
-    setup: &Setup,
-    printer: &EventPrinter<'_>,
-    ended: RunOutcome,
-    journal: Option<&SharedJournal>,
-    files: &Files,
-) -> Result<Exit, Fault> {
-    let report = match ended {
-        RunOutcome::Done(report) => report,
-        RunOutcome::Parked(parked) => return Ok(print_pending(&parked)),
-    };
-    let gone = printer.gone.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let exit = setup::exit_of(&report.ending);
-    let fate = Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound));
-    let settled = if gone.is_none() { changes::settle(files, fate) } else { Ok(()) };
-    if let Some(journal) = journal {
-        let recorded = journal::end(journal, &report).await;
-        recorded.unwrap_or_else(|error| output::warn(&error.to_string()));
-    }
-    if let Some(fault) = gone {
-        return Err(fault);
-    }
-    if matches!(report.ending, Ending::Exhausted { bound: Bound::Length, .. }) {
-        output::warn("the answer was cut off before its end in every attempt");
-    }
-    let printed = print_answer(&report, exit, control.json, control.output.as_deref());
-    setup.flush().await;
-    printed?;
-    settled.map(|()| exit)
 }
 
 /// Prints the pending calls of a parked run, and the commands that resume it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, Journal as _, RunRecord, SharedJournal, Status};
+use wattle_agent::journal::{self, Journal as _, RunFilter, RunRecord, SharedJournal, Status};
 use wattle_agent::machine::{Message, Role};
 use wattle_agent::rt::truncate;
 use wattle_agent::{
@@ -104,7 +104,7 @@ async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
 
 async fn runs(store: TenantStore, json: bool) -> Result<(), Fault> {
     let journal: SharedJournal = Arc::new(store);
-    let runs = journal.runs(None).await.map_err(failed)?;
+    let runs = journal.runs(RunFilter::default()).await.map_err(failed)?;
     let mut lines = Vec::new();
     for run in &runs {
         let asks = run.status == Status::Parked && run.reason.is_none();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
-use wattle_agent::journal::{self, RunOutcome, SharedJournal};
-use wattle_agent::machine::{Ending, Envelope, Usage};
+use wattle_agent::machine::{Ending, Usage};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
-use wattle_agent::{CatalogDiff, Job, Meter, Store};
+use wattle_agent::service::{Outcome, RunRequest};
+use wattle_agent::{CatalogDiff, Meter, Store};
 
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
@@ -19,7 +19,7 @@ use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
 use crate::progress::{Live, counted, spent};
-use crate::setup::{self, Setup};
+use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
 
 /// Default maximum number of steps of a message.
 const STEPS: u32 = 10;
@@ -82,68 +82,44 @@ impl Session {
     /// Runs a message, and prints its events.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
-        let journal: SharedJournal = Arc::new(self.kept.store.clone());
-        // Another process may run a message of the session.
-        let held = journal::lock_session(&journal, &self.kept.id).await;
-        let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
-        let history = self
-            .kept
-            .store
-            .history(&self.kept.id)
-            .await
-            .map_err(|e| Fault::failed(e.to_string()))?;
-        let cancel = CancellationToken::new();
-        let meter = Meter::default();
         let settings = self.setup.run_settings(STEPS, &model)?;
-        let access = self.setup.access(
-            Arc::clone(&self.files),
-            Some(&self.kept),
-            Some((Arc::clone(&model), meter.clone())),
-        )?;
-        let job = Job {
+        let (service, _) = LocalAssembler::service(LocalRuns {
+            setup: Arc::new(self.setup.clone()),
+            model,
+            settings,
+            files: Arc::clone(&self.files),
+            settle: None,
+        });
+        let request = RunRequest {
             message,
-            history,
-            tenant: self.setup.tenant()?,
-            session_id: Some(self.kept.id.clone()),
-            grants: self.setup.grants(access),
-            workdir: Some(self.setup.config.root.value.clone()),
-            signer: self.setup.signer()?,
-            cancel: cancel.clone(),
-            meter,
+            session: Some(self.kept.id.clone()),
+            origin: self.setup.origin(),
         };
+        let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
+        let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;
         let live = Live::new(self.setup.config.verbose.value);
-        let sink = |envelope: &Envelope| live.show(&envelope.event);
-        let host = &self.setup.host;
-        let run = async {
-            if self.setup.config.session.value.is_none() {
-                // The session ends with the process, and so would the record of its runs.
-                return Ok(RunOutcome::Done(
-                    wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await,
-                ));
+        let following = async {
+            let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();
+            while let Some(event) = follower.next().await.map_err(|error| failed(&error))? {
+                live.show(&event.event);
             }
-            let kept = (&journal, journal::new_id(), self.setup.origin());
-            journal::run(host, model.as_ref(), &settings, job, &sink, kept).await
+            Ok(run.outcome().await)
         };
-        let Some(ended) = stoppable(run, &cancel).await else {
+        let Some(ended) = stoppable(following, run.cancel()).await else {
             return Ok(Next::Leave(Exit::Interrupted));
         };
-        let report = match ended.map_err(|error| Fault::failed(error.to_string()))? {
-            RunOutcome::Done(report) => report,
-            RunOutcome::Parked(parked) => {
+        let report = match ended? {
+            Outcome::Ended(report) => report,
+            Outcome::Parked(parked) => {
                 return Err(Fault::failed(format!(
                     "the run `{}` waits for an answer",
                     parked.run_id
                 )));
             }
+            Outcome::Suspended(reason) => return Err(Fault::failed(reason)),
         };
         self.spent += report.usage;
         self.runs += 1;
-        // A failure is only reported, so that the user still sees the answer.
-        let added = match self.setup.config.session.value {
-            Some(_) => journal::end(&journal, &report).await,
-            None => self.kept.store.extend(&self.kept.id, report.turns).await,
-        };
-        added.unwrap_or_else(|error| output::warn(&error.to_string()));
         match &report.ending {
             Ending::Failed { message } => {
                 Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message)))

@@ -3,6 +3,7 @@
 
 mod interrupt;
 mod remote;
+mod runs;
 mod store;
 
 use std::num::NonZeroU32;
@@ -36,6 +37,7 @@ use crate::{ask, output};
 
 pub(crate) use interrupt::{interrupt, interrupt_to};
 pub(crate) use remote::{SHORT_KEY, endpoint, engine, mask_key, variable};
+pub(crate) use runs::{LocalAssembler, LocalRuns};
 pub(crate) use store::{
     host_files, keys, make_private, mask_settings, may_have_secrets, store, store_if_there,
     stored_secrets, tenant,
@@ -50,7 +52,8 @@ pub(crate) const RUN_STEPS: u32 = 12;
 /// Maximum time that the process waits at exit for pending telemetry.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The settings of a command with the parts that follow from them.
+/// The settings of a command with the parts that follow from them. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Setup {
     /// The settings.
     pub(crate) config: Config,
@@ -214,15 +217,31 @@ impl Setup {
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of a run. Returns `None` if there is no store; the run then
-    /// ends with the process.
-    pub(crate) fn journal(&self) -> Option<TenantStore> {
-        store_path(&self.config).ok()?;
-        self.store()
-            .inspect_err(|fault| {
-                output::warn(&format!("the run is not recorded: {}", fault.message()))
-            })
-            .ok()
+    /// Opens the store for the journal of a run. If there is none, the record of the run ends with
+    /// the process.
+    ///
+    /// # Errors
+    /// If the tenant's name is invalid, or there is no memory for a store.
+    pub(crate) fn journal(&self) -> Result<TenantStore, Fault> {
+        if store_path(&self.config).is_ok() {
+            match self.store() {
+                Ok(store) => return Ok(store),
+                Err(fault) => {
+                    output::warn(&format!("the run is not recorded: {}", fault.message()));
+                }
+            }
+        }
+        self.memory()
+    }
+
+    /// Creates a store that ends with the process.
+    ///
+    /// # Errors
+    /// If the tenant's name is invalid, or there is no memory for a store.
+    pub(crate) fn memory(&self) -> Result<TenantStore, Fault> {
+        let store = Store::in_memory(Duration::MAX);
+        let store = store.map_err(|error| Fault::failed(error.to_string()))?;
+        Ok(store.tenant(&self.tenant()?))
     }
 
     /// Returns the data that a later command needs to resume the run, for the journal.

@@ -74,3 +74,28 @@ fn the_manual_has_every_error_code() {
     }
     assert!(codes >= 12, "only {codes} codes were found");
 }
+
+/// Each route is in the manual's tables with its scope, and in an example with `curl`.
+#[test]
+fn the_manual_has_every_route() {
+    let document: serde_json::Value = serde_json::from_str(wattle_server::document()).unwrap();
+    let examples: String =
+        MANUAL.split("```sh").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let mut routes = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let route = format!("{} {path}", method.to_uppercase());
+            let scope = operation["x-scope"].as_str().unwrap_or("none");
+            let is_chat = path == "/chat";
+            assert!(
+                is_chat || MANUAL.contains(&format!("| `{route}` | {scope} |")),
+                "`{route}` with the scope {scope} is not in a table"
+            );
+            // The part of the path before its first parameter.
+            let begin = path.split('{').next().unwrap();
+            assert!(examples.contains(&format!("$SERVER{begin}")), "`{route}` has no example");
+            routes += 1;
+        }
+    }
+    assert!(routes >= 40, "only {routes} routes were found");
+}

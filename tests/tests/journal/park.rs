@@ -24,7 +24,7 @@ fn script() -> ByTurn {
 
 async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
-    let RunOutcome::Parked(ParkedRun { run_id, waiting }) = ended else { panic!("{ended:?}") };
+    let RunOutcome::Parked(ParkedRun { run_id, waiting, .. }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
     let emitted: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
     let Some(Event::Parked { call, question }) = emitted.last() else { panic!("{emitted:?}") };
@@ -63,7 +63,7 @@ async fn an_approved_run_is_resumed() {
     assert_eq!(place.value("n").await.as_deref(), Some("2"));
     assert_eq!(place.steps().len(), 2);
     let RunOutcome::Done(report) = ended else { panic!() };
-    end(&place.journal(), &report).await.unwrap();
+    end(&place.journal(), &report, false).await.unwrap();
     assert_eq!(place.replay("r").await.difference, None, "the answer is part of the recording");
 }
 

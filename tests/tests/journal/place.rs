@@ -14,7 +14,9 @@ use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
 use wattle_agent::capability::policy::{self, NoApprover, Preflight};
 use wattle_agent::catalog::Catalog;
-use wattle_agent::journal::{self, ResumeOptions, RunOutcome, RunRecord, SharedJournal, Status};
+use wattle_agent::journal::{
+    self, Approval, ResumeOptions, RunOutcome, RunRecord, SharedJournal, Status,
+};
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
@@ -218,7 +220,10 @@ impl Place {
             cancel: CancellationToken::new(),
             settings: Settings::default(),
             meter: Meter::default(),
-            answers: answers.iter().map(|(call, yes)| ((*call).to_owned(), *yes)).collect(),
+            answers: answers
+                .iter()
+                .map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes)))
+                .collect(),
             release: false,
         };
         let ended =

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_agent::journal::{
-    Journal, JournalFuture, Lock, RecordedCall, ResumeError, RunOutcome, RunRecord, SharedJournal,
-    Status, Turn, end,
+    Journal, JournalFuture, Lock, QueuedRun, RecordedCall, ResumeError, RunEnd, RunFilter,
+    RunOutcome, RunRecord, SharedJournal, Status, Turn, end,
 };
-use wattle_agent::ledger::FinalSeal;
-use wattle_agent::machine::Message;
+use wattle_agent::machine::Envelope;
 use wattle_agent::{Tenant, TenantStore};
 
 use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
@@ -43,8 +42,17 @@ impl Journal for Stopping {
     fn open(&self, run: RunRecord) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.open(run)))
     }
-    fn turn(&self, run: &str, turn: Turn) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.turn(run, turn)))
+    fn enqueue(&self, run: QueuedRun) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.enqueue(run)))
+    }
+    fn queued(&self) -> JournalFuture<'_, Vec<QueuedRun>> {
+        self.store.queued()
+    }
+    fn pause(&self, run: &str) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.pause(run)))
+    }
+    fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.turn(run, turn, events)))
     }
     fn calls(&self, run: &str, calls: Vec<RecordedCall>) -> JournalFuture<'_, ()> {
         Box::pin(self.pass(self.store.calls(run, calls)))
@@ -52,25 +60,28 @@ impl Journal for Stopping {
     fn attempt(&self, run: &str) -> JournalFuture<'_, u32> {
         Box::pin(self.pass(self.store.attempt(run)))
     }
-    fn park(&self, run: &str, reason: Option<String>) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.park(run, reason)))
+    fn park(
+        &self,
+        run: &str,
+        reason: Option<String>,
+        events: Vec<Envelope>,
+    ) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.park(run, reason, events)))
     }
     fn release(&self, run: &str) -> JournalFuture<'_, bool> {
         Box::pin(self.pass(self.store.release(run)))
     }
-    fn end(
-        &self,
-        run: &str,
-        turns: Vec<Message>,
-        sealed: Option<FinalSeal>,
-    ) -> JournalFuture<'_, ()> {
-        Box::pin(self.pass(self.store.end(run, turns, sealed)))
+    fn end(&self, run: &str, end: RunEnd) -> JournalFuture<'_, ()> {
+        Box::pin(self.pass(self.store.end(run, end)))
     }
     fn run(&self, run: &str) -> JournalFuture<'_, Option<RunRecord>> {
         self.store.run(run)
     }
-    fn runs(&self, status: Option<Status>) -> JournalFuture<'_, Vec<RunRecord>> {
-        self.store.runs(status)
+    fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
+        self.store.runs(filter)
+    }
+    fn events(&self, run: &str, after: u64, limit: u32) -> JournalFuture<'_, Vec<Envelope>> {
+        self.store.events(run, after, limit)
     }
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         self.store.turns(run)
@@ -118,7 +129,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;
                 if let RunOutcome::Done(report) = &ended {
-                    end(&journal, report).await.unwrap();
+                    end(&journal, report, false).await.unwrap();
                 }
             };
             let over = tokio::select! {
@@ -144,7 +155,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
             let ended = ended.unwrap();
             assert_eq!(answer(&ended), "done", "write {write}");
             let RunOutcome::Done(report) = ended else { panic!() };
-            end(&place.journal(), &report).await.unwrap();
+            end(&place.journal(), &report, false).await.unwrap();
 
             let observations = observations(&place, "r").await;
             let lost =

@@ -62,9 +62,9 @@ async fn a_connection_serves_one_chat_after_another() {
 }
 
 #[tokio::test]
-async fn a_run_ends_when_its_client_disconnects() {
+async fn a_run_ends_when_its_client_disconnects_if_the_client_asked_for_that() {
     let mut world = World::new().await;
-    let client = world.chat(&message("hello", "s")).await;
+    let client = world.chat(&cancelling("hello", "s")).await;
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
@@ -76,6 +76,29 @@ async fn a_run_ends_when_its_client_disconnects() {
     assert_eq!(messages, ["hello", "stopped: cancelled", "again"]);
     question.respond("yes");
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
+}
+
+/// Returns a message whose run is cancelled when its client disconnects.
+fn cancelling(text: &str, session: &str) -> String {
+    let body = serde_json::json!({
+        "message": text, "session_id": session, "on_disconnect": "cancel",
+    });
+    body.to_string()
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_its_client() {
+    let mut world = World::new().await;
+    let mut client = world.client().await;
+    client.send(crate::world::post(&message("hello", "s"))).await;
+    let run = client.head().await.get("x-run-id").unwrap().to_owned();
+    let question = world.question().await;
+    drop(client);
+    question.respond("still here");
+    let events = world.follow(&run, 0).await.events().await;
+    assert_eq!(events.last().unwrap()["text"], "still here");
+    let view = world.api(&format!("GET /api/run/{run}"), "").await.json();
+    assert_eq!((&view["status"], &view["result"]), (&"done".into(), &"still here".into()));
 }
 
 #[tokio::test]
@@ -100,7 +123,7 @@ async fn a_client_that_disconnects_while_it_waits_runs_nothing() {
     let mut world = World::new().await;
     let mut first = world.chat(&message("first", "s")).await;
     let question = world.question().await;
-    drop(world.chat(&message("second", "s")).await);
+    drop(world.chat(&cancelling("second", "s")).await);
     let mut third = world.chat(&message("third", "s")).await;
     question.respond("one");
     assert_eq!(first.events().await.last().unwrap()["text"], "one");

@@ -34,7 +34,11 @@ pub(crate) struct Answer {
 /// A frame of an SSE stream.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    Event { id: u64, data: Json },
+    /// An event. A live one has no id.
+    Event {
+        id: Option<u64>,
+        data: Json,
+    },
     Comment(String),
 }
 
@@ -139,6 +143,16 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
+    /// Reads the next frame of any stream. The data is its text.
+    pub(crate) async fn any_frame(&mut self) -> Option<Frame> {
+        let text = self.chunk().await?;
+        if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
+            return Some(Frame::Comment(comment.trim_end().to_owned()));
+        }
+        let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+        Some(Frame::Event { id: None, data: data.join("\n").into() })
+    }
+
     /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
@@ -147,11 +161,10 @@ impl Client {
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
             return Some(Frame::Comment(comment.to_owned()));
         }
-        let field =
-            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
-        assert_eq!(text.lines().count(), 2, "{text}");
-        let (id, data) =
-            (field("id: ").parse().unwrap(), serde_json::from_str(&field("data: ")).unwrap());
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let id: Option<u64> = field("id: ").map(|id| id.parse().unwrap());
+        assert_eq!(text.lines().count(), 1 + usize::from(id.is_some()), "{text}");
+        let data = serde_json::from_str(field("data: ").unwrap()).unwrap();
         Some(Frame::Event { id, data })
     }
 
@@ -160,7 +173,9 @@ impl Client {
         loop {
             match self.frame().await? {
                 Frame::Event { id, data } => {
-                    assert_eq!(data["seq"], id);
+                    if let Some(id) = id {
+                        assert_eq!(data["seq"], id);
+                    }
                     return Some(data);
                 }
                 Frame::Comment(_) => {}

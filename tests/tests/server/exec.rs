@@ -51,9 +51,10 @@ async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
         (true, r#"{"message":"m","exec":false}"#, None, false),
         (true, r#"{"message":"m","exec":true}"#, Some("granted"), true),
     ] {
-        let parts = |app: wattle_server::App| {
-            let app = app.with_workdir(dir.path().to_owned());
-            if is_allowed { app.with_exec(trusted.clone()) } else { app }
+        let parts = |parts: wattle_server::TenantParts| wattle_server::TenantParts {
+            workdir: Some(dir.path().to_owned()),
+            trusted: is_allowed.then(|| trusted.clone()),
+            ..parts
         };
         let mut world = World::serving(parts, |_| {}).await;
         let (head, observed) = push(&mut world, body).await;

@@ -8,11 +8,18 @@
     reason = "tests may panic"
 )]
 
+mod api;
 mod bounds;
 mod chat;
 mod client;
 mod exec;
+mod files;
 mod gate;
+mod openai;
+mod openapi;
+mod parked;
 mod resume;
 mod shutdown;
+mod stream;
+mod tenants;
 mod world;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::world::{World, bare, message, post};
+use crate::world::{World, bare, message, post, store};
 
 #[tokio::test]
 async fn a_server_without_work_stops_at_once() {
@@ -46,17 +46,32 @@ async fn runs_get_a_grace_period() {
 }
 
 #[tokio::test]
-async fn after_the_grace_period_runs_are_cancelled_and_every_stream_ends_properly() {
-    let mut world = World::new().await;
+async fn after_the_grace_period_runs_are_suspended_and_the_next_server_goes_on() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
     let mut running = world.chat(&message("one", "s")).await;
     let question = world.question().await;
     let mut waiting = world.chat(&message("two", "s")).await;
     world.shutdown.cancel();
     question.abandoned().await;
-    let last = running.events().await.pop().unwrap();
-    assert_eq!((&last["type"], &last["stop"]), (&"response".into(), &"cancelled".into()));
-    let last = waiting.events().await.pop().unwrap();
-    assert_eq!(last["type"], "error");
-    assert!(last["message"].as_str().unwrap().contains("the server stopped"), "{last}");
+    for client in [&mut running, &mut waiting] {
+        let last = client.events().await.pop().unwrap();
+        assert_eq!(last["type"], "suspended", "{last}");
+    }
     world.ended().await;
+
+    let mut world = World::on(store.clone(), |_| {}).await;
+    for (text, answer) in [("one", "first"), ("two", "second")] {
+        let question = world.question().await;
+        assert_eq!(question.last(), text, "the order of the requests is kept");
+        question.respond(answer);
+    }
+    let ended = async || store.history("s").await.unwrap().len() == 4;
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while !ended().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
 }

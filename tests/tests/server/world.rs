@@ -16,7 +16,7 @@ use wattle_agent::machine::Message;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
 use wattle_agent::{Host, Settings, Store, Tenant, TenantStore};
-use wattle_server::{App, Server, ServerSettings, Token};
+use wattle_server::{App, Server, ServerSettings, TenantParts, Token};
 
 use crate::client::{Answer, Client, NEVER};
 
@@ -114,10 +114,10 @@ impl Model for Puppet {
 }
 
 /// Returns the server's parts with this model.
-fn app(model: Arc<dyn Model>, store: TenantStore) -> App {
+fn app(model: Arc<dyn Model>, parts: TenantParts) -> App {
     let host =
         Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
-    App::new(host, model, Settings::default(), store)
+    App::new(host, model, Settings::default(), parts)
 }
 
 impl World {
@@ -127,30 +127,26 @@ impl World {
 
     /// Starts a server on a free port of loopback with changed settings.
     pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
-        World::serving(|app| app, change).await
+        World::serving(|parts| parts, change).await
     }
 
     /// Starts a server on a shared store.
     pub(crate) async fn on(store: TenantStore, change: impl FnOnce(&mut ServerSettings)) -> World {
-        World::of(store, |app| app, change).await
+        World::of(TenantParts::new(store), |app| app, change).await
     }
 
     /// Starts a server with changed parts and settings.
     pub(crate) async fn serving(
-        parts: impl FnOnce(App) -> App,
+        parts: impl FnOnce(TenantParts) -> TenantParts,
         change: impl FnOnce(&mut ServerSettings),
     ) -> World {
-        World::of(
-            Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default()),
-            parts,
-            change,
-        )
-        .await
+        World::of(parts(TenantParts::new(store())), |app| app, change).await
     }
 
-    async fn of(
-        store: TenantStore,
-        parts: impl FnOnce(App) -> App,
+    /// Starts a server with these parts, and changes what they become.
+    pub(crate) async fn of(
+        parts: TenantParts,
+        make: impl FnOnce(App) -> App,
         change: impl FnOnce(&mut ServerSettings),
     ) -> World {
         let mut settings =
@@ -159,7 +155,7 @@ impl World {
         change(&mut settings);
         let (sender, questions) = mpsc::unbounded_channel();
         let server =
-            Server::bind(settings, parts(app(Arc::new(Puppet(sender)), store))).await.unwrap();
+            Server::bind(settings, make(app(Arc::new(Puppet(sender)), parts))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }
@@ -174,6 +170,19 @@ impl World {
         let mut client = self.client().await;
         client.send_in_vain(request).await;
         client.answer().await
+    }
+
+    /// Sends a request to the API and reads its answer.
+    pub(crate) async fn api(&self, line: &str, body: &str) -> Answer {
+        self.ask(api(TOKEN, line, body)).await
+    }
+
+    /// Follows a run, and reads the answer's head.
+    pub(crate) async fn follow(&self, run: &str, after: u64) -> Client {
+        let mut client = self.client().await;
+        client.send(api(TOKEN, &format!("GET /api/run/{run}/stream?after={after}"), "")).await;
+        assert_eq!(client.head().await.status, 200);
+        client
     }
 
     /// Starts a chat and reads the answer's head.
@@ -204,6 +213,20 @@ impl World {
     pub(crate) async fn ended(self) {
         timeout(NEVER, self.served).await.expect("the server goes on").unwrap();
     }
+}
+
+/// Returns an empty store in memory.
+pub(crate) fn store() -> TenantStore {
+    Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default())
+}
+
+/// Returns a request to the API with a token and a body.
+pub(crate) fn api(token: &str, line: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: \
+         {length}\r\n\r\n{body}"
+    )
 }
 
 /// Returns a valid `POST /chat`.

@@ -1,0 +1,91 @@
+//! The authority of a program, summarized for people: what it may touch, by kind.
+
+use serde::Serialize;
+use wattle_rt::{Argument, Program, Reach, Target};
+
+/// What a program may touch outside its run. Each list is sorted and has no duplicates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Touched {
+    /// The host functions that reach outside the run, such as `fs.read`.
+    pub functions: Vec<String>,
+    /// The paths that are read.
+    pub reads: Vec<String>,
+    /// The paths that are written.
+    pub writes: Vec<String>,
+    /// The URLs that are requested.
+    pub urls: Vec<String>,
+    /// The keys of the state.
+    pub keys: Vec<String>,
+    /// The programs and agents that are started.
+    pub programs: Vec<String>,
+    /// The services of the operator, such as the model.
+    pub services: Vec<String>,
+    /// The functions whose target is known only when the program runs, with the kind of target.
+    pub unknown: Vec<String>,
+}
+
+/// Returns what a program may touch.
+#[must_use]
+pub fn touched(program: &Program) -> Touched {
+    let mut touched = Touched::default();
+    let uses = program.authority().uses().iter();
+    for one in uses.filter(|one| one.function.reaches_out()) {
+        let function = format!("{}.{}", one.function.module, one.function.name);
+        for reach in one.reaches() {
+            match reach {
+                Reach::Named(target, Argument::OneOf(texts)) => {
+                    texts.iter().for_each(|text| touched.add(target, text.to_string()));
+                }
+                Reach::Named(target, Argument::Unknown) => touched.any(&function, target),
+                Reach::Any(targets) => {
+                    targets.iter().for_each(|target| touched.any(&function, *target));
+                }
+                Reach::Always(fixed) => touched.add(fixed.target, fixed.text.to_owned()),
+            }
+        }
+        touched.functions.push(function);
+    }
+    for list in [
+        &mut touched.functions,
+        &mut touched.reads,
+        &mut touched.writes,
+        &mut touched.urls,
+        &mut touched.keys,
+        &mut touched.programs,
+        &mut touched.services,
+        &mut touched.unknown,
+    ] {
+        list.sort();
+        list.dedup();
+    }
+    touched
+}
+
+impl Touched {
+    fn add(&mut self, target: Target, text: String) {
+        match target {
+            Target::Url => self.urls.push(text),
+            Target::Read | Target::ReadTree => self.reads.push(text),
+            Target::Write => self.writes.push(text),
+            Target::Tree => {
+                self.reads.push(text.clone());
+                self.writes.push(text);
+            }
+            Target::Key | Target::Keys => self.keys.push(text),
+            Target::Program | Target::Agent => self.programs.push(text),
+            Target::Service(service) => self.services.push(format!("{service:?}").to_lowercase()),
+        }
+    }
+
+    fn any(&mut self, function: &str, target: Target) {
+        let kind = match target {
+            Target::Url => "URL",
+            Target::Read | Target::ReadTree | Target::Write | Target::Tree => "path",
+            Target::Key | Target::Keys => "key",
+            Target::Program => "program",
+            Target::Agent => "agent",
+            Target::Service(_) => "service",
+        };
+        self.unknown.push(format!("{function}: any {kind}"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Approvals: the questions of a run that a person must answer.
+
+use serde::{Deserialize, Serialize};
+use wattle_rt::tape::{QUESTION, RecordedValue};
+
+use super::{RecordedCall, RecordedEffect, ResumeError, SharedJournal};
+use crate::error::StoreError;
+
+/// A question of a run that a user must answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingApproval {
+    /// The id of the call that needs approval: the numbers of the step and of the call within it,
+    /// such as `2.1`.
+    pub call: String,
+    /// A description of what the program would do.
+    pub question: String,
+}
+
+/// A person's answer to a pending approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Denied: the program does not run.
+    Denied,
+    /// Approved for this program.
+    Once,
+    /// Approved for the rest of the session.
+    Session,
+}
+
+impl Approval {
+    /// Returns the answer that approves once, or denies.
+    #[must_use]
+    pub fn once(yes: bool) -> Approval {
+        if yes { Approval::Once } else { Approval::Denied }
+    }
+
+    /// Returns the answer's form in a journal.
+    fn word(self) -> &'static str {
+        match self {
+            Approval::Denied => "no",
+            Approval::Once => "yes",
+            Approval::Session => "always",
+        }
+    }
+}
+
+/// Returns the pending approvals of a run.
+///
+/// # Errors
+/// The journal cannot be read.
+pub async fn waiting(
+    journal: &SharedJournal,
+    run: &str,
+) -> Result<Vec<PendingApproval>, StoreError> {
+    Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
+}
+
+/// Records answers to pending approvals. Returns the approvals that are still pending.
+pub(crate) async fn record_answers(
+    journal: &SharedJournal,
+    run: &str,
+    answers: &[(String, Approval)],
+) -> Result<Vec<PendingApproval>, ResumeError> {
+    let open = open_questions(journal, run).await?;
+    if let Some((call, _)) =
+        answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call))
+    {
+        return Err(ResumeError::NotAsked(call.clone()));
+    }
+    let (mut answered, mut pending) = (Vec::new(), Vec::new());
+    for (waiting, call) in open {
+        match answers.iter().find(|(asked, _)| *asked == waiting.call) {
+            Some((_, answer)) => {
+                let word = answer.word().as_bytes().to_vec();
+                answered
+                    .push(RecordedCall { result: Some(Ok(RecordedValue::Bytes(word))), ..call });
+            }
+            None => pending.push(waiting),
+        }
+    }
+    if !answered.is_empty() {
+        journal.calls(run, answered).await?;
+    }
+    Ok(pending)
+}
+
+async fn open_questions(
+    journal: &SharedJournal,
+    run: &str,
+) -> Result<Vec<(PendingApproval, RecordedCall)>, StoreError> {
+    let turns = journal.turns(run).await?;
+    let Some((last, at)) =
+        turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
+    else {
+        return Ok(Vec::new());
+    };
+    let step = last.effects.iter().find_map(|effect| {
+        if let RecordedEffect::Execute { step, .. } = effect { Some(*step) } else { None }
+    });
+    let Some(step) = step else { return Ok(Vec::new()) };
+    let calls = journal.calls_of(run, at).await?.into_iter();
+    let open = calls.filter(|call| call.id.function == QUESTION && call.result.is_none());
+    let waiting = |call: &RecordedCall| PendingApproval {
+        call: format!("{step}.{}", call.program.saturating_add(1)),
+        question: call.id.args.clone(),
+    };
+    Ok(open.map(|call| (waiting(&call), call)).collect())
+}

@@ -1,0 +1,39 @@
+//! Scopes of tokens.
+
+/// What the bearer of a token may do. Each scope includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Read runs, sessions, files and traces.
+    Read,
+    /// Start, answer and cancel runs, and change sessions, files and variables.
+    Run,
+    /// Manage tokens and integrations, and release runs.
+    Admin,
+}
+
+impl Scope {
+    /// All scopes, the weakest first.
+    pub const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Admin];
+
+    /// Returns the scope's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Run => "run",
+            Scope::Admin => "admin",
+        }
+    }
+
+    /// Returns the scope with this name.
+    ///
+    /// ```
+    /// use wattle_agent::Scope;
+    /// assert_eq!(Scope::from_name("run"), Some(Scope::Run));
+    /// assert_eq!(Scope::from_name("root"), None);
+    /// ```
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}

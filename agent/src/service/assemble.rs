@@ -1,0 +1,72 @@
+//! The port through which a deployment gives each run its parts.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use wattle_rt::Grants;
+
+use crate::driver::Report;
+use crate::ledger::Signer;
+use crate::meter::Meter;
+use crate::model::Model;
+use crate::settings::Settings;
+use crate::store::TenantStore;
+
+/// Creates the parts of runs: the command line's from its settings, the server's from a tenant and a
+/// session.
+pub trait RunAssembler: Send + Sync {
+    /// Creates the parts of a run, at its start and each time it is resumed.
+    ///
+    /// # Errors
+    /// A message for the user. The run ends with it.
+    fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
+
+    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`].
+    ///
+    /// [`RunService::resume_open`]: super::RunService::resume_open
+    fn resumes(&self, origin: &Json) -> bool;
+}
+
+/// The future of [`RunAssembler::assemble`].
+pub type AssembleFuture<'a> = Pin<Box<dyn Future<Output = Result<RunParts, String>> + Send + 'a>>;
+
+/// What is known about a run before its parts exist.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSeed<'a> {
+    /// The store of the run's tenant.
+    pub store: &'a TenantStore,
+    /// The run's id.
+    pub run: &'a str,
+    /// The session that the run belongs to.
+    pub session: Option<&'a str>,
+    /// The id of the session whose state the run uses: its session, or one of its own.
+    pub state: &'a str,
+    /// The data of the request.
+    pub origin: &'a Json,
+}
+
+/// The parts of one run.
+pub struct RunParts {
+    /// The model that the loop asks.
+    pub model: Arc<dyn Model>,
+    /// The settings of the loop. A resumed run keeps the recorded ones.
+    pub settings: Settings,
+    /// The capabilities that the run's programs may use.
+    pub grants: Arc<Grants>,
+    /// Counts the model usage of the run's programs.
+    pub meter: Meter,
+    /// The folder in which the trace is written.
+    pub workdir: Option<PathBuf>,
+    /// The key that seals the trace.
+    pub signer: Option<Arc<Signer>>,
+    /// If true, the files that the run changed are kept for the next run of its session.
+    pub keeps_files: bool,
+    /// Handles the consequences of a finished run before its end is recorded, such as writing its
+    /// files. It may be called again for the same run if the process ends in between.
+    pub settle: Option<Settle>,
+}
+
+/// A function that handles the consequences of a finished run.
+pub type Settle = Box<dyn FnOnce(&Report) + Send>;

@@ -1,0 +1,70 @@
+//! The errors of the run service.
+
+use crate::error::StoreError;
+use crate::journal::{ForkError, PendingApproval};
+
+/// The reason why a run is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The service accepts no further runs.
+    #[error("the service is about to stop")]
+    Stopping,
+    /// The maximum number of runs is active.
+    #[error("{0} runs are active, the maximum")]
+    TooManyRuns(usize),
+    /// The maximum number of runs waits for the session.
+    #[error("{0} messages of this session are waiting already")]
+    SessionBusy(usize),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The reason why a run cannot be answered, released, cancelled or forked.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// There is no such run.
+    #[error("there is no such run")]
+    Unknown,
+    /// The run has ended.
+    #[error("the run has ended")]
+    Ended,
+    /// The run does not wait for this.
+    #[error("the run does not wait for this answer")]
+    NotAsked,
+    /// No approval is pending for this call.
+    #[error("the run does not wait for an answer about the call `{0}`")]
+    NotAskedAbout(String),
+    /// The run waits for another answer first.
+    #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
+    Pending(PendingApproval),
+    /// The run repeatedly ended its process. An operator must release it.
+    #[error("the run is parked: {0}")]
+    Parked(String),
+    /// The run is active in another process.
+    #[error("the run is under way in another process")]
+    Held,
+    /// The run has no such step.
+    #[error("the run has {has} steps, and cannot be forked at step {asked}")]
+    TooFar {
+        /// The requested step.
+        asked: u32,
+        /// Number of steps of the run.
+        has: u32,
+    },
+    /// The run cannot be driven now.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<ForkError> for AnswerError {
+    fn from(error: ForkError) -> AnswerError {
+        match error {
+            ForkError::TooFar { asked, has } => AnswerError::TooFar { asked, has },
+            ForkError::Store(error) => AnswerError::Store(error),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Following a run: its recorded events, then its live ones.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wattle_machine::Envelope;
+
+use super::RunService;
+use super::live::{AnswerPosition, LiveRun, News, Outcome, is_last};
+use crate::error::StoreError;
+use crate::journal::{Journal as _, Status};
+use crate::store::TenantStore;
+
+/// Maximum number of events that are read from the store at once.
+const PAGE: u32 = 256;
+/// Time between two looks into the store at a run that another process drives, or that waits.
+const POLL: Duration = Duration::from_millis(500);
+
+/// The reason why a run cannot be followed any further. The caller may follow it again later, from
+/// the last event that it has.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// There is no such run.
+    #[error("there is no such run")]
+    Unknown,
+    /// The run was suspended before its end.
+    #[error("{0}")]
+    Suspended(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A reader of a run's events. Dropping it does not change the run.
+pub struct Follower {
+    service: RunService,
+    store: TenantStore,
+    run: String,
+    /// The number of the newest kept event that was returned.
+    seen: u64,
+    position: AnswerPosition,
+    ready: VecDeque<Arc<Envelope>>,
+    /// If true, the follower ends when the run is parked.
+    ends_when_parked: bool,
+    is_over: bool,
+}
+
+impl Follower {
+    pub(super) fn new(service: RunService, store: TenantStore, run: String, after: u64) -> Self {
+        Follower {
+            service,
+            store,
+            run,
+            seen: after,
+            position: AnswerPosition::default(),
+            ready: VecDeque::new(),
+            ends_when_parked: false,
+            is_over: false,
+        }
+    }
+
+    /// Makes the follower end when the run is parked, instead of waiting for the answer.
+    #[must_use]
+    pub fn until_parked(self) -> Follower {
+        Follower { ends_when_parked: true, ..self }
+    }
+
+    /// Returns the next event: each kept event once, in order, and pieces of the current answer in
+    /// between. Returns `None` after the last event. A slow reader gets pieces joined.
+    ///
+    /// # Errors
+    /// The run is unknown or was suspended, or the store cannot be read. The next call tries again.
+    pub async fn next(&mut self) -> Result<Option<Arc<Envelope>>, FollowError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.seen = self.seen.max(event.seq);
+                self.is_over |= is_last(&event.event);
+                return Ok(Some(event));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            let mut changed = self.service.0.changed.subscribe();
+            match self.service.live(self.store.tenant(), &self.run) {
+                Some(live) => self.follow_live(&live).await?,
+                None => {
+                    if self.read_store(true).await? == Recorded::Waits {
+                        tokio::select! {
+                            _ = changed.changed() => {}
+                            () = tokio::time::sleep(POLL) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for news of an active run.
+    async fn follow_live(&mut self, live: &LiveRun) -> Result<(), FollowError> {
+        let mut changes = live.changes();
+        loop {
+            match live.news(self.seen, &mut self.position) {
+                News::Events(events) => {
+                    self.ready.extend(events);
+                    return Ok(());
+                }
+                News::InStore => {
+                    return self.read_store(false).await.map(drop);
+                }
+                // The sender belongs to the run, which exists.
+                News::Nothing => drop(changes.changed().await),
+                News::Over(Outcome::Ended(_)) => {
+                    self.is_over = true;
+                    return Ok(());
+                }
+                News::Over(Outcome::Parked(_)) if self.ends_when_parked => {
+                    self.is_over = true;
+                    return Ok(());
+                }
+                News::Over(Outcome::Parked(_)) => {
+                    // The run is removed from the active ones at any moment.
+                    tokio::task::yield_now().await;
+                    return Ok(());
+                }
+                News::Over(Outcome::Suspended(reason)) => {
+                    return Err(FollowError::Suspended(reason));
+                }
+            }
+        }
+    }
+
+    /// Reads the next recorded events. `at_rest` is true if no run is active in this process.
+    async fn read_store(&mut self, at_rest: bool) -> Result<Recorded, FollowError> {
+        // The status is read first, so that no event is recorded after the events were read.
+        let status = match at_rest {
+            true => self.status().await?,
+            false => Status::Open,
+        };
+        let mut events = self.store.events(&self.run, self.seen, PAGE).await?;
+        if status != Status::Ended {
+            events.retain(|event| !is_last(&event.event));
+        }
+        let found = !events.is_empty();
+        self.ready.extend(events.into_iter().map(Arc::new));
+        Ok(match status {
+            _ if found => Recorded::Found,
+            Status::Ended => {
+                self.is_over = true;
+                Recorded::Found
+            }
+            Status::Parked if self.ends_when_parked => {
+                self.is_over = true;
+                Recorded::Found
+            }
+            Status::Open | Status::Parked => Recorded::Waits,
+        })
+    }
+
+    /// Returns the run's status. A queued run counts as open.
+    async fn status(&self) -> Result<Status, FollowError> {
+        if let Some(status) = self.store.status(&self.run).await? {
+            return Ok(status);
+        }
+        let queued = self.store.queued().await?;
+        match queued.iter().any(|queued| queued.id == self.run) {
+            true => Ok(Status::Open),
+            // It may have begun in between.
+            false => self.store.status(&self.run).await?.ok_or(FollowError::Unknown),
+        }
+    }
+}
+
+/// The result of a look into the store.
+#[derive(PartialEq, Eq)]
+enum Recorded {
+    /// There are events, or the run has ended.
+    Found,
+    /// There is nothing new yet.
+    Waits,
+}

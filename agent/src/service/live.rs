@@ -1,0 +1,234 @@
+//! A run that is active in this process, as its followers see it.
+//!
+//! All followers share one bounded list of events and the text of the current answer. Each has only
+//! its position, so a client that does not read costs nothing and delays nobody. A follower that
+//! falls behind the list reads the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use wattle_machine::{Envelope, Event};
+
+use crate::driver::Report;
+use crate::journal::ParkedRun;
+use crate::sink::Sink;
+
+/// Maximum number of kept events in memory.
+const MAX_EVENTS: usize = 256;
+/// Maximum size of the answers in memory, in bytes. Pieces beyond it are dropped: followers get the
+/// whole with the event that the answer becomes.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// The outcome of driving a run in this process.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The run has ended, and its end is recorded.
+    Ended(Arc<Report>),
+    /// The run waits for a person.
+    Parked(ParkedRun),
+    /// The run is not driven any more, and has not ended: its process stops, the store failed, or
+    /// another process holds it. The text is the reason.
+    Suspended(String),
+}
+
+/// An active run.
+pub(super) struct LiveRun {
+    /// Cancels the run.
+    pub(super) cancel: CancellationToken,
+    state: Mutex<State>,
+    version: watch::Sender<()>,
+}
+
+struct State {
+    /// The newest kept events, in order.
+    kept: VecDeque<Kept>,
+    /// Events up to this number are only in the store.
+    floor: u64,
+    /// The number of the newest kept event.
+    newest: u64,
+    answer: Answer,
+    /// Size of all answers, in bytes.
+    answer_bytes: usize,
+    outcome: Option<Outcome>,
+}
+
+/// A kept event, and the answer of the model before it.
+struct Kept {
+    event: Arc<Envelope>,
+    answer: Answer,
+}
+
+/// An answer of the model: the live events between two kept ones.
+#[derive(Default)]
+struct Answer {
+    step: u32,
+    text: String,
+    /// Number of times that the answer broke off and began again.
+    restarts: u32,
+    /// The event about the newest restart, or else the first piece.
+    first: Option<Arc<Envelope>>,
+}
+
+/// A follower's position in the current answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AnswerPosition {
+    /// The number of the kept event before the answer.
+    after: u64,
+    restarts: u32,
+    /// Number of bytes of the text that the follower has.
+    offset: usize,
+}
+
+/// What is new for a follower.
+pub(super) enum News {
+    /// These events.
+    Events(Vec<Arc<Envelope>>),
+    /// The events are not in memory any more.
+    InStore,
+    /// Nothing yet.
+    Nothing,
+    /// The run is not active any more, and the follower has all of its events.
+    Over(Outcome),
+}
+
+impl LiveRun {
+    /// Creates a run whose events up to the number `recorded` are in the store.
+    pub(super) fn new(recorded: u64) -> LiveRun {
+        let state = State {
+            kept: VecDeque::new(),
+            floor: recorded,
+            newest: recorded,
+            answer: Answer::default(),
+            answer_bytes: 0,
+            outcome: None,
+        };
+        LiveRun {
+            cancel: CancellationToken::new(),
+            state: Mutex::new(state),
+            version: watch::Sender::new(()),
+        }
+    }
+
+    /// Returns a receiver that is notified of each change.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.version.subscribe()
+    }
+
+    /// Sets the outcome, after which the run has no further events.
+    pub(super) fn finish(&self, outcome: Outcome) {
+        self.lock().outcome = Some(outcome);
+        self.version.send_replace(());
+    }
+
+    /// Waits for the outcome.
+    pub(super) async fn outcome(&self) -> Outcome {
+        let mut changes = self.changes();
+        loop {
+            if let Some(outcome) = &self.lock().outcome {
+                return outcome.clone();
+            }
+            // The sender is a field of `self`, so it exists.
+            drop(changes.changed().await);
+        }
+    }
+
+    /// Returns what is new after the event `seen`. The last event of a run is new once its end is
+    /// recorded, so that a client that has received it finds the session saved.
+    pub(super) fn news(&self, seen: u64, position: &mut AnswerPosition) -> News {
+        let state = self.lock();
+        if seen < state.floor {
+            return News::InStore;
+        }
+        let has_ended = matches!(state.outcome, Some(Outcome::Ended(_)));
+        let (mut events, mut upto) = (Vec::new(), seen);
+        for Kept { event, answer } in state.kept.iter().filter(|kept| kept.event.seq > seen) {
+            answer.news(upto, position, &mut events);
+            if is_last(&event.event) && !has_ended {
+                break;
+            }
+            upto = event.seq;
+            events.push(Arc::clone(event));
+        }
+        if upto == state.newest {
+            state.answer.news(upto, position, &mut events);
+        }
+        match (&state.outcome, events.is_empty()) {
+            (_, false) => News::Events(events),
+            (Some(outcome), true) => News::Over(outcome.clone()),
+            (None, true) => News::Nothing,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answer {
+    /// Adds what a follower at this position does not have yet.
+    fn news(&self, after: u64, position: &mut AnswerPosition, events: &mut Vec<Arc<Envelope>>) {
+        if position.after != after {
+            *position = AnswerPosition { after, ..AnswerPosition::default() };
+        }
+        let Some(first) = &self.first else { return };
+        if position.restarts < self.restarts {
+            (position.restarts, position.offset) = (self.restarts, 0);
+            if matches!(first.event, Event::Retry { .. }) {
+                events.push(Arc::clone(first));
+            }
+        }
+        if let Some(rest) = self.text.get(position.offset..).filter(|rest| !rest.is_empty()) {
+            let event = Event::Delta { step: self.step, text: rest.to_owned() };
+            events.push(Arc::new(Envelope { event, ..first.as_ref().clone() }));
+            position.offset = self.text.len();
+        }
+    }
+
+    /// Adds a live event, of which at most `room` bytes are kept.
+    fn add(&mut self, event: &Envelope, room: usize) {
+        match &event.event {
+            Event::Delta { step, text } => {
+                self.first.get_or_insert_with(|| Arc::new(event.clone()));
+                self.step = *step;
+                if text.len() <= room {
+                    self.text.push_str(text);
+                }
+            }
+            _ => {
+                self.text.clear();
+                self.restarts = self.restarts.saturating_add(1);
+                self.first = Some(Arc::new(event.clone()));
+            }
+        }
+    }
+}
+
+impl Sink for LiveRun {
+    fn emit(&self, event: &Envelope) {
+        let mut state = self.lock();
+        if event.seq > state.newest {
+            state.newest = event.seq;
+            let answer = std::mem::take(&mut state.answer);
+            state.kept.push_back(Kept { event: Arc::new(event.clone()), answer });
+            while state.kept.len() > MAX_EVENTS || state.answer_bytes > MAX_ANSWER_BYTES / 2 {
+                let Some(oldest) = state.kept.pop_front() else { break };
+                state.answer_bytes -= oldest.answer.text.len();
+                state.floor = oldest.event.seq;
+            }
+        } else {
+            let before = state.answer.text.len();
+            let room = MAX_ANSWER_BYTES.saturating_sub(state.answer_bytes);
+            state.answer.add(event, room);
+            state.answer_bytes = state.answer_bytes - before + state.answer.text.len();
+        }
+        drop(state);
+        self.version.send_replace(());
+    }
+}
+
+/// Returns true for the event that ends a run.
+pub(super) fn is_last(event: &Event) -> bool {
+    matches!(event, Event::Response { .. } | Event::Error { .. })
+}

@@ -1,0 +1,226 @@
+//! Runs as clients see them.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
+
+use super::RunService;
+use crate::error::StoreError;
+use crate::journal::{
+    self, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal, Status,
+};
+use crate::store::TenantStore;
+
+/// The status of a run, for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// The run waits for its turn.
+    Queued,
+    /// The run is being driven, or will be when its process starts again.
+    Running,
+    /// The run waits for a person.
+    Parked,
+    /// The model gave its answer.
+    Done,
+    /// The model or the host failed.
+    Failed,
+    /// The run was cancelled.
+    Cancelled,
+    /// Moderation blocked the message.
+    Blocked,
+    /// A limit was reached.
+    Stopped,
+}
+
+impl RunStatus {
+    /// Returns true if the run has ended.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Parked)
+    }
+
+    fn of(ending: &Ending) -> RunStatus {
+        match ending {
+            Ending::Answered { .. } => RunStatus::Done,
+            Ending::Exhausted { .. } => RunStatus::Stopped,
+            Ending::Blocked { .. } => RunStatus::Blocked,
+            Ending::Cancelled { .. } => RunStatus::Cancelled,
+            Ending::Failed { .. } => RunStatus::Failed,
+        }
+    }
+}
+
+/// A run, for clients.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunView {
+    /// The run's id.
+    pub id: String,
+    /// The session that the run belongs to.
+    pub session_id: Option<String>,
+    /// The status.
+    pub status: RunStatus,
+    /// The user's message.
+    pub prompt: String,
+    /// The model's name. Empty before the run begins.
+    pub model: String,
+    /// The agent's name. Empty before the run begins.
+    pub agent: String,
+    /// Start of the run, or time of the request, in milliseconds since 1970.
+    pub created: u64,
+    /// Time of the newest write to the run, in milliseconds since 1970.
+    pub updated: u64,
+    /// Number of steps that ran calls.
+    pub steps: u32,
+    /// The answer, or the error.
+    pub result: Option<String>,
+    /// The reason for the end of a run with a result.
+    pub stop: Option<Stop>,
+    /// Model usage. Zero before the run has ended.
+    pub usage: Usage,
+    /// The pending approvals of a parked run.
+    pub waiting: Vec<PendingApproval>,
+    /// The reason why an operator has to release the run, if it is parked for that.
+    pub reason: Option<String>,
+    /// The run and the step at which this run was forked.
+    pub forked: Option<(String, u32)>,
+}
+
+/// The use of a program by a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToolUse {
+    /// `wat` for inline programs, otherwise the catalog program's name.
+    pub name: String,
+    /// Number of calls.
+    pub calls: u32,
+    /// Number of calls that failed.
+    pub failed: u32,
+    /// Duration of all calls, in milliseconds.
+    pub dur_ms: u64,
+}
+
+impl ToolUse {
+    /// Returns the programs that a run used, by its events, in the order of their first use.
+    #[must_use]
+    pub fn of(events: &[Envelope]) -> Vec<ToolUse> {
+        let (mut uses, mut started): (Vec<ToolUse>, Vec<(u32, u32, String)>) = Default::default();
+        for envelope in events {
+            match &envelope.event {
+                Event::ToolStart { step, call, label, .. } => {
+                    started.push((*step, *call, label.clone()));
+                }
+                Event::ToolResult { step, call, success, dur_ms, .. } => {
+                    let name = started.iter().rev().find(|(s, c, _)| (s, c) == (step, call));
+                    let name = name.map(|(.., name)| name.as_str()).unwrap_or_default();
+                    let at = uses.iter().position(|used| used.name == name).unwrap_or_else(|| {
+                        uses.push(ToolUse { name: name.to_owned(), ..ToolUse::default() });
+                        uses.len() - 1
+                    });
+                    let Some(used) = uses.get_mut(at) else { continue };
+                    used.calls = used.calls.saturating_add(1);
+                    used.failed = used.failed.saturating_add(u32::from(!success));
+                    used.dur_ms = used.dur_ms.saturating_add(*dur_ms);
+                }
+                _ => {}
+            }
+        }
+        uses
+    }
+}
+
+/// Returns a run.
+pub(super) async fn get(
+    service: &RunService,
+    store: &TenantStore,
+    run: &str,
+) -> Result<Option<RunView>, StoreError> {
+    // A run leaves the queue when it begins, so the queue is read first.
+    let queued = store.queued().await?.into_iter().find(|queued| queued.id == run);
+    match (store.run(run).await?, queued) {
+        (Some(record), _) => of_record(service, store, record).await.map(Some),
+        (None, queued) => Ok(queued.map(of_queued)),
+    }
+}
+
+/// Returns the runs that match the filter.
+pub(super) async fn list(
+    service: &RunService,
+    store: &TenantStore,
+    filter: RunFilter,
+) -> Result<Vec<RunView>, StoreError> {
+    let mut views = Vec::new();
+    if filter.status.is_none() && filter.before.is_none() {
+        let fits =
+            |queued: &QueuedRun| filter.session.is_none() || filter.session == queued.session;
+        views.extend(store.queued().await?.into_iter().rev().filter(fits).map(of_queued));
+    }
+    for record in store.runs(filter).await? {
+        views.retain(|view| view.id != record.id);
+        views.push(of_record(service, store, record).await?);
+    }
+    Ok(views)
+}
+
+fn of_queued(run: QueuedRun) -> RunView {
+    RunView {
+        id: run.id,
+        session_id: run.session,
+        status: RunStatus::Queued,
+        prompt: run.message,
+        model: String::new(),
+        agent: String::new(),
+        created: run.made,
+        updated: run.made,
+        steps: 0,
+        result: None,
+        stop: None,
+        usage: Usage::default(),
+        waiting: Vec::new(),
+        reason: None,
+        forked: None,
+    }
+}
+
+async fn of_record(
+    service: &RunService,
+    store: &TenantStore,
+    run: RunRecord,
+) -> Result<RunView, StoreError> {
+    let ending = run.summary.as_ref().map(|summary| &summary.ending);
+    let is_live = service.live(store.tenant(), &run.id).is_some();
+    let status = match (run.status, ending) {
+        (Status::Ended, Some(ending)) => RunStatus::of(ending),
+        // A run of an older version.
+        (Status::Ended, None) => RunStatus::Done,
+        (Status::Parked, _) if !is_live => RunStatus::Parked,
+        (Status::Open | Status::Parked, _) => RunStatus::Running,
+    };
+    let waiting = if status == RunStatus::Parked && run.reason.is_none() {
+        let journal: SharedJournal = Arc::new(store.clone());
+        journal::waiting(&journal, &run.id).await?
+    } else {
+        Vec::new()
+    };
+    let steps = match &run.summary {
+        Some(summary) => summary.steps,
+        None => store.steps(&run.id).await?,
+    };
+    Ok(RunView {
+        result: ending.map(|ending| ending.text().to_owned()),
+        stop: ending.and_then(Ending::stop),
+        usage: run.summary.as_ref().map(|summary| summary.usage).unwrap_or_default(),
+        steps,
+        id: run.id,
+        session_id: run.session,
+        status,
+        prompt: run.start.message,
+        model: run.start.model,
+        agent: run.start.agent,
+        created: run.made,
+        updated: run.used,
+        waiting,
+        reason: run.reason,
+        forked: run.start.forked,
+    })
+}

@@ -1,0 +1,92 @@
+//! Runs of the command line: the service that drives them, and their parts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value as Json;
+use wattle_agent::capability::files::Files;
+use wattle_agent::model::Model;
+use wattle_agent::service::{
+    AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
+};
+use wattle_agent::{Meter, Report, Settings};
+
+use super::{Session, Setup};
+use crate::fault::Fault;
+
+/// The parts that the runs of one command or one interactive session share.
+pub(crate) struct LocalRuns {
+    /// The settings of the command.
+    pub(crate) setup: Arc<Setup>,
+    /// The model.
+    pub(crate) model: Arc<dyn Model>,
+    /// The settings of the loop.
+    pub(crate) settings: Settings,
+    /// The files of the runs.
+    pub(crate) files: Arc<Files>,
+    /// Handles the files of a finished run, before its end is recorded.
+    pub(crate) settle: Option<SettleFiles>,
+}
+
+/// A function that handles the files of a finished run.
+pub(crate) type SettleFiles = Arc<dyn Fn(&Files, &Report) -> Result<(), Fault> + Send + Sync>;
+
+/// The assembler of the runs, which remembers the failure of [`LocalRuns::settle`].
+pub(crate) struct LocalAssembler {
+    runs: LocalRuns,
+    failure: Arc<Mutex<Option<Fault>>>,
+}
+
+impl LocalAssembler {
+    /// Creates the assembler and the service of these runs.
+    pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
+        let host = runs.setup.host.clone();
+        let assembler = Arc::new(LocalAssembler { runs, failure: Arc::default() });
+        let shared: Arc<dyn RunAssembler> = Arc::<LocalAssembler>::clone(&assembler);
+        (RunService::new(host, shared, ServiceLimits::default()), assembler)
+    }
+
+    /// Returns the failure to handle the files of the last run.
+    pub(crate) fn failure(&self) -> Option<Fault> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
+        let LocalRuns { setup, model, settings, files, settle } = &self.runs;
+        let meter = Meter::default();
+        let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
+        let access = setup.access(
+            Arc::clone(files),
+            Some(&state),
+            Some((Arc::clone(model), meter.clone())),
+        )?;
+        let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
+        let settle = settle.clone().map(|settle| {
+            Box::new(move |report: &Report| {
+                if let Err(fault) = settle(&files, report) {
+                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+                }
+            }) as wattle_agent::service::Settle
+        });
+        Ok(RunParts {
+            model: Arc::clone(model),
+            settings: settings.clone(),
+            grants: setup.grants(access),
+            meter,
+            workdir: Some(setup.config.root.value.clone()),
+            signer: setup.signer()?,
+            keeps_files: false,
+            settle,
+        })
+    }
+}
+
+impl RunAssembler for LocalAssembler {
+    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+        Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string()) })
+    }
+
+    /// A command resumes only the run that it names.
+    fn resumes(&self, _: &Json) -> bool {
+        false
+    }
+}

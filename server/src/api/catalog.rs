@@ -1,0 +1,210 @@
+//! The catalog: list, show, run.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::routing::{get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::Scope;
+use wattle_agent::catalog::{Entry, Origin};
+use wattle_agent::machine::Call;
+
+use super::programs::{Performed, perform};
+use super::{INVALID, NOT_FOUND, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::query::Query;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "GET",
+            "/api/catalog",
+            Scope::Read,
+            get(list),
+            "Lists the programs of the catalog.",
+        )
+        .query::<ListQuery>()
+        .json::<ProgramList>(200, "The programs.")
+        .errors(&[INVALID]),
+        Route::new(
+            "GET",
+            "/api/catalog/{name}",
+            Scope::Read,
+            get(show),
+            "Returns a program of the catalog.",
+        )
+        .json::<ProgramDetail>(200, "The program.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
+            "POST",
+            "/api/catalog/{name}/run",
+            Scope::Run,
+            post(run),
+            "Runs a program of the catalog.",
+        )
+        .body::<RunBody>()
+        .json::<Performed>(200, "The result.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID]),
+    ]
+}
+
+/// A selection of programs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only programs that match these words, the best first.
+    q: Option<String>,
+    /// Only programs of this family.
+    family: Option<String>,
+}
+
+/// A list of programs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProgramList {
+    /// The programs.
+    programs: Vec<Program>,
+}
+
+/// A program of the catalog.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Program {
+    /// The name.
+    name: String,
+    /// The description.
+    description: String,
+    /// The part of the name before the first `_`.
+    family: String,
+    /// `built-in`, or the file.
+    origin: String,
+    /// The arguments, in order.
+    args: Vec<Argument>,
+    /// The capabilities that the program uses.
+    uses: Vec<String>,
+    /// A description of the results.
+    returns: Option<String>,
+}
+
+/// An argument of a program.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Argument {
+    /// The name.
+    name: String,
+    /// The type: `string`, `int`, `float`, `bool`, `json`, `path` or `url`.
+    #[serde(rename = "type")]
+    type_name: String,
+    /// The format in a few words.
+    format: Option<String>,
+    /// The description.
+    description: String,
+    /// The default.
+    default: Option<String>,
+    /// If true, the argument must be given.
+    required: bool,
+}
+
+/// A program of the catalog with its text.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProgramDetail {
+    #[serde(flatten)]
+    program: Program,
+    /// The text, with its front matter.
+    source: String,
+    /// The examples.
+    examples: Vec<ProgramExample>,
+}
+
+/// An example of a program.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProgramExample {
+    /// The arguments.
+    args: Vec<String>,
+}
+
+/// The arguments of a program.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunBody {
+    /// The arguments, in order.
+    #[serde(default)]
+    args: Vec<String>,
+    /// The session whose state and files the program uses. Without it, the program has its own.
+    session_id: Option<SessionId>,
+}
+
+async fn list(
+    State(shared): State<Arc<Shared>>,
+    _: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ProgramList>, ApiError> {
+    let catalog = shared.app.host().catalog();
+    let found: Vec<&Arc<Entry>> = match query.q.as_deref().filter(|words| !words.trim().is_empty())
+    {
+        Some(words) => catalog.search(words),
+        None => catalog.iter().collect(),
+    };
+    let programs = found.into_iter().map(|entry| program(entry));
+    let is_wanted =
+        |program: &Program| query.family.as_ref().is_none_or(|wanted| *wanted == program.family);
+    Ok(Json(ProgramList { programs: programs.filter(is_wanted).collect() }))
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    _: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ProgramDetail>, ApiError> {
+    let catalog = shared.app.host().catalog();
+    let entry = catalog.get(&name).ok_or_else(|| ApiError::not_found("program", &name))?;
+    let example =
+        |example: &wattle_agent::catalog::Example| ProgramExample { args: example.args.clone() };
+    Ok(Json(ProgramDetail {
+        program: program(entry),
+        source: entry.source().to_string(),
+        examples: entry.meta().examples.iter().map(example).collect(),
+    }))
+}
+
+async fn run(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<Performed>, ApiError> {
+    let RunBody { args, session_id } = read_json(request, &shared.limits).await?;
+    if shared.app.host().catalog().get(&name).is_none() {
+        return Err(ApiError::not_found("program", &name));
+    }
+    let call = Call::Catalog { name, args };
+    perform(&shared, &caller, session_id, &call).await.map(Json)
+}
+
+fn program(entry: &Entry) -> Program {
+    let (name, meta) = (entry.name().to_string(), entry.meta());
+    let argument = |arg: &wattle_agent::catalog::Arg| Argument {
+        name: arg.name.clone(),
+        type_name: arg.type_hint.name().to_owned(),
+        format: arg.format.clone(),
+        description: arg.description.clone(),
+        default: arg.default.clone(),
+        required: arg.default.is_none(),
+    };
+    Program {
+        family: name.split('_').next().unwrap_or_default().to_owned(),
+        description: meta.description.clone(),
+        origin: match entry.origin() {
+            Origin::BuiltIn(_) => "built-in".to_owned(),
+            Origin::File(path) => path.display().to_string(),
+        },
+        args: meta.args.iter().map(argument).collect(),
+        uses: meta.uses.clone().unwrap_or_default(),
+        returns: meta.returns.clone(),
+        name,
+    }
+}

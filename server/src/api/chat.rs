@@ -1,0 +1,99 @@
+//! `POST /chat`: runs one message of a session and answers with the events of its run.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use wattle_agent::Scope;
+use wattle_agent::machine::Envelope;
+
+use super::runs::{NewRun, queue};
+use super::{BUSY, FULL, INVALID, NOT_JSON};
+use crate::app::RunOrigin;
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
+use crate::route::Route;
+use crate::state::Shared;
+use crate::stream::{CancelOnDrop, sse};
+
+/// The header that reports whether a requested trusted run is allowed: `granted` or
+/// `not permitted`.
+pub(super) const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
+/// The header with the run's id.
+const RUN: HeaderName = HeaderName::from_static("x-run-id");
+/// The header with the session's id.
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+
+/// Default maximum number of steps of a message.
+const STEPS: u32 = 10;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new("POST", "/chat", Scope::Run, post(chat), "Runs one message of a session.")
+            .body::<ChatRequest>()
+            .events::<Envelope>("The run's events.")
+            .errors(&[NOT_JSON, INVALID, BUSY, FULL]),
+    ]
+}
+
+/// A message of a session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ChatRequest {
+    /// The message.
+    message: MessageText,
+    /// The session that the message continues or starts. Without it, the server creates one.
+    session_id: Option<SessionId>,
+    /// If true, requests a trusted run, which the operator has to allow.
+    exec: Option<bool>,
+    /// What happens to the run when the client disconnects.
+    #[serde(default)]
+    on_disconnect: OnDisconnect,
+}
+
+/// What happens to a run when its client disconnects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OnDisconnect {
+    /// The run goes on.
+    #[default]
+    Continue,
+    /// The run is cancelled.
+    Cancel,
+}
+
+async fn chat(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let ChatRequest { message, session_id, exec, on_disconnect } =
+        read_json(request, &shared.limits).await?;
+    let exec = exec.unwrap_or(false);
+    let granted = shared.app.may_trust(caller.store.tenant()) && exec;
+    let origin = RunOrigin { exec: granted, max_steps: Some(STEPS), ..RunOrigin::default() };
+    let new = NewRun { message, session: session_id, origin };
+    let (run, session) = queue(&shared, &caller, new).await?;
+    let guard = (on_disconnect == OnDisconnect::Cancel)
+        .then(|| CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone()));
+    let follower = shared.service.follow(&caller.store, &run, 0);
+    let mut response = sse(follower, 0, shared.limits.heartbeat, shared.stopping.clone(), guard);
+    let headers = response.headers_mut();
+    for (name, value) in [(RUN, &run), (SESSION, &session)] {
+        // Both are valid in headers.
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    }
+    if exec {
+        let answer = if granted { "granted" } else { "not permitted" };
+        headers.insert(EXEC, HeaderValue::from_static(answer));
+    }
+    Ok(response)
+}

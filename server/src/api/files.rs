@@ -1,0 +1,216 @@
+//! The files of a session: list, read, write, remove, and all changes as a tar archive.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, put};
+use schemars::JsonSchema;
+use serde::Serialize;
+use wattle_agent::Scope;
+use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
+
+use super::NOT_FOUND;
+use crate::body::read_bytes;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    let file = "/api/sessions/{id}/files/{*path}";
+    vec![
+        Route::new(
+            "GET",
+            "/api/sessions/{id}/files",
+            Scope::Read,
+            get(list),
+            "Lists the files that a session changed.",
+        )
+        .json::<FileList>(200, "The files.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
+            "GET",
+            "/api/sessions/{id}/files.tar",
+            Scope::Read,
+            get(archive),
+            "Returns the files that a session changed as a tar archive.",
+        )
+        .media("application/x-tar", "The archive.")
+        .errors(&[NOT_FOUND]),
+        Route::new("GET", file, Scope::Read, get(read), "Returns a file of a session.")
+            .media("application/octet-stream", "The file.")
+            .errors(&[NOT_FOUND, NOT_A_PATH]),
+        Route::new("PUT", file, Scope::Run, put(write), "Writes a file of a session.")
+            .bytes()
+            .empty(204, "The file is written.")
+            .errors(&[NOT_FOUND, NOT_A_PATH]),
+        Route::new("DELETE", file, Scope::Run, delete(remove), "Removes a file of a session.")
+            .empty(204, "The file is removed.")
+            .errors(&[NOT_FOUND, NOT_A_PATH]),
+    ]
+}
+
+const NOT_A_PATH: (u16, &str) = (422, "The path cannot be used.");
+
+/// The files that a session changed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileList {
+    /// The files, by path.
+    files: Vec<SessionFile>,
+}
+
+/// A file that a session changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SessionFile {
+    /// The path.
+    path: String,
+    /// The size, in bytes.
+    size: u64,
+    /// Time of the last write, in milliseconds since 1970.
+    modified: Option<u64>,
+    /// If true, the session removed the file from its base.
+    deleted: bool,
+}
+
+/// Checks that a session exists, and opens its files.
+async fn open(shared: &Shared, caller: &Caller, session: &str) -> Result<Files, ApiError> {
+    let is_known =
+        SessionId::new(session.to_owned()).is_some() && caller.store.has_session(session).await?;
+    match is_known {
+        true => Ok(shared.app.files(&caller.store, session).await?),
+        false => Err(ApiError::not_found("session", session)),
+    }
+}
+
+/// Returns the files that a session changed.
+pub(super) async fn list_files(
+    shared: &Shared,
+    caller: &Caller,
+    session: &str,
+) -> Result<Vec<SessionFile>, ApiError> {
+    let files = open(shared, caller, session).await?;
+    let is_file = |change: &Change| change.entry == EntryKind::File;
+    let changes = files.changes()?.into_iter().filter(is_file);
+    let file = |change: Change| {
+        let modified = files.stat(&change.path).ok().and_then(|stat| stat.modified);
+        let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        SessionFile {
+            size: change.size,
+            modified: modified.and_then(|since| u64::try_from(since.as_millis()).ok()),
+            deleted: change.kind == ChangeKind::Deleted,
+            path: change.path,
+        }
+    };
+    Ok(changes.map(file).collect())
+}
+
+/// Writes files of a session, which is created if it is new.
+pub(super) async fn write_all<'a>(
+    shared: &Shared,
+    caller: &Caller,
+    session: &str,
+    all: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), ApiError> {
+    let files = shared.app.files(&caller.store, session).await?;
+    for (path, bytes) in all {
+        files.write(path, bytes)?;
+    }
+    save(caller, session, &files).await
+}
+
+/// Adds the changes of an opened overlay to the session's files.
+async fn save(caller: &Caller, session: &str, files: &Files) -> Result<(), ApiError> {
+    if let Some(delta) = files.take_delta() {
+        caller.store.add_session_files(session, delta).await?;
+    }
+    Ok(())
+}
+
+async fn list(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<FileList>, ApiError> {
+    Ok(Json(FileList { files: list_files(&shared, &caller, &id).await? }))
+}
+
+async fn read(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let bytes = open(&shared, &caller, &id).await?.read(&path)?;
+    // The content is foreign: no browser may run it as a page of this server.
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+    ];
+    Ok((headers, Body::from(bytes)).into_response())
+}
+
+async fn write(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, path)): Path<(String, String)>,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let bytes = read_bytes(request, shared.limits.file_bytes, &shared.limits).await?;
+    if SessionId::new(id.clone()).is_none() {
+        return Err(ApiError::not_found("session", &id));
+    }
+    write_all(&shared, &caller, &id, [(path.as_str(), &*bytes)].into_iter()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn remove(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let files = open(&shared, &caller, &id).await?;
+    files.remove(&path)?;
+    save(&caller, &id, &files).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn archive(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let files = open(&shared, &caller, &id).await?;
+    let bytes =
+        tokio::task::spawn_blocking(move || pack(&files)).await.map_err(ApiError::internal)??;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/x-tar")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+    ];
+    Ok((headers, Body::from(bytes)).into_response())
+}
+
+/// Packs the changed files of a session. Removed ones are left out.
+fn pack(files: &Files) -> Result<Vec<u8>, ApiError> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for change in files.changes()? {
+        if change.kind == ChangeKind::Deleted || change.entry != EntryKind::File {
+            continue;
+        }
+        let bytes = files.read(&change.path)?;
+        let modified = files.stat(&change.path).ok().and_then(|stat| stat.modified);
+        let seconds = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mut head = tar::Header::new_gnu();
+        head.set_size(bytes.len() as u64);
+        head.set_mode(0o644);
+        head.set_mtime(seconds.map_or(0, |since| since.as_secs()));
+        archive.append_data(&mut head, &change.path, &*bytes).map_err(ApiError::internal)?;
+    }
+    archive.into_inner().map_err(ApiError::internal)
+}

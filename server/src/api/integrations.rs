@@ -1,0 +1,245 @@
+//! Integrations: named addresses at which clients send messages to an agent.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{delete, get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::machine::{Envelope, Event};
+use wattle_agent::{Integration, Scope};
+
+use super::runs::{NewRun, queue};
+use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::app::RunOrigin;
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
+use crate::route::Route;
+use crate::state::Shared;
+use crate::stream::sse;
+
+/// Maximum number of steps of a message.
+const STEPS: u32 = 10;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new("GET", "/api/integrations", Scope::Read, get(list), "Lists the integrations.")
+            .json::<IntegrationList>(200, "The integrations, by name."),
+        Route::new(
+            "POST",
+            "/api/integrations",
+            Scope::Admin,
+            post(create),
+            "Creates an integration.",
+        )
+        .body::<NewIntegration>()
+        .json::<IntegrationView>(201, "The integration, which works at once.")
+        .errors(&[NOT_JSON, (409, "The name is in use."), INVALID]),
+        Route::new(
+            "DELETE",
+            "/api/integrations/{name}",
+            Scope::Admin,
+            delete(remove),
+            "Removes an integration.",
+        )
+        .empty(204, "The integration is removed.")
+        .errors(&[NOT_FOUND]),
+        Route::new("GET", "/i/{name}", Scope::Read, get(show), "Returns an integration.")
+            .json::<IntegrationView>(200, "The integration.")
+            .errors(&[NOT_FOUND]),
+        Route::new(
+            "POST",
+            "/i/{name}",
+            Scope::Run,
+            post(ask),
+            "Sends a message to an integration, and waits for the answer.",
+        )
+        .body::<IntegrationMessage>()
+        .json::<IntegrationAnswer>(200, "The answer.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, (502, "The run failed.")]),
+        Route::new(
+            "POST",
+            "/i/{name}/chat",
+            Scope::Run,
+            post(chat),
+            "Sends a message to an integration, and follows its run.",
+        )
+        .body::<IntegrationMessage>()
+        .events::<Envelope>("The run's events.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
+    ]
+}
+
+/// A new integration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewIntegration {
+    /// The name, which becomes a part of its address.
+    name: SessionId,
+    /// Text that is added to the prompt.
+    system_prompt: Option<String>,
+    /// The agent: `default`.
+    agent: Option<String>,
+    /// The session of all its messages. Without it, each message has its own unless it names one.
+    session_id: Option<SessionId>,
+}
+
+/// An integration.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IntegrationView {
+    /// The name.
+    name: String,
+    /// Its address.
+    path: String,
+    /// Text that is added to the prompt.
+    system_prompt: Option<String>,
+    /// The session of all its messages.
+    session_id: Option<String>,
+}
+
+/// The integrations.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IntegrationList {
+    /// The integrations, by name.
+    integrations: Vec<IntegrationView>,
+}
+
+/// A message to an integration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct IntegrationMessage {
+    /// The message.
+    message: MessageText,
+    /// The session that the message continues, if the integration has none of its own.
+    session_id: Option<SessionId>,
+}
+
+/// An answer of an integration.
+#[derive(Debug, Serialize, JsonSchema)]
+struct IntegrationAnswer {
+    /// The text.
+    text: String,
+    /// The run's id.
+    run_id: String,
+    /// The session.
+    session_id: String,
+}
+
+impl From<Integration> for IntegrationView {
+    fn from(integration: Integration) -> IntegrationView {
+        let Integration { name, system_prompt, session_id } = integration;
+        IntegrationView { path: format!("/i/{name}"), name, system_prompt, session_id }
+    }
+}
+
+async fn list(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+) -> Result<Json<IntegrationList>, ApiError> {
+    let all = caller.store.integrations().await?;
+    Ok(Json(IntegrationList { integrations: all.into_iter().map(Into::into).collect() }))
+}
+
+async fn create(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<(StatusCode, Json<IntegrationView>), ApiError> {
+    let NewIntegration { name, system_prompt, agent, session_id } =
+        read_json(request, &shared.limits).await?;
+    if agent.is_some_and(|agent| agent != "default") {
+        return Err(ApiError::invalid_field("`agent`: unknown; this server has `default`"));
+    }
+    let integration = Integration {
+        name: name.0,
+        system_prompt,
+        session_id: session_id.map(|session| session.0),
+    };
+    match caller.store.add_integration(&integration).await? {
+        true => Ok((StatusCode::CREATED, Json(integration.into()))),
+        false => Err(ApiError::taken("integration", &integration.name)),
+    }
+}
+
+async fn remove(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    match caller.store.remove_integration(&name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::not_found("integration", &name)),
+    }
+}
+
+async fn show(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<IntegrationView>, ApiError> {
+    find(&caller, &name).await.map(|found| Json(found.into()))
+}
+
+async fn find(caller: &Caller, name: &str) -> Result<Integration, ApiError> {
+    let all = caller.store.integrations().await?;
+    let found = all.into_iter().find(|integration| integration.name == name);
+    found.ok_or_else(|| ApiError::not_found("integration", name))
+}
+
+/// Queues the run of a message. Returns its id and its session.
+async fn send(
+    shared: &Shared,
+    caller: &Caller,
+    name: &str,
+    request: Request,
+) -> Result<(String, String), ApiError> {
+    let integration = find(caller, name).await?;
+    let IntegrationMessage { message, session_id } = read_json(request, &shared.limits).await?;
+    let session = match (integration.session_id.and_then(SessionId::new), session_id) {
+        (Some(_), Some(_)) => {
+            return Err(ApiError::invalid_field(
+                "`session_id`: the integration has a session of its own",
+            ));
+        }
+        (own, given) => own.or(given),
+    };
+    let system = integration.system_prompt;
+    let origin = RunOrigin { max_steps: Some(STEPS), system, ..RunOrigin::default() };
+    queue(shared, caller, NewRun { message, session, origin }).await
+}
+
+async fn ask(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<IntegrationAnswer>, ApiError> {
+    let (run_id, session_id) = send(&shared, &caller, &name, request).await?;
+    let mut follower = shared.service.follow(&caller.store, &run_id, 0);
+    loop {
+        let event = follower.next().await?.ok_or_else(|| ApiError::internal("no end"))?;
+        match &event.event {
+            Event::Response { text, .. } => {
+                return Ok(Json(IntegrationAnswer { text: text.clone(), run_id, session_id }));
+            }
+            Event::Error { message } => return Err(ApiError::model_failed(message)),
+            _ => {}
+        }
+    }
+}
+
+async fn chat(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (run, _) = send(&shared, &caller, &name, request).await?;
+    let follower = shared.service.follow(&caller.store, &run, 0);
+    Ok(sse(follower, 0, shared.limits.heartbeat, shared.stopping.clone(), None))
+}

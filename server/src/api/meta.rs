@@ -1,0 +1,144 @@
+//! The server itself: health, readiness, metrics, settings, traces, the OpenAPI document.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use wattle_agent::{Scope, trace};
+
+use super::{FULL, NOT_FOUND};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::openapi;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::public("GET", "/healthz", get(health), "Reports that the server runs.")
+            .json::<Health>(200, "The server runs."),
+        Route::public("GET", "/readyz", get(ready), "Reports whether the server accepts runs.")
+            .json::<Health>(200, "The server accepts runs.")
+            .errors(&[FULL]),
+        Route::new("GET", "/metrics", Scope::Read, get(metrics), "Returns counters.")
+            .media("application/openmetrics-text", "The counters in the OpenMetrics format."),
+        Route::public("GET", "/openapi.json", get(document), "Returns this document.")
+            .json::<serde_json::Value>(200, "The OpenAPI document."),
+        Route::new("GET", "/api/settings", Scope::Read, get(settings), "Returns the settings.")
+            .json::<Settings>(200, "The settings, without secrets."),
+        Route::new(
+            "GET",
+            "/api/traces/{run}",
+            Scope::Read,
+            get(trace_of),
+            "Returns the trace of a run.",
+        )
+        .json::<Trace>(200, "The steps, in order.")
+        .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// The state of the server.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Health {
+    /// Always `ok`.
+    status: String,
+    /// The version.
+    version: String,
+}
+
+/// The settings of the server and of the caller.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Settings {
+    /// The version.
+    version: String,
+    /// The model's name.
+    model: String,
+    /// The models that a request may name.
+    models: Vec<String>,
+    /// The agent's name.
+    agent: String,
+    /// The tenant of the caller's token.
+    tenant: String,
+    /// The scope of the caller's token: `read`, `run` or `admin`.
+    scope: String,
+    /// If true, the caller may request trusted runs.
+    exec: bool,
+    /// Default maximum number of steps of a message.
+    max_steps: u32,
+    /// Maximum size of a JSON body, in bytes.
+    body_bytes: usize,
+    /// Maximum size of a file, in bytes.
+    file_bytes: usize,
+}
+
+/// The trace of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Trace {
+    /// The steps, in order, as in `_steps.jsonl`.
+    steps: Vec<serde_json::Value>,
+}
+
+async fn health() -> Json<Health> {
+    let (status, version) = ("ok".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    Json(Health { status, version })
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Health>, ApiError> {
+    if shared.service.is_stopping() {
+        return Err(ApiError::stopping());
+    }
+    shared.app.own().store.check().await.map_err(|cause| {
+        tracing::error!(%cause, "the store cannot be written");
+        ApiError::unavailable()
+    })?;
+    Ok(health().await)
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>, _: Caller) -> Response {
+    let text = shared.metrics.text(shared.service.active());
+    let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, media)], text).into_response()
+}
+
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi::document()).into_response()
+}
+
+async fn settings(State(shared): State<Arc<Shared>>, caller: Caller) -> Json<Settings> {
+    let model = shared.app.model().name().to_owned();
+    let tenant = caller.store.tenant();
+    Json(Settings {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        models: vec![model.clone()],
+        model,
+        agent: shared.app.settings().agent.clone(),
+        tenant: tenant.to_string(),
+        scope: caller.scope.name().to_owned(),
+        exec: shared.app.may_trust(tenant),
+        max_steps: shared.app.settings().machine.max_steps,
+        body_bytes: shared.limits.body_bytes,
+        file_bytes: shared.limits.file_bytes,
+    })
+}
+
+async fn trace_of(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> Result<Json<Trace>, ApiError> {
+    let view = shared.service.get(&caller.store, &run).await?;
+    let view = view.ok_or_else(|| ApiError::not_found("run", &run))?;
+    let events = {
+        use wattle_agent::journal::Journal as _;
+        caller.store.events(&run, 0, u32::MAX).await?
+    };
+    let steps = trace::steps_of(&run, (&view.agent, &view.model), &events);
+    let steps = steps.iter().map(|step| serde_json::to_value(step).unwrap_or_default());
+    Ok(Json(Trace { steps: steps.collect() }))
+}

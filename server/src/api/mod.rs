@@ -1,0 +1,45 @@
+//! The routes of the API, one file per resource.
+
+mod catalog;
+mod chat;
+mod files;
+mod integrations;
+mod meta;
+mod programs;
+pub(crate) mod runs;
+mod sessions;
+mod stream;
+mod tokens;
+mod vars;
+
+use crate::openai;
+use crate::route::Route;
+
+/// Returns all routes.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = Vec::new();
+    routes.extend(chat::routes());
+    routes.extend(runs::routes());
+    routes.extend(stream::routes());
+    routes.extend(sessions::routes());
+    routes.extend(files::routes());
+    routes.extend(catalog::routes());
+    routes.extend(programs::routes());
+    routes.extend(vars::routes());
+    routes.extend(tokens::routes());
+    routes.extend(integrations::routes());
+    routes.extend(openai::routes());
+    routes.extend(meta::routes());
+    routes
+}
+
+/// Errors of routes with an id in their path.
+pub(crate) const NOT_FOUND: (u16, &str) = (404, "There is no such resource.");
+/// Errors of routes with a body or a query.
+pub(crate) const INVALID: (u16, &str) = (422, "A field is unknown, missing or invalid.");
+/// Errors of routes with a JSON body.
+pub(crate) const NOT_JSON: (u16, &str) = (400, "The body is not JSON in UTF-8.");
+/// Errors of routes that start runs.
+pub(crate) const BUSY: (u16, &str) = (429, "Too many requests, or messages of this session.");
+/// Errors of routes that start runs.
+pub(crate) const FULL: (u16, &str) = (503, "The server is full or about to stop.");

@@ -1,0 +1,256 @@
+//! Programs without a model: check and run.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::machine::{Call, Completion, Execution};
+use wattle_agent::rt::{Diagnostic, Severity};
+use wattle_agent::{Meter, Scope, Touched, own_session, touched, trace};
+
+use super::{INVALID, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::route::Route;
+use crate::state::Shared;
+
+/// Maximum number of diagnostics of a check.
+const MAX_DIAGNOSTICS: usize = 32;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "POST",
+            "/api/check",
+            Scope::Read,
+            post(check),
+            "Checks a program without running it, and returns what it may touch.",
+        )
+        .body::<CheckBody>()
+        .json::<Checked>(200, "The result of the check.")
+        .errors(&[NOT_JSON, INVALID]),
+        Route::new("POST", "/api/exec", Scope::Run, post(exec), "Runs a program.")
+            .body::<ExecBody>()
+            .json::<Performed>(200, "The result.")
+            .errors(&[NOT_JSON, INVALID]),
+    ]
+}
+
+/// A program.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckBody {
+    /// The program's text.
+    body: String,
+}
+
+/// The result of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Checked {
+    /// If true, the program can run.
+    ok: bool,
+    /// Errors and warnings, in the order of the text.
+    diagnostics: Vec<Finding>,
+    /// What a valid program may touch outside its run.
+    authority: Option<Authority>,
+    /// The formatted text, if it differs and the program is valid.
+    formatted: Option<String>,
+}
+
+/// A diagnostic.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Finding {
+    /// `error` or `warning`.
+    severity: String,
+    /// The code, for programs that read diagnostics.
+    code: String,
+    /// The first line, counted from 1.
+    line: u32,
+    /// The first column, in characters, counted from 1.
+    column: u32,
+    /// The last line.
+    end_line: u32,
+    /// The column after the last character.
+    end_column: u32,
+    /// The message.
+    message: String,
+    /// What to do about it.
+    hint: Option<String>,
+    /// The text after the fix, if there is one.
+    fix: Option<Fixed>,
+}
+
+/// A fix.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Fixed {
+    /// What the fix does.
+    description: String,
+    /// The whole text after the fix.
+    text: String,
+}
+
+/// What a program may touch outside its run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Authority {
+    /// The host functions that reach outside the run.
+    functions: Vec<String>,
+    /// The paths that are read.
+    reads: Vec<String>,
+    /// The paths that are written.
+    writes: Vec<String>,
+    /// The URLs that are requested.
+    urls: Vec<String>,
+    /// The keys of the state.
+    keys: Vec<String>,
+    /// The programs and agents that are started.
+    programs: Vec<String>,
+    /// The operator's services.
+    services: Vec<String>,
+    /// The functions whose target is known only when the program runs.
+    unknown: Vec<String>,
+}
+
+/// A program with its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ExecBody {
+    /// The program's text.
+    body: String,
+    /// The arguments, in order.
+    #[serde(default)]
+    args: Vec<String>,
+    /// The session whose state and files the program uses. Without it, the program has its own.
+    session_id: Option<SessionId>,
+}
+
+/// The result of a program.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Performed {
+    /// If true, the program ran and its exit code is 0.
+    success: bool,
+    /// The exit code, or null if the program did not end by itself.
+    exit_code: Option<i32>,
+    /// The results, one per line.
+    output: String,
+    /// The reason why the program failed or did not run.
+    error: Option<String>,
+    /// Duration, in milliseconds.
+    dur_ms: u64,
+    /// Fuel consumed.
+    fuel: Option<u64>,
+}
+
+async fn check(
+    State(shared): State<Arc<Shared>>,
+    _: Caller,
+    request: Request,
+) -> Result<Json<Checked>, ApiError> {
+    let CheckBody { body } = read_json(request, &shared.limits).await?;
+    let runtime = shared.app.host().runtime();
+    let prepared = runtime.prepare(&body).await;
+    let found = match &prepared {
+        Ok(program) => program.warnings().to_vec(),
+        Err(first) => match runtime.check(&body, MAX_DIAGNOSTICS).await {
+            // Only the engine rejects it.
+            none if none.is_empty() => vec![(**first).clone()],
+            all => all,
+        },
+    };
+    let ok = prepared.is_ok();
+    let formatted = match ok {
+        true => wattle_agent::rt::format(&body).ok().filter(|text| *text != body),
+        false => None,
+    };
+    Ok(Json(Checked {
+        ok,
+        diagnostics: found.iter().map(|found| finding(found, &body)).collect(),
+        authority: prepared.ok().map(|program| touched(&program).into()),
+        formatted,
+    }))
+}
+
+async fn exec(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<Performed>, ApiError> {
+    let ExecBody { body, args, session_id } = read_json(request, &shared.limits).await?;
+    perform(&shared, &caller, session_id, &Call::Wat { body, args }).await.map(Json)
+}
+
+/// Runs a program with the grants of a plain run. With a session, the files that it changes are
+/// kept.
+pub(super) async fn perform(
+    shared: &Shared,
+    caller: &Caller,
+    session: Option<SessionId>,
+    call: &Call,
+) -> Result<Performed, ApiError> {
+    let _slot = shared.programs.try_acquire().map_err(|_| ApiError::too_many_programs())?;
+    let parts = shared.app.tenant(caller.store.tenant()).map_err(ApiError::internal)?;
+    let own = own_session(&ulid::Ulid::generate().to_string());
+    let session = session.map(|session| session.0);
+    let state = session.as_deref().unwrap_or(&own);
+    let files = Arc::new(shared.app.files(&caller.store, state).await?);
+    let grants = shared.app.grants(&parts, state, Arc::clone(&files), None, &Meter::default());
+    let host = shared.app.host();
+    let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
+    match &session {
+        Some(session) => {
+            if let Some(delta) = files.take_delta() {
+                caller.store.add_session_files(session, delta).await?;
+            }
+        }
+        None => drop(caller.store.remove(&own).await?),
+    }
+    Ok(performed(&execution.map_err(ApiError::internal)?))
+}
+
+fn performed(execution: &Execution) -> Performed {
+    let (output, error) = trace::output_and_error(execution);
+    let cost = match execution {
+        Execution::Ran(Completion { cost, .. }) | Execution::Stopped { cost, .. } => Some(cost),
+        Execution::Rejected { .. } | Execution::Refused { .. } => None,
+    };
+    Performed {
+        success: error.is_none(),
+        exit_code: execution.exit_code(),
+        output,
+        error,
+        dur_ms: cost.map_or(0, |cost| cost.dur_ms),
+        fuel: cost.and_then(|cost| cost.fuel),
+    }
+}
+
+fn finding(found: &Diagnostic, source: &str) -> Finding {
+    Finding {
+        severity: match found.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+        .to_owned(),
+        code: found.code.to_owned(),
+        line: found.position.line,
+        column: found.position.column,
+        end_line: found.end.line,
+        end_column: found.end.column,
+        message: found.message.clone(),
+        hint: found.hint.clone(),
+        fix: found
+            .fix
+            .as_ref()
+            .map(|fix| Fixed { description: fix.description.clone(), text: fix.apply(source) }),
+    }
+}
+
+impl From<Touched> for Authority {
+    fn from(touched: Touched) -> Authority {
+        let Touched { functions, reads, writes, urls, keys, programs, services, unknown } = touched;
+        Authority { functions, reads, writes, urls, keys, programs, services, unknown }
+    }
+}

@@ -1,0 +1,624 @@
+//! Runs: start, show, list, cancel, answer, release, fork, replay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::journal::{self, Approval, Journal as _, RunFilter, SharedJournal};
+use wattle_agent::machine::{Envelope, Stop, Usage};
+use wattle_agent::service::{RunRequest, RunStatus, RunView, ToolUse};
+use wattle_agent::{Scope, trace};
+
+use super::chat::EXEC;
+use super::files::write_all;
+use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::app::RunOrigin;
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
+use crate::query::Query;
+use crate::route::Route;
+use crate::state::Shared;
+
+/// Default maximum number of steps.
+const STEPS: u32 = 40;
+/// Largest number of steps that a request may ask for.
+const MAX_STEPS: u32 = 10_000;
+/// Default number of runs of a page.
+const PAGE: u32 = 50;
+/// Maximum number of runs of a page.
+const MAX_PAGE: u32 = 500;
+
+pub(super) fn routes() -> Vec<Route> {
+    let run = "/api/run/{id}";
+    vec![
+        Route::new("POST", "/api/run", Scope::Run, post(start), "Starts a run.")
+            .body::<RunBody>()
+            .json::<Started>(202, "The run is queued, and goes on without the client.")
+            .errors(&[NOT_JSON, INVALID, BUSY, FULL]),
+        Route::new("GET", "/api/runs", Scope::Read, get(list), "Lists runs, the newest first.")
+            .query::<ListQuery>()
+            .json::<RunList>(200, "The runs.")
+            .errors(&[INVALID]),
+        Route::new("GET", run, Scope::Read, get(show), "Returns a run.")
+            .json::<Run>(200, "The run.")
+            .errors(&[NOT_FOUND]),
+        Route::new("DELETE", run, Scope::Run, axum::routing::delete(cancel), "Cancels a run.")
+            .json::<Started>(202, "The run is being cancelled.")
+            .json::<Started>(200, "The run had ended, and stays as it is.")
+            .errors(&[NOT_FOUND, FULL]),
+        Route::new(
+            "GET",
+            "/api/run/{id}/events",
+            Scope::Read,
+            get(events),
+            "Returns the recorded events of a run.",
+        )
+        .query::<EventsQuery>()
+        .json::<EventPage>(200, "The events, in order.")
+        .errors(&[NOT_FOUND, INVALID]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/approvals/{call}",
+            Scope::Run,
+            post(answer),
+            "Approves or denies a call that waits for a person.",
+        )
+        .body::<AnswerBody>()
+        .json::<Run>(200, "The answer is recorded.")
+        .errors(&[NOT_JSON, NOT_FOUND, NOT_WAITING, INVALID, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/release",
+            Scope::Admin,
+            post(release),
+            "Resumes a run that was parked because it repeatedly ended its process.",
+        )
+        .json::<Started>(202, "The run goes on.")
+        .errors(&[NOT_FOUND, NOT_WAITING, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/fork",
+            Scope::Run,
+            post(fork),
+            "Starts a new run that shares the beginning of this one.",
+        )
+        .body::<ForkBody>()
+        .json::<Started>(202, "The new run is open.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL]),
+        Route::new(
+            "POST",
+            "/api/run/{id}/replay",
+            Scope::Run,
+            post(replay),
+            "Replays a run without model and network, and compares it with its record.",
+        )
+        .json::<Replayed>(200, "The comparison.")
+        .errors(&[NOT_FOUND]),
+    ]
+}
+
+const NOT_WAITING: (u16, &str) = (409, "The run does not wait for this.");
+
+/// A request for a run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunBody {
+    /// The message.
+    prompt: MessageText,
+    /// The session that the run continues or starts. Without it, the server creates one.
+    session_id: Option<SessionId>,
+    /// The model: the server's own, by name.
+    model: Option<String>,
+    /// The agent, by name.
+    agent: Option<String>,
+    /// Maximum number of steps. Default: 40.
+    #[schemars(range(min = 1, max = 10_000))]
+    max_steps: Option<u32>,
+    /// Maximum duration, in milliseconds.
+    #[schemars(range(min = 1))]
+    timeout_ms: Option<u64>,
+    /// If true, requests a trusted run, which the operator has to allow.
+    exec: Option<bool>,
+    /// Files that are written to the session before the run begins: texts by path.
+    files: Option<BTreeMap<String, String>>,
+}
+
+/// A started run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Started {
+    /// The run's id.
+    id: String,
+    /// The session of the run.
+    session_id: Option<String>,
+    /// The status.
+    status: Status,
+}
+
+/// The status of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    /// The run waits for its turn.
+    Queued,
+    /// The run is being driven.
+    Running,
+    /// The run waits for a person.
+    Parked,
+    /// The model gave its answer.
+    Done,
+    /// The model or the host failed.
+    Failed,
+    /// The run was cancelled.
+    Cancelled,
+    /// The content guard blocked the message.
+    Blocked,
+    /// A limit was reached.
+    Stopped,
+}
+
+/// A run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Run {
+    #[serde(flatten)]
+    line: RunLine,
+    /// The programs that the run used.
+    tools: Vec<Tool>,
+    /// The approvals that the run waits for.
+    waiting: Vec<Waiting>,
+    /// The run as an outline in Org format.
+    events_org: String,
+}
+
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RunLine {
+    /// The run's id.
+    id: String,
+    /// The session of the run.
+    session_id: Option<String>,
+    /// The status.
+    status: Status,
+    /// The message.
+    prompt: String,
+    /// The model's name. Empty before the run begins.
+    model: String,
+    /// The agent's name. Empty before the run begins.
+    agent: String,
+    /// Time of the request, in milliseconds since 1970.
+    created: u64,
+    /// Time of the newest change, in milliseconds since 1970.
+    updated: u64,
+    /// Number of steps that ran programs.
+    steps: u32,
+    /// The answer or the error, once the run has ended.
+    result: Option<String>,
+    /// The reason for the end of a run with a result.
+    stop: Option<Stop>,
+    /// Model usage. Zero before the run has ended.
+    usage: Usage,
+    /// The reason why an operator has to release the run, if it is parked for that.
+    reason: Option<String>,
+    /// The run and the step at which this run was forked.
+    forked: Option<(String, u32)>,
+}
+
+/// The use of a program by a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tool {
+    /// `wat` for inline programs, otherwise the catalog program's name.
+    name: String,
+    /// Number of calls.
+    calls: u32,
+    /// Number of calls that failed.
+    failed: u32,
+    /// Duration of all calls, in milliseconds.
+    dur_ms: u64,
+}
+
+/// A pending approval.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Waiting {
+    /// The step and the call within it, such as `2.1`.
+    call: String,
+    /// What the program would do.
+    question: String,
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunList {
+    /// The runs, the newest first.
+    runs: Vec<RunLine>,
+    /// The value of `before` for the next page, if there is one.
+    next: Option<String>,
+}
+
+/// A selection of runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only runs with this status.
+    status: Option<Status>,
+    /// Only runs of this session.
+    session_id: Option<String>,
+    /// Only runs whose message contains this text, in any case.
+    q: Option<String>,
+    /// Only runs before this id.
+    before: Option<String>,
+    /// Maximum number of runs: 1 to 500. Default: 50.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+}
+
+/// A selection of events.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    /// Only events with numbers above this one. Default: 0.
+    after: Option<u64>,
+    /// Maximum number of events: 1 to 1,000. Default: 500.
+    #[schemars(range(min = 1, max = 1_000))]
+    limit: Option<u32>,
+}
+
+/// A page of events.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EventPage {
+    /// The events, in order.
+    events: Vec<Envelope>,
+    /// The number of the last event of this page.
+    last: u64,
+    /// If true, the run has ended, and this page has its last event.
+    done: bool,
+}
+
+/// An answer to a pending approval.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerBody {
+    /// If true, the call is approved.
+    approve: bool,
+    /// How long the approval holds.
+    #[serde(default)]
+    scope: AnswerScope,
+}
+
+/// How long an approval holds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AnswerScope {
+    /// For this program.
+    #[default]
+    Once,
+    /// For all later programs of the session, until the server restarts.
+    Session,
+}
+
+/// The point at which a run is forked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkBody {
+    /// The last step that both runs share. 0 is the start of the run.
+    step: u32,
+    /// A message that the new run goes on with. Without it, the model is asked again.
+    message: Option<MessageText>,
+}
+
+/// The result of a replay.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Replayed {
+    /// If true, the replay did the same as the run.
+    same: bool,
+    /// Number of turns that were replayed.
+    turns: usize,
+    /// Number of programs that ran again.
+    programs: usize,
+    /// The first difference: its step, what differs, the recorded and the new value.
+    difference: Option<ReplayDifference>,
+}
+
+/// A difference between a run and its replay.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReplayDifference {
+    /// The step.
+    step: u32,
+    /// What differs.
+    what: String,
+    /// The recorded value.
+    was: String,
+    /// The value of the replay.
+    is: String,
+}
+
+/// A run to be queued.
+pub(crate) struct NewRun {
+    pub(crate) message: MessageText,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) origin: RunOrigin,
+}
+
+/// Queues a run. Returns its id and that of its session.
+pub(crate) async fn queue(
+    shared: &Shared,
+    caller: &Caller,
+    run: NewRun,
+) -> Result<(String, String), ApiError> {
+    let session = run.session.unwrap_or_else(SessionId::generate).0;
+    let request = RunRequest {
+        message: run.message.0,
+        session: Some(session.clone()),
+        origin: run.origin.json(),
+    };
+    let id = shared.service.start(&caller.store, request).await?.id;
+    shared.metrics.run_started();
+    Ok((id, session))
+}
+
+async fn start(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let body: RunBody = read_json(request, &shared.limits).await?;
+    let max_steps = body.max_steps.unwrap_or(STEPS);
+    if !(1..=MAX_STEPS).contains(&max_steps) {
+        return Err(ApiError::invalid_field(format!("`max_steps` is 1 to {MAX_STEPS}")));
+    }
+    if body.timeout_ms == Some(0) {
+        return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
+    }
+    known("model", body.model.as_deref(), shared.app.model().name())?;
+    known("agent", body.agent.as_deref(), "default")?;
+    let exec = body.exec.unwrap_or(false);
+    let granted = exec && shared.app.may_trust(caller.store.tenant());
+    let session = body.session_id.unwrap_or_else(SessionId::generate);
+    if let Some(files) = body.files.filter(|files| !files.is_empty()) {
+        let files = files.iter().map(|(path, text)| (path.as_str(), text.as_bytes()));
+        write_all(&shared, &caller, &session.0, files).await?;
+    }
+    let origin = RunOrigin {
+        exec: granted,
+        max_steps: Some(max_steps),
+        timeout_ms: body.timeout_ms,
+        ..RunOrigin::default()
+    };
+    let new = NewRun { message: body.prompt, session: Some(session), origin };
+    let (id, session) = queue(&shared, &caller, new).await?;
+    let mut response = (
+        StatusCode::ACCEPTED,
+        Json(Started { id: id.clone(), session_id: Some(session), status: Status::Queued }),
+    )
+        .into_response();
+    if let Ok(location) = HeaderValue::from_str(&format!("/api/run/{id}")) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    if exec {
+        let answer = if granted { "granted" } else { "not permitted" };
+        response.headers_mut().insert(EXEC, HeaderValue::from_static(answer));
+    }
+    Ok(response)
+}
+
+/// Checks that a name, if there is one, is the only known one.
+fn known(field: &str, given: Option<&str>, only: &str) -> Result<(), ApiError> {
+    match given {
+        Some(given) if given != only => {
+            Err(ApiError::invalid_field(format!("`{field}`: unknown; this server has `{only}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn list(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<RunList>, ApiError> {
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(ApiError::invalid_field(format!("`limit` is 1 to {MAX_PAGE}")));
+    }
+    let wanted = query.q.as_deref().map(str::to_lowercase);
+    let matches = |view: &RunView| {
+        query.status.is_none_or(|status| Status::of(view.status) == status)
+            && wanted.as_ref().is_none_or(|text| view.prompt.to_lowercase().contains(text))
+    };
+    let (mut runs, mut before) = (Vec::new(), query.before);
+    // Filters that the store does not know are applied page by page, within a bound.
+    for _ in 0..20 {
+        let filter = RunFilter {
+            session: query.session_id.clone(),
+            before: before.clone(),
+            limit: Some(MAX_PAGE.min(limit.saturating_add(1))),
+            ..RunFilter::default()
+        };
+        let page = shared.service.list(&caller.store, filter).await?;
+        let is_last = page.len() <= limit as usize;
+        before = page.last().map(|view| view.id.clone());
+        runs.extend(page.into_iter().filter(|view| matches(view)));
+        if is_last || runs.len() > limit as usize {
+            if is_last {
+                before = None;
+            }
+            break;
+        }
+    }
+    let next = if runs.len() > limit as usize {
+        runs.truncate(limit as usize);
+        runs.last().map(|view| view.id.clone())
+    } else {
+        before
+    };
+    Ok(Json(RunList { runs: runs.into_iter().map(RunLine::from).collect(), next }))
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Run>, ApiError> {
+    run(&shared, &caller, &id).await.map(Json)
+}
+
+/// Returns a run with its tools and its outline.
+async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
+    let view = view(shared, caller, id).await?;
+    let events = caller.store.events(id, 0, u32::MAX).await?;
+    let tools = ToolUse::of(&events).into_iter().map(|used| {
+        let ToolUse { name, calls, failed, dur_ms } = used;
+        Tool { name, calls, failed, dur_ms }
+    });
+    let waiting = view
+        .waiting
+        .iter()
+        .map(|waiting| Waiting { call: waiting.call.clone(), question: waiting.question.clone() });
+    Ok(Run {
+        tools: tools.collect(),
+        waiting: waiting.collect(),
+        events_org: trace::outline(id, &view.agent, &events),
+        line: RunLine::from(view),
+    })
+}
+
+async fn view(shared: &Shared, caller: &Caller, id: &str) -> Result<RunView, ApiError> {
+    let view = shared.service.get(&caller.store, id).await?;
+    view.ok_or_else(|| ApiError::not_found("run", id))
+}
+
+async fn cancel(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    let had_ended = view(&shared, &caller, &id).await?.status.has_ended();
+    let view = shared.service.cancel(&caller.store, &id).await?;
+    let view = view.ok_or_else(|| ApiError::not_found("run", &id))?;
+    let status = if had_ended { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(Started::from(view))))
+}
+
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<EventsQuery>,
+) -> Result<Json<EventPage>, ApiError> {
+    let (after, limit) = (query.after.unwrap_or(0), query.limit.unwrap_or(500));
+    if !(1..=1_000).contains(&limit) {
+        return Err(ApiError::invalid_field("`limit` is 1 to 1000"));
+    }
+    let has_ended = view(&shared, &caller, &id).await?.status.has_ended();
+    let events = caller.store.events(&id, after, limit).await?;
+    let last = events.last().map_or(after, |event| event.seq);
+    let done = has_ended && events.len() < limit as usize;
+    Ok(Json(EventPage { events, last, done }))
+}
+
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path((id, call)): Path<(String, String)>,
+    request: Request,
+) -> Result<Json<Run>, ApiError> {
+    let AnswerBody { approve, scope } = read_json(request, &shared.limits).await?;
+    let approval = match (approve, scope) {
+        (false, _) => Approval::Denied,
+        (true, AnswerScope::Once) => Approval::Once,
+        (true, AnswerScope::Session) => Approval::Session,
+    };
+    shared.service.answer(&caller.store, &id, &call, approval).await?;
+    run(&shared, &caller, &id).await.map(Json)
+}
+
+async fn release(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    shared.service.release(&caller.store, &id).await?;
+    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &id).await?))))
+}
+
+async fn fork(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    let ForkBody { step, message } = read_json(request, &shared.limits).await?;
+    let message = message.map(|message| message.0);
+    let forked = shared.service.fork(&caller.store, &id, step, message).await?;
+    Ok((StatusCode::ACCEPTED, Json(Started::from(view(&shared, &caller, &forked).await?))))
+}
+
+async fn replay(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Replayed>, ApiError> {
+    let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
+    let journal: SharedJournal = Arc::new(caller.store.clone());
+    let report = journal::replay(shared.app.host(), &journal, &record, 0).await?;
+    let difference = report.difference.map(|(step, differs)| ReplayDifference {
+        step,
+        what: differs.what,
+        was: differs.was,
+        is: differs.is,
+    });
+    Ok(Json(Replayed {
+        same: difference.is_none(),
+        turns: report.turns,
+        programs: report.programs,
+        difference,
+    }))
+}
+
+impl Status {
+    fn of(status: RunStatus) -> Status {
+        match status {
+            RunStatus::Queued => Status::Queued,
+            RunStatus::Running => Status::Running,
+            RunStatus::Parked => Status::Parked,
+            RunStatus::Done => Status::Done,
+            RunStatus::Failed => Status::Failed,
+            RunStatus::Cancelled => Status::Cancelled,
+            RunStatus::Blocked => Status::Blocked,
+            RunStatus::Stopped => Status::Stopped,
+        }
+    }
+}
+
+impl From<RunView> for Started {
+    fn from(view: RunView) -> Started {
+        Started { id: view.id, session_id: view.session_id, status: Status::of(view.status) }
+    }
+}
+
+impl From<RunView> for RunLine {
+    fn from(view: RunView) -> RunLine {
+        RunLine {
+            id: view.id,
+            session_id: view.session_id,
+            status: Status::of(view.status),
+            prompt: view.prompt,
+            model: view.model,
+            agent: view.agent,
+            created: view.created,
+            updated: view.updated,
+            steps: view.steps,
+            result: view.result,
+            stop: view.stop,
+            usage: view.usage,
+            reason: view.reason,
+            forked: view.forked,
+        }
+    }
+}

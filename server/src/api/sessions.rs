@@ -1,0 +1,248 @@
+//! Sessions: list, show, delete, fork, export.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::journal::RunFilter;
+use wattle_agent::machine::{Message, Role};
+use wattle_agent::{ExportedSession, Scope, SessionLine};
+
+use super::files::{SessionFile, list_files};
+use super::runs::RunLine;
+use super::{INVALID, NOT_FOUND, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::query::Query;
+use crate::route::Route;
+use crate::state::Shared;
+
+/// Maximum number of a session's runs in its view.
+const MAX_RUNS: u32 = 100;
+/// Maximum number of characters of a session's title.
+const TITLE_CHARS: usize = 80;
+
+pub(super) fn routes() -> Vec<Route> {
+    let session = "/api/sessions/{id}";
+    vec![
+        Route::new(
+            "GET",
+            "/api/sessions",
+            Scope::Read,
+            get(list),
+            "Lists sessions, the last used first.",
+        )
+        .query::<ListQuery>()
+        .json::<SessionList>(200, "The sessions.")
+        .errors(&[INVALID]),
+        Route::new(
+            "GET",
+            session,
+            Scope::Read,
+            get(show),
+            "Returns a session with its conversation, its runs and its files.",
+        )
+        .json::<Session>(200, "The session.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
+            "DELETE",
+            session,
+            Scope::Run,
+            delete(remove),
+            "Deletes a session with its state and its files.",
+        )
+        .empty(204, "The session is deleted.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
+            "POST",
+            "/api/sessions/{id}/fork",
+            Scope::Run,
+            post(fork),
+            "Creates a session with the same conversation, state and files.",
+        )
+        .body::<ForkBody>()
+        .json::<Forked>(201, "The new session.")
+        .errors(&[NOT_JSON, NOT_FOUND, TAKEN, INVALID]),
+        Route::new(
+            "GET",
+            "/api/sessions/{id}/export",
+            Scope::Read,
+            get(export),
+            "Returns a session as a document for `wattle session import`.",
+        )
+        .json::<serde_json::Value>(200, "The document.")
+        .errors(&[NOT_FOUND]),
+    ]
+}
+
+const TAKEN: (u16, &str) = (409, "There is a session with this id.");
+
+/// The number of sessions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Maximum number of sessions: 1 to 1,000. Default: 100.
+    #[schemars(range(min = 1, max = 1_000))]
+    limit: Option<usize>,
+}
+
+/// A list of sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionList {
+    /// The sessions, the last used first.
+    sessions: Vec<Line>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Line {
+    /// The session's id.
+    id: String,
+    /// The beginning of its first message.
+    title: String,
+    /// Number of messages.
+    messages: u64,
+    /// Size of the session's state, in bytes.
+    bytes: u64,
+    /// Creation time, in milliseconds since 1970.
+    made: u64,
+    /// Time of the last use.
+    used: u64,
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Session {
+    /// The session's id.
+    id: String,
+    /// The beginning of its first message.
+    title: String,
+    /// The conversation, oldest message first.
+    messages: Vec<Turn>,
+    /// Its newest runs, at most 100.
+    runs: Vec<RunLine>,
+    /// The files that its runs changed.
+    files: Vec<SessionFile>,
+}
+
+/// A message of a conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Turn {
+    /// `user` or `assistant`.
+    role: String,
+    /// The text.
+    content: String,
+}
+
+/// The id of a new session.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkBody {
+    /// The id. Without it, the server creates one.
+    id: Option<SessionId>,
+}
+
+/// A new session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Forked {
+    /// The session's id.
+    id: String,
+}
+
+async fn list(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<SessionList>, ApiError> {
+    let limit = query.limit.unwrap_or(100);
+    if !(1..=1_000).contains(&limit) {
+        return Err(ApiError::invalid_field("`limit` is 1 to 1000"));
+    }
+    let mut sessions = Vec::new();
+    for SessionLine { id, messages, bytes, made, used } in
+        caller.store.sessions().await?.into_iter().take(limit)
+    {
+        let title = title(caller.store.first_message(&id).await?.as_deref());
+        sessions.push(Line { id, title, messages, bytes, made, used });
+    }
+    Ok(Json(SessionList { sessions }))
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Session>, ApiError> {
+    let exported = exported(&caller, &id).await?;
+    let filter =
+        RunFilter { session: Some(id.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
+    let runs = shared.service.list(&caller.store, filter).await?;
+    let first = exported.messages.iter().find(|message| message.role == Role::User);
+    let turn = |message: &Message| Turn {
+        role: if message.role == Role::User { "user" } else { "assistant" }.to_owned(),
+        content: message.content.clone(),
+    };
+    Ok(Json(Session {
+        title: title(first.map(|message| message.content.as_str())),
+        messages: exported.messages.iter().map(turn).collect(),
+        runs: runs.into_iter().map(RunLine::from).collect(),
+        files: list_files(&shared, &caller, &id).await?,
+        id,
+    }))
+}
+
+async fn remove(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    match SessionId::new(id.clone()).is_some() && caller.store.remove(&id).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::not_found("session", &id)),
+    }
+}
+
+async fn fork(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<Forked>), ApiError> {
+    let ForkBody { id: new } = read_json(request, &shared.limits).await?;
+    let exported = exported(&caller, &id).await?;
+    let new = new.unwrap_or_else(SessionId::generate).0;
+    if !caller.store.import(&new, ExportedSession { id: new.clone(), ..exported }).await? {
+        return Err(ApiError::taken("session", &new));
+    }
+    for delta in caller.store.session_files(&id).await?.deltas {
+        caller.store.add_session_files(&new, delta).await?;
+    }
+    Ok((StatusCode::CREATED, Json(Forked { id: new })))
+}
+
+async fn export(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ExportedSession>, ApiError> {
+    exported(&caller, &id).await.map(Json)
+}
+
+async fn exported(caller: &Caller, id: &str) -> Result<ExportedSession, ApiError> {
+    let exported = match SessionId::new(id.to_owned()) {
+        Some(_) => caller.store.export(id).await?,
+        None => None,
+    };
+    exported.ok_or_else(|| ApiError::not_found("session", id))
+}
+
+fn title(message: Option<&str>) -> String {
+    let line = message.unwrap_or_default().trim().lines().next().unwrap_or_default();
+    wattle_agent::rt::truncate(line, TITLE_CHARS).into_owned()
+}

@@ -1,0 +1,133 @@
+//! The tokens of the caller's tenant.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wattle_agent::Scope;
+
+use super::{INVALID, NOT_FOUND, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::route::Route;
+use crate::state::Shared;
+use crate::token::Token;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new("GET", "/api/tokens", Scope::Admin, get(list), "Lists the tokens.")
+            .json::<TokenList>(200, "The tokens, by name, without their secrets."),
+        Route::new("POST", "/api/tokens", Scope::Admin, post(create), "Creates a token.")
+            .body::<NewToken>()
+            .json::<CreatedToken>(201, "The token. Its secret is not shown again.")
+            .errors(&[NOT_JSON, (409, "There is a token with this name."), INVALID]),
+        Route::new(
+            "DELETE",
+            "/api/tokens/{name}",
+            Scope::Admin,
+            delete(revoke),
+            "Revokes a token.",
+        )
+        .empty(204, "The token is revoked.")
+        .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// The tokens of a tenant.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TokenList {
+    /// The tokens, by name.
+    tokens: Vec<TokenView>,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TokenView {
+    /// The name.
+    name: String,
+    /// The scope: `read`, `run` or `admin`.
+    scope: String,
+    /// Creation time, in milliseconds since 1970.
+    made: u64,
+    /// Time of the last use, to the minute.
+    used: Option<u64>,
+}
+
+/// A new token.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewToken {
+    /// The name, unique within the tenant.
+    name: SessionId,
+    /// What the bearer may do. Each scope includes those before it.
+    scope: TokenScope,
+}
+
+/// What the bearer of a token may do.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TokenScope {
+    /// Read runs, sessions, files and traces.
+    Read,
+    /// Start, answer and cancel runs, and change sessions, files and variables.
+    Run,
+    /// Manage tokens and integrations, and release runs.
+    Admin,
+}
+
+/// A token with its secret.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CreatedToken {
+    /// The name.
+    name: String,
+    /// The secret.
+    token: String,
+}
+
+async fn list(State(_): State<Arc<Shared>>, caller: Caller) -> Result<Json<TokenList>, ApiError> {
+    let tokens = caller.store.tokens().await?.into_iter().map(|line| TokenView {
+        name: line.name,
+        scope: line.scope.to_owned(),
+        made: line.made,
+        used: line.used,
+    });
+    Ok(Json(TokenList { tokens: tokens.collect() }))
+}
+
+async fn create(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<(StatusCode, Json<CreatedToken>), ApiError> {
+    let NewToken { name, scope } = read_json(request, &shared.limits).await?;
+    let scope = match scope {
+        TokenScope::Read => Scope::Read,
+        TokenScope::Run => Scope::Run,
+        TokenScope::Admin => Scope::Admin,
+    };
+    let token = Token::generate().map_err(ApiError::internal)?;
+    match caller.store.add_token(&name.0, scope, token.reveal()).await? {
+        true => {
+            let created = CreatedToken { name: name.0, token: token.reveal().to_owned() };
+            Ok((StatusCode::CREATED, Json(created)))
+        }
+        false => Err(ApiError::taken("token", &name.0)),
+    }
+}
+
+async fn revoke(
+    State(_): State<Arc<Shared>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    match caller.store.revoke_token(&name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::not_found("token", &name)),
+    }
+}

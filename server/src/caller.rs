@@ -1,0 +1,32 @@
+//! Callers: who sends a request, and what it may do.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use wattle_agent::{Scope, TenantStore};
+
+use crate::error::ApiError;
+
+/// The sender of an authorized request.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// The part of the store that belongs to the caller's tenant.
+    pub(crate) store: TenantStore,
+    /// The most powerful scope of the caller's token.
+    pub(crate) scope: Scope,
+}
+
+impl Caller {
+    /// Checks that the caller's token has a scope, or one that includes it.
+    pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
+        if self.scope >= scope { Ok(()) } else { Err(ApiError::missing_scope(scope.name())) }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        // The token check, which every protected route passes, adds the caller.
+        parts.extensions.get::<Caller>().cloned().ok_or_else(|| ApiError::unauthorized(false))
+    }
+}

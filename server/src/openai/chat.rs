@@ -1,0 +1,363 @@
+//! `POST /v1/chat/completions`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wattle_agent::Scope;
+use wattle_agent::machine::Usage;
+
+use super::conversation::{ClientMessage, Conversation};
+use super::{Completion, Ended, Piece, check_model, direct, start};
+use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::route::Route;
+use crate::state::Shared;
+
+/// The header with the session that the conversation continues.
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "POST",
+            "/v1/chat/completions",
+            Scope::Run,
+            post(complete),
+            "Answers a conversation, as in the OpenAI API.",
+        )
+        .body::<ChatBody>()
+        .json::<ChatCompletion>(200, "The answer, or a stream of its pieces.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, FAILED]),
+    ]
+}
+
+/// The model or the run failed.
+pub(super) const FAILED: (u16, &str) = (502, "The run failed.");
+
+/// A conversation. Fields of the API that are not listed have no effect on a run.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ChatBody {
+    /// A name of `GET /v1/models`.
+    model: String,
+    /// The conversation. The last message is the user's.
+    messages: Vec<ClientMessage>,
+    /// If true, the answer is streamed.
+    #[serde(default)]
+    stream: Option<bool>,
+    /// Options of a stream.
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    /// The functions of the client. A run has its own, so that a request with any is an error.
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    /// The format of the answer. Only text is supported.
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
+}
+
+/// Options of a stream.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+struct StreamOptions {
+    /// If true, the last piece has the usage.
+    #[serde(default)]
+    include_usage: Option<bool>,
+}
+
+/// The format of an answer.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ResponseFormat {
+    /// `text`.
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// An answer.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChatCompletion {
+    /// The id: `chatcmpl-` and the run's id.
+    id: String,
+    /// `chat.completion`.
+    object: String,
+    /// Time of the answer, in seconds since 1970.
+    created: u64,
+    /// The model of the request.
+    model: String,
+    /// The answer, as the only choice.
+    choices: Vec<Choice>,
+    /// The usage of the whole run.
+    usage: ChatUsage,
+}
+
+/// A choice.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Choice {
+    /// Always 0.
+    index: u32,
+    /// The message.
+    message: Answer,
+    /// `stop`, `length` or `content_filter`.
+    finish_reason: String,
+    /// Always null.
+    logprobs: Option<Value>,
+}
+
+/// The message of an answer.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    /// Always `assistant`.
+    role: String,
+    /// The text.
+    content: String,
+    /// Always null.
+    refusal: Option<String>,
+}
+
+/// The usage of a run.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct ChatUsage {
+    /// Tokens of the messages sent.
+    prompt_tokens: u64,
+    /// Tokens that the model wrote.
+    completion_tokens: u64,
+    /// The sum.
+    total_tokens: u64,
+    /// Details of the prompt tokens.
+    prompt_tokens_details: PromptDetails,
+}
+
+/// Details of the prompt tokens.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct PromptDetails {
+    /// Tokens that the provider had in its cache.
+    cached_tokens: u64,
+}
+
+impl From<Usage> for ChatUsage {
+    fn from(usage: Usage) -> ChatUsage {
+        ChatUsage {
+            prompt_tokens: usage.prompt,
+            completion_tokens: usage.completion,
+            total_tokens: usage.total(),
+            prompt_tokens_details: PromptDetails { cached_tokens: usage.cached },
+        }
+    }
+}
+
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let given = session_header(request.headers())?;
+    let body: ChatBody = read_json(request, &shared.limits).await?;
+    check_model(&shared, &body.model)?;
+    if body.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        return Err(ApiError::invalid_field(
+            "`tools`: a run has its own programs; send no functions",
+        ));
+    }
+    if body.response_format.as_ref().is_some_and(|format| format.kind != "text") {
+        return Err(ApiError::invalid_field("`response_format`: only `text` is supported"));
+    }
+    let conversation = Conversation::read(&body.messages)?;
+    let streamed = body.stream.unwrap_or(false);
+    let with_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+    let head = Head { model: body.model, created: wattle_agent::now_ms() / 1_000, with_usage };
+    if direct::is_hidden(&conversation) {
+        let (text, usage) = direct::answer(&shared, &conversation).await?;
+        let id = format!("chatcmpl-{}", ulid::Ulid::generate());
+        let ended = Ended { text, usage, stop: Some(wattle_agent::machine::Stop::Answered) };
+        return Ok(match streamed {
+            true => {
+                let frames = [head.chunk(&id, json!({"role": "assistant"}), None)]
+                    .into_iter()
+                    .chain(head.last(&id, &ended));
+                Sse::new(stream::iter(frames.map(Ok::<_, Infallible>))).into_response()
+            }
+            false => Json(head.whole(id, &ended)).into_response(),
+        });
+    }
+    let session = match given {
+        Some(session) => session,
+        None => conversation.session(&caller).await?,
+    };
+    let system = conversation.system.clone();
+    let run = start(&shared, &caller, conversation.message.clone(), Some(session), system).await?;
+    let session = HeaderValue::from_str(&run.session).map_err(ApiError::internal)?;
+    let mut response = match streamed {
+        true => streaming(&shared, caller, conversation, head, run),
+        false => whole(caller, conversation, &head, run).await?.into_response(),
+    };
+    response.headers_mut().insert(SESSION, session);
+    Ok(response)
+}
+
+/// Returns the session in the request's headers.
+fn session_header(headers: &HeaderMap) -> Result<Option<SessionId>, ApiError> {
+    let Some(value) = headers.get(SESSION) else { return Ok(None) };
+    let session = value.to_str().ok().and_then(|text| SessionId::new(text.to_owned()));
+    let wrong = || {
+        ApiError::invalid_field(format!(
+            "`x-session-id`: a session id is {}",
+            wattle_agent::SESSION_ID
+        ))
+    };
+    session.map(Some).ok_or_else(wrong)
+}
+
+/// Waits for the whole answer.
+async fn whole(
+    caller: Caller,
+    conversation: Conversation,
+    head: &Head,
+    mut run: Completion,
+) -> Result<Json<ChatCompletion>, ApiError> {
+    let ended = run.end().await?;
+    if ended.stop.is_none() {
+        return Err(ApiError::model_failed(&ended.text));
+    }
+    conversation.remember(&caller, &run.session, &ended.text).await?;
+    Ok(Json(head.whole(format!("chatcmpl-{}", run.run), &ended)))
+}
+
+/// The state of a stream.
+struct Chunks {
+    head: Head,
+    id: String,
+    run: Completion,
+    rest: Option<(Caller, Conversation)>,
+    ready: std::collections::VecDeque<Frame>,
+    is_over: bool,
+}
+
+fn streaming(
+    shared: &Shared,
+    caller: Caller,
+    conversation: Conversation,
+    head: Head,
+    run: Completion,
+) -> Response {
+    let id = format!("chatcmpl-{}", run.run);
+    let first = head.chunk(&id, json!({"role": "assistant", "content": ""}), None);
+    let chunks = Chunks {
+        head,
+        id,
+        run,
+        rest: Some((caller, conversation)),
+        ready: [first].into(),
+        is_over: false,
+    };
+    let frames = stream::unfold(chunks, |mut chunks| async {
+        let frame = chunks.next().await?;
+        Some((Ok::<_, Infallible>(frame), chunks))
+    });
+    let keep_alive = KeepAlive::new().interval(shared.limits.heartbeat).text("heartbeat");
+    Sse::new(frames).keep_alive(keep_alive).into_response()
+}
+
+impl Chunks {
+    async fn next(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.ready.pop_front() {
+            return Some(frame);
+        }
+        if self.is_over {
+            return None;
+        }
+        match self.run.next().await {
+            Ok(Piece::Progress(text)) => {
+                Some(self.head.chunk(&self.id, json!({"reasoning_content": text}), None))
+            }
+            Ok(Piece::End(ended)) if ended.stop.is_none() => {
+                self.is_over = true;
+                Some(failure(&ApiError::model_failed(&ended.text)))
+            }
+            Ok(Piece::End(ended)) => {
+                self.is_over = true;
+                if let Some((caller, conversation)) = self.rest.take() {
+                    let session = &self.run.session;
+                    if conversation.remember(&caller, session, &ended.text).await.is_err() {
+                        // The next request begins a new session with the client's messages.
+                        tracing::warn!(session, "failed to remember a conversation");
+                    }
+                }
+                self.ready = self.head.last(&self.id, &ended).collect();
+                self.ready.pop_front()
+            }
+            Err(error) => {
+                self.is_over = true;
+                Some(failure(&error))
+            }
+        }
+    }
+}
+
+/// Returns the frame of an error within a stream.
+fn failure(error: &ApiError) -> Frame {
+    Frame::default().data(error.json())
+}
+
+/// What all pieces of an answer share.
+struct Head {
+    model: String,
+    created: u64,
+    with_usage: bool,
+}
+
+impl Head {
+    fn whole(&self, id: String, ended: &Ended) -> ChatCompletion {
+        let message =
+            Answer { role: "assistant".to_owned(), content: ended.text.clone(), refusal: None };
+        let finish_reason = ended.finish_reason().to_owned();
+        ChatCompletion {
+            id,
+            object: "chat.completion".to_owned(),
+            created: self.created,
+            model: self.model.clone(),
+            choices: vec![Choice { index: 0, message, finish_reason, logprobs: None }],
+            usage: ended.usage.into(),
+        }
+    }
+
+    fn chunk(&self, id: &str, delta: Value, finish_reason: Option<&str>) -> Frame {
+        self.frame(id, json!([{"index": 0, "delta": delta, "finish_reason": finish_reason}]), None)
+    }
+
+    fn frame(&self, id: &str, choices: Value, usage: Option<ChatUsage>) -> Frame {
+        let mut chunk = json!({
+            "id": id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        });
+        if let (Some(usage), Some(object)) = (usage, chunk.as_object_mut()) {
+            object.insert("usage".to_owned(), serde_json::to_value(usage).unwrap_or_default());
+        }
+        Frame::default().data(chunk.to_string())
+    }
+
+    /// Returns the last frames of a stream.
+    fn last(&self, id: &str, ended: &Ended) -> impl Iterator<Item = Frame> + use<> {
+        let usage = self.with_usage.then(|| self.frame(id, json!([]), Some(ended.usage.into())));
+        [
+            self.chunk(id, json!({"content": ended.text}), None),
+            self.chunk(id, json!({}), Some(ended.finish_reason())),
+        ]
+        .into_iter()
+        .chain(usage)
+        .chain([Frame::default().data("[DONE]")])
+    }
+}

@@ -1,0 +1,154 @@
+//! The routes for existing clients of the OpenAI API: models, chat completions, responses.
+//!
+//! A completion is a run. Its progress is sent as reasoning, its result as the answer. A client that
+//! disconnects cancels its run, as it would end the generation of a model.
+
+mod chat;
+mod conversation;
+mod direct;
+mod models;
+mod responses;
+
+use std::sync::Arc;
+
+use wattle_agent::machine::{Envelope, Event, Stop, Usage};
+use wattle_agent::service::Follower;
+
+use crate::api::runs::{NewRun, queue};
+use crate::app::RunOrigin;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::{MessageText, SessionId};
+use crate::route::Route;
+use crate::state::Shared;
+use crate::stream::CancelOnDrop;
+
+/// Maximum number of steps of a completion.
+const STEPS: u32 = 10;
+
+/// The name of the model that runs the server's agent.
+const AGENT: &str = "wattle";
+
+/// Returns the routes.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = models::routes();
+    routes.extend(chat::routes());
+    routes.extend(responses::routes());
+    routes
+}
+
+/// Checks that a request names a model of this server.
+fn check_model(shared: &Shared, name: &str) -> Result<(), ApiError> {
+    match models::names(shared).iter().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(ApiError::unknown_model(name, &models::names(shared))),
+    }
+}
+
+/// A run whose answer a client waits for.
+struct Completion {
+    run: String,
+    session: String,
+    follower: Follower,
+    guard: CancelOnDrop,
+}
+
+/// Starts the run of a completion.
+async fn start(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    message: MessageText,
+    session: Option<SessionId>,
+    system: Option<String>,
+) -> Result<Completion, ApiError> {
+    let origin = RunOrigin { max_steps: Some(STEPS), system, ..RunOrigin::default() };
+    let (run, session) = queue(shared, caller, NewRun { message, session, origin }).await?;
+    let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
+    let follower = shared.service.follow(&caller.store, &run, 0);
+    Ok(Completion { run, session, follower, guard })
+}
+
+/// A piece of news of a completion.
+enum Piece {
+    /// A line about the progress.
+    Progress(String),
+    /// The end of the run.
+    End(Ended),
+}
+
+/// The end of a completion.
+struct Ended {
+    text: String,
+    usage: Usage,
+    /// The reason for the end; `None` if the run failed.
+    stop: Option<Stop>,
+}
+
+impl Ended {
+    /// Returns the reason in the words of the API.
+    fn finish_reason(&self) -> &'static str {
+        match self.stop {
+            Some(Stop::MaxSteps | Stop::Timeout | Stop::MaxTokens | Stop::MaxCost) => "length",
+            Some(Stop::Truncated | Stop::Repeated) => "length",
+            Some(Stop::Blocked) => "content_filter",
+            _ => "stop",
+        }
+    }
+}
+
+impl Completion {
+    /// Returns the next piece of news. After the end, and for a run that is suspended, the result
+    /// is final.
+    async fn next(&mut self) -> Result<Piece, ApiError> {
+        loop {
+            let Some(event) = self.follower.next().await? else {
+                return Err(ApiError::internal("the run has no end"));
+            };
+            if let Some(piece) = piece(&event) {
+                if matches!(piece, Piece::End(_)) {
+                    self.guard.disarm();
+                }
+                return Ok(piece);
+            }
+        }
+    }
+
+    /// Waits for the end of the run.
+    async fn end(&mut self) -> Result<Ended, ApiError> {
+        loop {
+            if let Piece::End(ended) = self.next().await? {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+/// Returns the news in an event, if there are any.
+fn piece(event: &Envelope) -> Option<Piece> {
+    Some(match &event.event {
+        Event::Thinking { content, .. } => Piece::Progress(format!("{content}\n")),
+        Event::ToolStart { label, description, .. } => match description.is_empty() {
+            true => Piece::Progress(format!("▸ {label}\n")),
+            false => Piece::Progress(format!("▸ {label}: {description}\n")),
+        },
+        Event::ToolResult { success, dur_ms, .. } => {
+            let word = if *success { "ok" } else { "failed" };
+            Piece::Progress(format!("  {word}, {dur_ms} ms\n"))
+        }
+        Event::Retry { error, .. } => {
+            let line = error.lines().next().unwrap_or_default();
+            Piece::Progress(format!("  again: {line}\n"))
+        }
+        Event::Parked { call, question } => {
+            Piece::Progress(format!("waits for approval of call {call}: {question}\n"))
+        }
+        Event::Response { text, usage, stop, .. } => {
+            Piece::End(Ended { text: text.clone(), usage: *usage, stop: Some(*stop) })
+        }
+        Event::Error { message } => {
+            let usage = Usage::default();
+            Piece::End(Ended { text: message.clone(), usage, stop: None })
+        }
+        Event::Delta { .. } | Event::Moderated { .. } => return None,
+    })
+}

@@ -1,0 +1,72 @@
+//! `GET /v1/models`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use wattle_agent::Scope;
+
+use super::{AGENT, check_model};
+use crate::api::NOT_FOUND;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new("GET", "/v1/models", Scope::Read, get(list), "Lists the models.")
+            .json::<ModelList>(200, "The models."),
+        Route::new("GET", "/v1/models/{id}", Scope::Read, get(show), "Returns a model.")
+            .json::<ModelView>(200, "The model.")
+            .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// Returns the names that a request may give as its model: the agent, and its model.
+pub(super) fn names(shared: &Shared) -> Vec<String> {
+    vec![AGENT.to_owned(), "default".to_owned(), shared.app.model().name().to_owned()]
+}
+
+/// A list of models.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ModelList {
+    /// Always `list`.
+    object: String,
+    /// The models.
+    data: Vec<ModelView>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ModelView {
+    /// The name.
+    id: String,
+    /// Always `model`.
+    object: String,
+    /// Always 0.
+    created: u64,
+    /// Always `wattle`.
+    owned_by: String,
+}
+
+fn view(id: String) -> ModelView {
+    ModelView { id, object: "model".to_owned(), created: 0, owned_by: AGENT.to_owned() }
+}
+
+async fn list(State(shared): State<Arc<Shared>>, _: Caller) -> Json<ModelList> {
+    let data = names(&shared).into_iter().map(view).collect();
+    Json(ModelList { object: "list".to_owned(), data })
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    _: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ModelView>, ApiError> {
+    check_model(&shared, &id)?;
+    Ok(Json(view(id)))
+}

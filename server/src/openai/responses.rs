@@ -1,0 +1,371 @@
+//! `POST /v1/responses` and `GET /v1/responses/{id}`.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wattle_agent::Scope;
+use wattle_agent::machine::{Stop, Usage};
+use wattle_agent::service::{RunStatus, RunView};
+
+use super::chat::FAILED;
+use super::conversation::{ClientMessage, Conversation};
+use super::{Completion, Ended, Piece, check_model, start};
+use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
+use crate::body::read_json;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::field::SessionId;
+use crate::route::Route;
+use crate::state::Shared;
+
+/// The prefix of a response's id. The run's id follows.
+const PREFIX: &str = "resp_";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            "POST",
+            "/v1/responses",
+            Scope::Run,
+            post(create),
+            "Creates a response, as in the OpenAI API.",
+        )
+        .body::<ResponseBody>()
+        .json::<ResponseView>(200, "The response, or a stream of its events.")
+        .errors(&[NOT_JSON, NOT_FOUND, INVALID, BUSY, FULL, FAILED]),
+        Route::new("GET", "/v1/responses/{id}", Scope::Read, get(show), "Returns a response.")
+            .json::<ResponseView>(200, "The response.")
+            .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// A request. Fields of the API that are not listed have no effect on a run.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ResponseBody {
+    /// A name of `GET /v1/models`.
+    model: String,
+    /// The message, or a conversation whose last message is the user's.
+    input: Input,
+    /// Text that is added to the prompt.
+    #[serde(default)]
+    instructions: Option<String>,
+    /// The response that this one continues.
+    #[serde(default)]
+    previous_response_id: Option<String>,
+    /// If true, the response is streamed.
+    #[serde(default)]
+    stream: Option<bool>,
+    /// The functions of the client. A run has its own, so that a request with any is an error.
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+}
+
+/// The input of a response.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Input {
+    /// A message.
+    Text(String),
+    /// A conversation.
+    Messages(Vec<ClientMessage>),
+}
+
+/// A response.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ResponseView {
+    /// The id: `resp_` and the run's id.
+    id: String,
+    /// `response`.
+    object: String,
+    /// Time of the request, in seconds since 1970.
+    created_at: u64,
+    /// `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.
+    status: String,
+    /// The model of the request.
+    model: String,
+    /// The answer, as one message.
+    output: Vec<Value>,
+    /// The error of a failed response.
+    error: Option<Value>,
+    /// The limit that an incomplete response reached.
+    incomplete_details: Option<Value>,
+    /// The request's instructions. Not kept.
+    instructions: Option<String>,
+    /// The response that this one continues. Not kept.
+    previous_response_id: Option<String>,
+    /// Always empty.
+    tools: Vec<Value>,
+    /// Always `auto`.
+    tool_choice: String,
+    /// Always true.
+    parallel_tool_calls: bool,
+    /// Always empty.
+    metadata: Value,
+    /// The usage, once the response has ended.
+    usage: Option<ResponseUsage>,
+}
+
+/// The usage of a response.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct ResponseUsage {
+    /// Tokens of the messages sent.
+    input_tokens: u64,
+    /// Details of the input tokens.
+    input_tokens_details: InputDetails,
+    /// Tokens that the model wrote.
+    output_tokens: u64,
+    /// Details of the output tokens.
+    output_tokens_details: OutputDetails,
+    /// The sum.
+    total_tokens: u64,
+}
+
+/// Details of the input tokens.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct InputDetails {
+    /// Tokens that the provider had in its cache.
+    cached_tokens: u64,
+}
+
+/// Details of the output tokens.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct OutputDetails {
+    /// Always 0.
+    reasoning_tokens: u64,
+}
+
+impl From<Usage> for ResponseUsage {
+    fn from(usage: Usage) -> ResponseUsage {
+        ResponseUsage {
+            input_tokens: usage.prompt,
+            input_tokens_details: InputDetails { cached_tokens: usage.cached },
+            output_tokens: usage.completion,
+            output_tokens_details: OutputDetails { reasoning_tokens: 0 },
+            total_tokens: usage.total(),
+        }
+    }
+}
+
+async fn create(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let body: ResponseBody = read_json(request, &shared.limits).await?;
+    check_model(&shared, &body.model)?;
+    if body.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        return Err(ApiError::invalid_field(
+            "`tools`: a run has its own programs; send no functions",
+        ));
+    }
+    let messages = match body.input {
+        Input::Text(text) => vec![ClientMessage::user(text)],
+        Input::Messages(messages) => messages,
+    };
+    let conversation = Conversation::read(&messages)?;
+    let session = match &body.previous_response_id {
+        Some(id) if conversation.earlier.is_empty() => {
+            let view = view_of(&shared, &caller, id).await?;
+            view.session_id.and_then(SessionId::new)
+        }
+        Some(_) => {
+            return Err(ApiError::invalid_field(
+                "`input`: with `previous_response_id`, send the new message alone",
+            ));
+        }
+        None => Some(conversation.session(&caller).await?),
+    };
+    let system = match (body.instructions.clone(), conversation.system) {
+        (Some(instructions), Some(system)) => Some(format!("{instructions}\n\n{system}")),
+        (one, other) => one.or(other),
+    };
+    let run = start(&shared, &caller, conversation.message, session, system).await?;
+    let pending = ResponseView {
+        model: body.model,
+        instructions: body.instructions,
+        previous_response_id: body.previous_response_id,
+        ..ResponseView::new(&run.run, wattle_agent::now_ms() / 1_000)
+    };
+    if body.stream.unwrap_or(false) {
+        return Ok(streaming(&shared, run, pending));
+    }
+    let mut run = run;
+    let ended = run.end().await?;
+    Ok(Json(pending.ended(&ended)).into_response())
+}
+
+/// Returns the run of a response.
+async fn view_of(shared: &Shared, caller: &Caller, id: &str) -> Result<RunView, ApiError> {
+    let view = match id.strip_prefix(PREFIX) {
+        Some(run) => shared.service.get(&caller.store, run).await?,
+        None => None,
+    };
+    view.ok_or_else(|| ApiError::not_found("response", id))
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ResponseView>, ApiError> {
+    let view = view_of(&shared, &caller, &id).await?;
+    let base = ResponseView {
+        model: view.model.clone(),
+        ..ResponseView::new(&view.id, view.created / 1_000)
+    };
+    Ok(Json(match view.status {
+        RunStatus::Queued => ResponseView { status: "queued".to_owned(), ..base },
+        RunStatus::Running | RunStatus::Parked => base,
+        _ => base.ended(&Ended {
+            text: view.result.unwrap_or_default(),
+            usage: view.usage,
+            stop: view.stop,
+        }),
+    }))
+}
+
+impl ResponseView {
+    /// Creates a response that is in progress.
+    fn new(run: &str, created_at: u64) -> ResponseView {
+        ResponseView {
+            id: format!("{PREFIX}{run}"),
+            object: "response".to_owned(),
+            created_at,
+            status: "in_progress".to_owned(),
+            model: String::new(),
+            output: Vec::new(),
+            error: None,
+            incomplete_details: None,
+            instructions: None,
+            previous_response_id: None,
+            tools: Vec::new(),
+            tool_choice: "auto".to_owned(),
+            parallel_tool_calls: true,
+            metadata: json!({}),
+            usage: None,
+        }
+    }
+
+    /// Returns the response with its end.
+    fn ended(self, ended: &Ended) -> ResponseView {
+        let Some(stop) = ended.stop else {
+            let error = json!({"code": "server_error", "message": ended.text});
+            return ResponseView { status: "failed".to_owned(), error: Some(error), ..self };
+        };
+        let (status, incomplete) = match (stop, ended.finish_reason()) {
+            (Stop::Cancelled, _) => ("cancelled", None),
+            (_, "length") => ("incomplete", Some(json!({"reason": "max_output_tokens"}))),
+            (_, "content_filter") => ("incomplete", Some(json!({"reason": "content_filter"}))),
+            _ => ("completed", None),
+        };
+        let output = vec![message(&self.id, "completed", Some(&ended.text))];
+        ResponseView {
+            status: status.to_owned(),
+            incomplete_details: incomplete,
+            usage: Some(ended.usage.into()),
+            output,
+            ..self
+        }
+    }
+}
+
+/// Returns the message of a response.
+fn message(response: &str, status: &str, text: Option<&str>) -> Value {
+    let content: Vec<Value> = text.map(part).into_iter().collect();
+    json!({
+        "type": "message",
+        "id": response.replacen(PREFIX, "msg_", 1),
+        "role": "assistant",
+        "status": status,
+        "content": content,
+    })
+}
+
+fn part(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": []})
+}
+
+/// The state of a stream.
+struct Events {
+    run: Completion,
+    /// The response, until its end.
+    pending: Option<ResponseView>,
+    number: u64,
+    ready: VecDeque<Frame>,
+}
+
+fn streaming(shared: &Shared, run: Completion, pending: ResponseView) -> Response {
+    let mut events = Events { run, pending: None, number: 0, ready: VecDeque::new() };
+    events.push("response.created", json!({"response": pending}));
+    events.push("response.in_progress", json!({"response": pending}));
+    events.pending = Some(pending);
+    let frames = stream::unfold(events, |mut events| async {
+        let frame = events.next().await?;
+        Some((Ok::<_, Infallible>(frame), events))
+    });
+    let keep_alive = KeepAlive::new().interval(shared.limits.heartbeat).text("heartbeat");
+    Sse::new(frames).keep_alive(keep_alive).into_response()
+}
+
+impl Events {
+    fn push(&mut self, kind: &str, mut event: Value) {
+        if let Some(object) = event.as_object_mut() {
+            object.insert("type".to_owned(), kind.into());
+            object.insert("sequence_number".to_owned(), self.number.into());
+        }
+        self.number += 1;
+        self.ready.push_back(Frame::default().event(kind).data(event.to_string()));
+    }
+
+    async fn next(&mut self) -> Option<Frame> {
+        while self.ready.is_empty() {
+            let pending = self.pending.take()?;
+            match self.run.next().await {
+                Ok(Piece::Progress(_)) => self.pending = Some(pending),
+                Ok(Piece::End(ended)) => self.end(pending, &ended),
+                Err(error) => self.push("error", error.as_event()),
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn end(&mut self, pending: ResponseView, ended: &Ended) {
+        let id = pending.id.clone();
+        let response = pending.ended(ended);
+        if ended.stop.is_none() {
+            return self.push("response.failed", json!({"response": response}));
+        }
+        let item = message(&id, "in_progress", None);
+        let item_id = item.get("id").cloned().unwrap_or_default();
+        let at = |more: Value| {
+            let mut at = json!({"item_id": item_id, "output_index": 0, "content_index": 0});
+            if let (Some(at), Some(more)) = (at.as_object_mut(), more.as_object()) {
+                at.extend(more.clone());
+            }
+            at
+        };
+        let text = ended.text.as_str();
+        self.push("response.output_item.added", json!({"output_index": 0, "item": item}));
+        self.push("response.content_part.added", at(json!({"part": part("")})));
+        self.push("response.output_text.delta", at(json!({"delta": text, "logprobs": []})));
+        self.push("response.output_text.done", at(json!({"text": text, "logprobs": []})));
+        self.push("response.content_part.done", at(json!({"part": part(text)})));
+        let item = message(&id, "completed", Some(text));
+        self.push("response.output_item.done", json!({"output_index": 0, "item": item}));
+        let kind = match response.status.as_str() {
+            "completed" => "response.completed",
+            _ => "response.incomplete",
+        };
+        self.push(kind, json!({"response": response}));
+    }
+}

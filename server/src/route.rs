@@ -1,0 +1,135 @@
+//! A route: one row with its handler, its scope and its description. The router, the token check,
+//! the metrics and the OpenAPI document follow from the rows.
+
+use std::sync::Arc;
+
+use axum::routing::MethodRouter;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use wattle_agent::Scope;
+
+use crate::state::Shared;
+
+/// A route of the API.
+pub(crate) struct Route {
+    /// The method, in capitals.
+    pub(crate) method: &'static str,
+    /// The path, with parameters in braces. `{*name}` matches the rest of a path.
+    pub(crate) path: &'static str,
+    /// The required scope. `None` for routes without a token.
+    pub(crate) scope: Option<Scope>,
+    /// The description: one sentence.
+    pub(crate) summary: &'static str,
+    /// The fields of the query.
+    pub(crate) query: Option<SchemaOf>,
+    /// The body of the request.
+    pub(crate) body: Option<Content>,
+    /// The answers, apart from errors that every route can return.
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) handler: MethodRouter<Arc<Shared>>,
+}
+
+/// A function that returns a type's schema.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// A body.
+#[derive(Clone, Copy)]
+pub(crate) enum Content {
+    /// A JSON document.
+    Json(SchemaOf),
+    /// Any bytes of this media type.
+    Bytes(&'static str),
+    /// A stream of server-sent events with this schema.
+    Events(SchemaOf),
+}
+
+/// An answer to a request.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) description: &'static str,
+    pub(crate) content: Option<Content>,
+}
+
+/// Returns the schema of a type.
+pub(crate) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+impl Route {
+    /// Creates a route that needs a token with a scope.
+    pub(crate) fn new(
+        method: &'static str,
+        path: &'static str,
+        scope: Scope,
+        handler: MethodRouter<Arc<Shared>>,
+        summary: &'static str,
+    ) -> Route {
+        Route { scope: Some(scope), ..Route::public(method, path, handler, summary) }
+    }
+
+    /// Creates a route that needs no token.
+    pub(crate) fn public(
+        method: &'static str,
+        path: &'static str,
+        handler: MethodRouter<Arc<Shared>>,
+        summary: &'static str,
+    ) -> Route {
+        Route {
+            method,
+            path,
+            scope: None,
+            summary,
+            query: None,
+            body: None,
+            answers: Vec::new(),
+            handler,
+        }
+    }
+
+    /// Adds the fields of the query.
+    pub(crate) fn query<T: JsonSchema>(self) -> Route {
+        Route { query: Some(schema::<T>), ..self }
+    }
+
+    /// Adds a JSON body.
+    pub(crate) fn body<T: JsonSchema>(self) -> Route {
+        Route { body: Some(Content::Json(schema::<T>)), ..self }
+    }
+
+    /// Adds a body of bytes.
+    pub(crate) fn bytes(self) -> Route {
+        Route { body: Some(Content::Bytes("application/octet-stream")), ..self }
+    }
+
+    /// Adds an answer with a JSON body.
+    pub(crate) fn json<T: JsonSchema>(self, status: u16, description: &'static str) -> Route {
+        self.with(status, description, Some(Content::Json(schema::<T>)))
+    }
+
+    /// Adds an answer with a stream of events.
+    pub(crate) fn events<T: JsonSchema>(self, description: &'static str) -> Route {
+        self.with(200, description, Some(Content::Events(schema::<T>)))
+    }
+
+    /// Adds an answer with a body of this media type.
+    pub(crate) fn media(self, media: &'static str, description: &'static str) -> Route {
+        self.with(200, description, Some(Content::Bytes(media)))
+    }
+
+    /// Adds an answer without a body.
+    pub(crate) fn empty(self, status: u16, description: &'static str) -> Route {
+        self.with(status, description, None)
+    }
+
+    /// Adds the errors of a route, by status.
+    pub(crate) fn errors(self, errors: &[(u16, &'static str)]) -> Route {
+        errors.iter().fold(self, |route, (status, description)| {
+            let content = Some(Content::Json(schema::<crate::error::ErrorBody>));
+            route.with(*status, description, content)
+        })
+    }
+
+    fn with(mut self, status: u16, description: &'static str, content: Option<Content>) -> Route {
+        self.answers.push(Answer { status, description, content });
+        self
+    }
+}

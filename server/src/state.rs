@@ -1,0 +1,97 @@
+//! The state that all requests share, and the router.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wattle_agent::service::{RunService, ServiceLimits};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::gate::{self, Gate};
+use crate::metrics::Metrics;
+use crate::quota::Quotas;
+use crate::route::Route;
+use crate::settings::{Limits, ServerSettings};
+use crate::token::Token;
+use crate::{api, auth, page};
+
+/// The state that all requests share.
+pub(crate) struct Shared {
+    pub(crate) app: App,
+    pub(crate) service: RunService,
+    pub(crate) token: Token,
+    pub(crate) gate: Gate,
+    pub(crate) limits: Limits,
+    pub(crate) quotas: Quotas,
+    pub(crate) metrics: Metrics,
+    /// A permit for each program that may run outside of runs.
+    pub(crate) programs: Semaphore,
+    /// Cancelled when the streams must end.
+    pub(crate) stopping: CancellationToken,
+    /// Cancelled when the connections must end at once.
+    pub(crate) aborted: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: ServerSettings, app: App) -> Self {
+        let limits = ServiceLimits { runs: settings.limits.runs, waiting: settings.limits.waiting };
+        let service = RunService::new(app.host().clone(), Arc::new(app.clone()), limits);
+        Shared {
+            app,
+            service,
+            gate: Gate::new(&settings),
+            token: settings.token,
+            limits: settings.limits,
+            quotas: Quotas::new(&settings.limits),
+            metrics: Metrics::new(),
+            programs: Semaphore::new(settings.limits.programs.min(Semaphore::MAX_PERMITS)),
+            stopping: CancellationToken::new(),
+            aborted: CancellationToken::new(),
+        }
+    }
+}
+
+/// Returns the routes with their checks.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    let state = || Arc::clone(shared);
+    let router = api::routes().into_iter().fold(Router::new(), |router, route| {
+        let Route { path, scope, handler, .. } = route;
+        let handler = match scope {
+            Some(scope) => handler.route_layer(from_fn_with_state((state(), scope), auth::require)),
+            None => handler,
+        };
+        router.route(path, handler)
+    });
+    router
+        .merge(page::router())
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(state(), gate::pass))
+        .layer(from_fn_with_state(state(), measure))
+        .with_state(state())
+}
+
+/// Counts requests by route, method and status.
+async fn measure(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let started = Instant::now();
+    let response = next.run(request).await;
+    let path = path.as_ref().map_or("unknown", MatchedPath::as_str);
+    shared.metrics.request(path, &method, response.status(), started.elapsed());
+    response
+}
+
+async fn not_found(request: Request) -> ApiError {
+    ApiError::no_route(request.uri().path())
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::method_not_allowed(request.method().as_str(), request.uri().path())
+}

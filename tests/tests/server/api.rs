@@ -1,0 +1,208 @@
+//! Runs over `POST /api/run`.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::world::{TOKEN, World, api};
+
+impl World {
+    /// Starts a run, and returns its id.
+    pub(crate) async fn start(&self, body: &Json) -> String {
+        let answer = self.api("POST /api/run", &body.to_string()).await;
+        assert_eq!(answer.head.status, 202, "{answer:?}");
+        let id = answer.json()["id"].as_str().unwrap().to_owned();
+        assert_eq!(answer.head.get("location"), Some(format!("/api/run/{id}").as_str()));
+        id
+    }
+
+    /// Returns a run, once it has this status.
+    pub(crate) async fn until(&self, run: &str, status: &str) -> Json {
+        for _ in 0..1_000 {
+            let view = self.api(&format!("GET /api/run/{run}"), "").await.json();
+            if view["status"] == status {
+                return view;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the run {run} is not {status}");
+    }
+}
+
+/// Returns an answer that runs a program.
+pub(crate) fn wat(program: &str) -> String {
+    format!("<reasoning>do it</reasoning>\nToolCall::Wat(```wat\n{program}\n```)")
+}
+
+#[tokio::test]
+async fn a_run_is_started_shown_and_listed() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "add", "session_id": "s", "max_steps": 3})).await;
+    world.question().await.say(&wat("(out (+ 1 2))"));
+    let question = world.question().await;
+    let view = world.until(&run, "running").await;
+    assert_eq!((&view["result"], &view["steps"]), (&Json::Null, &1.into()), "{view}");
+    question.respond("three");
+    let view = world.until(&run, "done").await;
+    assert_eq!(view["result"], "three");
+    assert_eq!((&view["prompt"], &view["session_id"]), (&"add".into(), &"s".into()));
+    let tool = &view["tools"][0];
+    assert_eq!(
+        (&tool["name"], &tool["calls"], &tool["failed"]),
+        (&"wat".into(), &1.into(), &0.into())
+    );
+    let outline = view["events_org"].as_str().unwrap();
+    assert!(
+        outline.contains("** step 1: wat :tool_call:") && outline.ends_with(": three\n"),
+        "{outline}"
+    );
+    let steps = world.api(&format!("GET /api/traces/{run}"), "").await.json();
+    assert_eq!(
+        (&steps["steps"][0]["output"], &steps["steps"][0]["step"]),
+        (&"3".into(), &1.into())
+    );
+
+    let failed = world.start(&json!({"prompt": "fail"})).await;
+    world.question().await.fail();
+    world.until(&failed, "failed").await;
+    let listed = async |query: &str| -> Vec<String> {
+        let list = world.api(&format!("GET /api/runs{query}"), "").await.json();
+        list["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(listed("").await, [failed.clone(), run.clone()]);
+    assert_eq!(listed("?status=done").await, [run.clone()]);
+    assert_eq!(listed("?session_id=s").await, [run.clone()]);
+    assert_eq!(listed("?q=FAI").await, [failed.clone()]);
+    assert_eq!(listed(&format!("?before={failed}")).await, [run.clone()]);
+    let page = world.api("GET /api/runs?limit=1", "").await.json();
+    assert_eq!(page["next"], failed.as_str());
+    let replay = world.api(&format!("POST /api/run/{run}/replay"), "").await.json();
+    assert_eq!((&replay["same"], &replay["programs"]), (&true.into(), &1.into()), "{replay}");
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_forked_and_stays_as_it_ended() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "wait", "session_id": "s"})).await;
+    let question = world.question().await;
+    let queued = world.start(&json!({"prompt": "later", "session_id": "s"})).await;
+    for (id, status) in [(&queued, 202), (&run, 202)] {
+        assert_eq!(world.api(&format!("DELETE /api/run/{id}"), "").await.head.status, status);
+        world.until(id, "cancelled").await;
+    }
+    question.abandoned().await;
+    assert_eq!(world.api(&format!("DELETE /api/run/{run}"), "").await.head.status, 200);
+    world.no_question();
+
+    let body = json!({"step": 0}).to_string();
+    let forked = world.api(&format!("POST /api/run/{run}/fork"), &body).await;
+    assert_eq!(forked.head.status, 202, "{forked:?}");
+    let forked = forked.json()["id"].as_str().unwrap().to_owned();
+    world.question().await.respond("from the fork");
+    let view = world.until(&forked, "done").await;
+    assert_eq!((&view["result"], &view["forked"]), (&"from the fork".into(), &json!([run, 0])));
+    let far = json!({"step": 9}).to_string();
+    world.api(&format!("POST /api/run/{run}/fork"), &far).await.refused(422, "invalid_field");
+}
+
+#[tokio::test]
+async fn an_invalid_request_names_the_field() {
+    let mut world = World::new().await;
+    for (line, body, words) in [
+        ("POST /api/run", r#"{}"#, "missing field `prompt`"),
+        ("POST /api/run", r#"{"prompt":"  "}"#, "`prompt`: the text is empty"),
+        ("POST /api/run", r#"{"prompt":"m","max_steps":0}"#, "`max_steps` is 1 to"),
+        ("POST /api/run", r#"{"prompt":"m","max_steps":"3"}"#, "`max_steps`: invalid type: string"),
+        (
+            "POST /api/run",
+            r#"{"prompt":"m","model":"other"}"#,
+            "`model`: unknown; this server has `puppet`",
+        ),
+        ("POST /api/run", r#"{"prompt":"m","session_id":"a b"}"#, "`session_id`: a session id is"),
+        ("POST /api/run", r#"{"prompt":"m","step":1}"#, "`step`: unknown field"),
+        ("POST /api/run", r#"{"prompt":"m","files":{"../x":"y"}}"#, "outside the run's folder"),
+        ("GET /api/runs?limit=0", "", "`limit` is 1 to 500"),
+        ("GET /api/runs?limit=x", "", "the query"),
+        ("GET /api/runs?colour=red", "", "unknown field `colour`"),
+        ("POST /api/tokens", r#"{"name":"n","scope":"root"}"#, "`scope`: unknown variant `root`"),
+    ] {
+        let message = world.api(line, body).await.refused(422, "invalid_field");
+        assert!(message.contains(words), "{line} {body}: {message}");
+    }
+    world.api("POST /api/run", "{").await.refused(400, "bad_request");
+    world.api("POST /api/run", "\u{0}").await.refused(400, "bad_request");
+    for line in [
+        "GET /api/run/none",
+        "GET /api/run/none/stream",
+        "DELETE /api/run/none",
+        "GET /api/sessions/none",
+        "GET /api/sessions/none/files",
+        "GET /api/sessions/%00/files/a",
+        "GET /api/catalog/none",
+        "GET /api/vars/none",
+        "DELETE /api/tokens/none",
+        "GET /v1/responses/none",
+        "GET /i/none",
+    ] {
+        world.api(line, "").await.refused(404, "not_found");
+    }
+    world.no_question();
+}
+
+#[tokio::test]
+async fn the_rate_of_a_token_is_limited() {
+    let world = World::with(|settings| settings.limits.requests_per_minute = 3).await;
+    for _ in 0..3 {
+        assert_eq!(world.api("GET /api/settings", "").await.head.status, 200);
+    }
+    let answer = world.ask(api(TOKEN, "GET /api/settings", "")).await;
+    answer.refused(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn readiness_and_metrics_report_the_server() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "hello"})).await;
+    world.question().await.respond("hi");
+    world.until(&run, "done").await;
+    assert_eq!(
+        world.ask(crate::world::bare("GET /readyz", &["Host: localhost"])).await.head.status,
+        200
+    );
+    let metrics = world.api("GET /metrics", "").await.body;
+    for line in [
+        "wattle_runs_started_total 1",
+        "wattle_http_requests_total{route=\"/api/run\",method=\"POST\",status=\"202\"} 1",
+        "wattle_runs_active 0",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn programs_are_checked_and_run_without_a_model() {
+    let world = World::new().await;
+    let check = async |body: &str| {
+        world.api("POST /api/check", &json!({"body": body}).to_string()).await.json()
+    };
+    let good = check(r#"(out (fs.read "a.txt")) (fs.write (arg 0) "x")"#).await;
+    assert_eq!((&good["ok"], &good["authority"]["reads"]), (&true.into(), &json!(["a.txt"])));
+    assert_eq!(good["authority"]["unknown"], json!([]), "{good}");
+    let bad = check("(out (fs.red \"a.txt\"))").await;
+    assert_eq!(bad["ok"], false);
+    let first = &bad["diagnostics"][0];
+    assert_eq!((&first["line"], &first["severity"]), (&1.into(), &"error".into()), "{bad}");
+    let exec = async |body: Json| world.api("POST /api/exec", &body.to_string()).await.json();
+    let ran = exec(json!({"body": "(out (str.upper (arg 0)))", "args": ["a"]})).await;
+    assert_eq!((&ran["success"], &ran["output"]), (&true.into(), &"A".into()), "{ran}");
+    exec(json!({"body": "(fs.write \"n.txt\" \"kept\")", "session_id": "s"})).await;
+    let read = exec(json!({"body": "(out (fs.read \"n.txt\"))", "session_id": "s"})).await;
+    assert_eq!(read["output"], "kept", "{read}");
+    let other = exec(json!({"body": "(out (fs.read \"n.txt\"))"})).await;
+    assert_eq!((&other["success"], other["error"].is_string()), (&false.into(), true), "{other}");
+}

@@ -1,0 +1,217 @@
+//! The routes for clients of the OpenAI API.
+
+use serde_json::{Value as Json, json};
+
+use crate::api::wat;
+use crate::client::Frame;
+use crate::world::{TOKEN, World, api};
+
+const CHAT: &str = "POST /v1/chat/completions";
+
+fn user(text: &str) -> Json {
+    json!({"role": "user", "content": text})
+}
+
+fn chat(messages: &[Json]) -> String {
+    json!({"model": "wattle", "messages": messages}).to_string()
+}
+
+#[tokio::test]
+async fn a_conversation_continues_its_session_and_another_branch_begins_a_new_one() {
+    let mut world = World::new().await;
+    let address = world.address;
+    let ask = |body: String| async move {
+        let mut client = crate::client::Client::connect(address).await;
+        client.send(api(TOKEN, CHAT, &body)).await;
+        client.answer().await
+    };
+    let asked = tokio::spawn(ask(chat(&[
+        json!({"role": "system", "content": "be kind"}),
+        user("remember 7"),
+    ])));
+    let question = world.question().await;
+    assert!(question.messages[0].content.contains("be kind"));
+    question.say(&wat(r#"(kv.set "n" "7")"#));
+    world.question().await.respond("noted");
+    let first = asked.await.unwrap();
+    let session = first.head.get("x-session-id").unwrap().to_owned();
+    let answer = first.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "noted");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+
+    let history =
+        [user("remember 7"), json!({"role": "assistant", "content": "noted "}), user("which?")];
+    let asked = tokio::spawn(ask(chat(&history)));
+    world.question().await.say(&wat(r#"(out (kv.get "n"))"#));
+    let question = world.question().await;
+    assert!(question.last().contains('7'), "{}", question.last());
+    question.respond("seven");
+    assert_eq!(asked.await.unwrap().head.get("x-session-id"), Some(session.as_str()));
+
+    // Another answer to the second message: the session went on, so this is a branch.
+    let asked = tokio::spawn(ask(chat(&history)));
+    let question = world.question().await;
+    let texts: Vec<&str> =
+        question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
+    assert_eq!(texts, ["remember 7", "noted ", "which?"]);
+    question.respond("7");
+    assert_ne!(asked.await.unwrap().head.get("x-session-id"), Some(session.as_str()));
+}
+
+#[tokio::test]
+async fn a_streamed_completion_has_progress_the_answer_and_usage() {
+    let mut world = World::new().await;
+    let body = json!({
+        "model": "wattle", "messages": [user("go")], "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    let mut client = world.client().await;
+    client.send(api(TOKEN, CHAT, &body.to_string())).await;
+    assert_eq!(client.head().await.status, 200);
+    world.question().await.say(&wat("(out 1)"));
+    world.question().await.respond("done");
+    let (mut reasoning, mut content, mut finish, mut usage) =
+        (String::new(), String::new(), Json::Null, Json::Null);
+    loop {
+        let text = client.data().await.expect("the stream has no end");
+        if text == "[DONE]" {
+            break;
+        }
+        let chunk: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(chunk["object"], "chat.completion.chunk");
+        let choice = &chunk["choices"][0];
+        reasoning += choice["delta"]["reasoning_content"].as_str().unwrap_or_default();
+        content += choice["delta"]["content"].as_str().unwrap_or_default();
+        if choice["finish_reason"].is_string() {
+            finish = choice["finish_reason"].clone();
+        }
+        if chunk["usage"].is_object() {
+            usage = chunk["usage"].clone();
+        }
+    }
+    assert_eq!((content.as_str(), &finish), ("done", &"stop".into()));
+    assert!(reasoning.contains("do it") && reasoning.contains("▸ wat"), "{reasoning}");
+    assert!(usage["total_tokens"].is_u64(), "{usage}");
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_cancels_its_completion() {
+    let mut world = World::new().await;
+    for stream in [true, false] {
+        let body = json!({"model": "wattle", "messages": [user("go")], "stream": stream});
+        let mut client = world.client().await;
+        client.send(api(TOKEN, CHAT, &body.to_string())).await;
+        let question = world.question().await;
+        drop(client);
+        question.abandoned().await;
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_request_of_a_chat_page_starts_no_run() {
+    let mut world = World::new().await;
+    let asked = tokio::spawn({
+        let request = api(TOKEN, CHAT, &chat(&[user("### Task:\nGenerate a title.")]));
+        let address = world.address;
+        async move {
+            let mut client = crate::client::Client::connect(address).await;
+            client.send(request).await;
+            client.answer().await
+        }
+    });
+    let question = world.question().await;
+    assert_eq!(question.messages.len(), 1, "no prompt of an agent");
+    question.say("A title");
+    assert_eq!(asked.await.unwrap().json()["choices"][0]["message"]["content"], "A title");
+    assert_eq!(world.api("GET /api/runs", "").await.json()["runs"], json!([]));
+}
+
+#[tokio::test]
+async fn responses_are_created_streamed_continued_and_retrieved() {
+    let mut world = World::new().await;
+    let body =
+        json!({"model": "wattle", "input": "hello", "stream": true, "instructions": "be brief"});
+    let mut client = world.client().await;
+    client.send(api(TOKEN, "POST /v1/responses", &body.to_string())).await;
+    assert_eq!(client.head().await.status, 200);
+    let question = world.question().await;
+    assert!(question.messages[0].content.contains("be brief"));
+    question.respond("hi");
+    let (mut kinds, mut id) = (Vec::new(), String::new());
+    while let Some(text) = client.data().await {
+        let event: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(event["sequence_number"], kinds.len());
+        if event["type"] == "response.completed" {
+            id = event["response"]["id"].as_str().unwrap().to_owned();
+        }
+        kinds.push(event["type"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(kinds.first().unwrap(), "response.created");
+    assert_eq!(kinds.last().unwrap(), "response.completed");
+    let shown = world.api(&format!("GET /v1/responses/{id}"), "").await.json();
+    assert_eq!(
+        (&shown["status"], &shown["output"][0]["content"][0]["text"]),
+        (&"completed".into(), &"hi".into())
+    );
+
+    let body =
+        json!({"model": "default", "input": "again", "previous_response_id": id}).to_string();
+    let mut client = world.client().await;
+    client.send(api(TOKEN, "POST /v1/responses", &body)).await;
+    let question = world.question().await;
+    assert!(
+        question.messages.iter().any(|message| message.content == "hello"),
+        "the session goes on"
+    );
+    question.respond("hi again");
+    assert_eq!(client.answer().await.json()["output"][0]["content"][0]["text"], "hi again");
+}
+
+#[tokio::test]
+async fn what_cannot_be_honoured_is_an_error() {
+    let mut world = World::new().await;
+    for (body, status, code) in [
+        (json!({"model": "gpt-9", "messages": [user("m")]}), 404, "model_not_found"),
+        (json!({"model": "wattle", "messages": []}), 422, "invalid_field"),
+        (
+            json!({"model": "wattle", "messages": [json!({"role": "tool", "content": "x"})]}),
+            422,
+            "invalid_field",
+        ),
+        (json!({"model": "wattle", "messages": [user("m")], "tools": [{}]}), 422, "invalid_field"),
+        (
+            json!({"model": "wattle", "messages": [user("m")], "response_format": {"type": "json_schema"}}),
+            422,
+            "invalid_field",
+        ),
+        (
+            json!({"model": "wattle", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            422,
+            "invalid_field",
+        ),
+    ] {
+        world.api(CHAT, &body.to_string()).await.refused(status, code);
+    }
+    let failing = tokio::spawn({
+        let (address, request) = (world.address, api(TOKEN, CHAT, &chat(&[user("m")])));
+        async move {
+            let mut client = crate::client::Client::connect(address).await;
+            client.send(request).await;
+            client.answer().await
+        }
+    });
+    world.question().await.fail();
+    failing.await.unwrap().refused(502, "run_failed");
+}
+
+impl crate::client::Client {
+    /// Reads the data of the next frame of a stream, and skips heartbeats.
+    async fn data(&mut self) -> Option<String> {
+        loop {
+            match self.any_frame().await? {
+                Frame::Comment(_) => {}
+                Frame::Event { data, .. } => return Some(data.as_str().unwrap().to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Following runs: every kept event once, whoever leaves, falls behind or is killed.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use serde_json::{Value as Json, json};
+
+use crate::api::wat;
+use crate::world::{TOKEN, World, bare, store};
+
+fn numbers(events: &[Json]) -> Vec<u64> {
+    let kept = events.iter().filter(|event| event["type"] != "delta");
+    kept.map(|event| event["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_gets_every_event_once() {
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "go"})).await;
+    let mut first = world.follow(&run, 0).await;
+    world.question().await.say(&wat("(out 1)"));
+    let question = world.question().await;
+    let mut events = Vec::new();
+    while events.last().is_none_or(|event: &Json| event["type"] != "tool_result") {
+        events.push(first.event().await.unwrap());
+    }
+    drop(first);
+    question.say(&wat("(out 2)"));
+    world.question().await.respond("done");
+    world.until(&run, "done").await;
+    let last = numbers(&events).last().copied().unwrap();
+    let mut again = world.client().await;
+    let request = bare(
+        &format!("GET /api/run/{run}/stream"),
+        &[
+            "Host: localhost",
+            &format!("Authorization: Bearer {TOKEN}"),
+            &format!("Last-Event-ID: {last}"),
+        ],
+    );
+    again.send(request).await;
+    assert_eq!(again.head().await.status, 200);
+    events.extend(again.events().await);
+    let all = numbers(&events);
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["text"], "done");
+    let whole = world.follow(&run, 0).await.events().await;
+    assert_eq!(numbers(&whole), all, "the record has the same events");
+    let page = world.api(&format!("GET /api/run/{run}/events?after=2&limit=2"), "").await.json();
+    assert_eq!((&page["last"], &page["done"]), (&4.into(), &false.into()));
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_the_server_was_stopped() {
+    let store = store();
+    let mut world = World::on(store.clone(), |_| {}).await;
+    let run = world.start(&json!({"prompt": "go", "session_id": "s"})).await;
+    let mut client = world.follow(&run, 0).await;
+    world.question().await.say(&wat("(out 1)"));
+    let _unanswered = world.question().await;
+    let mut events = Vec::new();
+    while events.last().is_none_or(|event: &Json| event["type"] != "tool_result") {
+        events.push(client.event().await.unwrap());
+    }
+    // The server stops in the middle of a request to the model.
+    world.shutdown.cancel();
+    assert_eq!(client.event().await.unwrap()["type"], "suspended");
+    world.ended().await;
+    let mut world = World::on(store, |_| {}).await;
+    let last = numbers(&events).last().copied().unwrap();
+    let mut client = world.follow(&run, last).await;
+    world.question().await.respond("done");
+    events.extend(client.events().await);
+    let all = numbers(&events);
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["text"], "done");
+}
+
+#[tokio::test]
+async fn many_clients_follow_many_runs_and_none_loses_an_event() {
+    let mut world = World::new().await;
+    let mut runs = Vec::new();
+    for number in 0..5 {
+        runs.push(world.start(&json!({"prompt": format!("run {number}")})).await);
+    }
+    let mut clients = Vec::new();
+    for at in 0..40 {
+        clients.push(world.follow(&runs[at % runs.len()], 0).await);
+    }
+    // These never read.
+    let mut idle = Vec::new();
+    for run in &runs {
+        idle.push(world.follow(run, 0).await);
+    }
+    for _ in 0..4 * runs.len() {
+        let question = world.question().await;
+        let steps = question
+            .messages
+            .iter()
+            .skip(1)
+            .filter(|message| message.content.starts_with("[Observation (step "));
+        match steps.count() {
+            3 => question.respond("done"),
+            _ => question.say(&wat("(out (str.repeat \"x\" 3000))")),
+        }
+    }
+    let all = join_all(clients.iter_mut().map(|client| client.events())).await;
+    let expected = numbers(&all[0]);
+    for events in &all {
+        assert_eq!(numbers(events), expected);
+        let ids: BTreeSet<&str> =
+            events.iter().map(|event| event["run_id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), 1);
+    }
+    // Thought, start and result of each step, then a thought and the answer.
+    assert_eq!(expected.len(), 3 * 3 + 2);
+}
+
+#[tokio::test]
+async fn a_web_socket_has_the_same_events_and_then_done() {
+    use futures_util::StreamExt as _;
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+    let mut world = World::new().await;
+    let run = world.start(&json!({"prompt": "go"})).await;
+    let mut request =
+        format!("ws://{}/api/run/{run}/stream", world.address).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    world.question().await.say(&wat("(out 1)"));
+    world.question().await.respond("done");
+    let mut events = Vec::new();
+    while let Some(Ok(message)) = socket.next().await {
+        if let Ok(text) = message.to_text()
+            && !text.is_empty()
+        {
+            events.push(serde_json::from_str::<Json>(text).unwrap());
+        }
+    }
+    assert_eq!(events.pop().unwrap(), json!({"type": "done"}));
+    let whole = world.follow(&run, 0).await.events().await;
+    let kept: Vec<Json> = events.into_iter().filter(|event| event["type"] != "delta").collect();
+    assert_eq!(kept, whole);
+}

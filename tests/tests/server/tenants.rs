@@ -1,0 +1,205 @@
+//! Tenants and scopes, on every route.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use wattle_agent::journal::Journal as _;
+use wattle_agent::{Scope, Store, Tenant};
+use wattle_server::{App, TenantParts};
+
+use crate::world::{World, api};
+
+/// Starts a server for two tenants, with a token of each scope for the second one.
+async fn two_tenants() -> World {
+    let file = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+    let (alice, bob) =
+        (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
+    for scope in Scope::ALL {
+        let (name, secret) = (scope.name(), format!("bobs-{}", scope.name()));
+        assert!(bob.add_token(name, scope, &secret).await.unwrap());
+    }
+    let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
+    World::of(TenantParts::new(alice), |app: App| app.with_tenants(tenants), |_| {}).await
+}
+
+/// Returns every route of the server with its method, and with these values for its parameters.
+fn routes(values: &[(&str, &str)]) -> Vec<(String, Option<Scope>, bool)> {
+    let document: Json = serde_json::from_str(wattle_server::document()).unwrap();
+    let mut routes = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let filled =
+                values.iter().fold(path.clone(), |path, (name, value)| path.replace(name, value));
+            assert!(!filled.contains('{'), "{filled} has a parameter without a value");
+            let scope = operation["x-scope"].as_str().and_then(Scope::from_name);
+            let line = format!("{} {filled}", method.to_uppercase());
+            routes.push((line, scope, path.contains('{')));
+        }
+    }
+    routes
+}
+
+/// Returns a valid body for a route.
+fn body(line: &str) -> String {
+    let body = match line.rsplit('/').next().unwrap() {
+        "run" if line.contains("/catalog/") => json!({"args": []}),
+        "run" => json!({"prompt": "bob's"}),
+        "1.1" => json!({"approve": true}),
+        "fork" if line.contains("/api/run/") => json!({"step": 0}),
+        "check" | "exec" => json!({"body": "(out 1)"}),
+        "tokens" => json!({"name": "new", "scope": "read"}),
+        "integrations" => json!({"name": "new"}),
+        "completions" => {
+            json!({"model": "wattle", "messages": [{"role": "user", "content": "bob's"}]})
+        }
+        "responses" => json!({"model": "wattle", "input": "bob's"}),
+        "chat" | "shop" => json!({"message": "bob's"}),
+        _ => json!({}),
+    };
+    body.to_string()
+}
+
+#[tokio::test]
+async fn no_route_reaches_another_tenants_data() {
+    let mut world = two_tenants().await;
+    // The data of alice, whose token is the server's own.
+    let run = world.start(&json!({"prompt": "alices-secret", "session_id": "alices"})).await;
+    world.question().await.respond("alices-secret answer");
+    world.until(&run, "done").await;
+    for (line, body) in [
+        ("PUT /api/sessions/alices/files/alices.txt", "alices-secret"),
+        ("PUT /api/vars/alices", "alices-secret"),
+        ("POST /api/tokens", r#"{"name":"alices","scope":"read"}"#),
+        ("POST /api/integrations", r#"{"name":"shop","system_prompt":"alices-secret"}"#),
+    ] {
+        assert!(world.api(line, body).await.head.status < 300, "{line}");
+    }
+    let all = async |world: &World| {
+        let mut all = String::new();
+        for line in [
+            "GET /api/runs",
+            "GET /api/sessions/alices",
+            "GET /api/sessions/alices/files/alices.txt",
+            "GET /api/vars/alices",
+            "GET /api/tokens",
+            "GET /api/integrations",
+        ] {
+            all += &world.api(line, "").await.body;
+        }
+        all
+    };
+    let before = all(&world).await;
+    let values = [
+        ("{id}", run.as_str()),
+        ("{run}", &run),
+        ("{call}", "1.1"),
+        ("{path}", "alices.txt"),
+        ("{key}", "alices"),
+        ("{name}", "shop"),
+    ];
+    let mut tried = 0;
+    // What bob writes is last, since it is his own from then on.
+    let mut all_routes = routes(&values);
+    all_routes.sort_by_key(|(line, ..)| line.starts_with("PUT"));
+    for (line, scope, has_parameter) in all_routes {
+        // Sessions and responses have ids of their own.
+        let line =
+            if line.contains("/api/sessions/") { line.replace(&run, "alices") } else { line };
+        let line = if line.contains("/responses/") {
+            line.replace(&run, &format!("resp_{run}"))
+        } else {
+            line
+        };
+        let line = if line.contains("/tokens/") { line.replace("shop", "alices") } else { line };
+        if scope.is_none() || !has_parameter {
+            continue;
+        }
+        let is_write = line.starts_with("PUT");
+        let answer = world.ask(api("bobs-admin", &line, &body(&line))).await;
+        assert!(!answer.body.contains("alices-secret"), "{line}: {answer:?}");
+        // What bob writes under the same name is his own.
+        let shared = is_write || line.contains("/catalog/") || line.contains("/v1/models/");
+        if !shared {
+            assert_eq!(answer.head.status, 404, "{line}: {answer:?}");
+        }
+        tried += 1;
+    }
+    assert!(tried >= 25, "{tried}");
+    for line in [
+        "GET /api/runs",
+        "GET /api/sessions",
+        "GET /api/tokens",
+        "GET /api/integrations",
+        "GET /api/settings",
+    ] {
+        let answer = world.ask(api("bobs-admin", line, "")).await;
+        assert_eq!(answer.head.status, 200);
+        assert!(!answer.body.contains("alices-secret"), "{line}: {answer:?}");
+    }
+    let taken = world.ask(api("bobs-admin", "POST /api/integrations", r#"{"name":"shop"}"#)).await;
+    assert!(!taken.body.contains("alices-secret"));
+    assert_eq!(all(&world).await, before, "nothing of alice's changed");
+}
+
+#[tokio::test]
+async fn every_route_requires_its_scope() {
+    let world = two_tenants().await;
+    let values = [
+        ("{id}", "x"),
+        ("{run}", "x"),
+        ("{call}", "1.1"),
+        ("{path}", "x"),
+        ("{key}", "x"),
+        ("{name}", "x"),
+    ];
+    for (line, scope, _) in routes(&values) {
+        let Some(scope) = scope else { continue };
+        let none = world.ask(crate::world::bare(&line, &["Host: localhost"])).await;
+        none.refused(401, "unauthorized");
+        let wrong = world.ask(api("wrong", &line, "")).await;
+        wrong.refused(401, "unauthorized");
+        for weaker in Scope::ALL.into_iter().filter(|weaker| *weaker < scope) {
+            let token = format!("bobs-{}", weaker.name());
+            world.ask(api(&token, &line, "")).await.refused(403, "forbidden");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_token_opens_nothing() {
+    let world = two_tenants().await;
+    let created = world.api("POST /api/tokens", r#"{"name":"n","scope":"read"}"#).await.json();
+    let token = created["token"].as_str().unwrap().to_owned();
+    assert_eq!(world.ask(api(&token, "GET /api/runs", "")).await.head.status, 200);
+    let listed = world.api("GET /api/tokens", "").await.body;
+    assert!(!listed.contains(&token), "a secret is shown once");
+    assert_eq!(world.api("DELETE /api/tokens/n", "").await.head.status, 204);
+    world.ask(api(&token, "GET /api/runs", "")).await.refused(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn the_runs_of_every_tenant_are_resumed() {
+    let file = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+    let bob = file.tenant(&Tenant::new("bob").unwrap());
+    let queued = wattle_agent::journal::QueuedRun {
+        id: "01J0000000000000000000000".to_owned(),
+        session: Some("s".to_owned()),
+        made: 1,
+        message: "bob's".to_owned(),
+        origin: json!({"by": "serve"}),
+    };
+    bob.enqueue(queued).await.unwrap();
+    let alice = file.tenant(&Tenant::new("alice").unwrap());
+    let tenants = Arc::new(move |tenant: &Tenant| Ok(TenantParts::new(file.tenant(tenant))));
+    let mut world =
+        World::of(TenantParts::new(alice), |app: App| app.with_tenants(tenants), |_| {}).await;
+    world.question().await.respond("for bob");
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while bob.history("s").await.unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+}
