@@ -16,6 +16,14 @@ const SHOWN: usize = 3;
 /// Maximum number of columns of an argument.
 const ARGUMENT: usize = 40;
 
+/// Width of a view off a terminal, in columns.
+const OFF_TERMINAL: usize = 160;
+
+/// Returns the number of columns of the view.
+fn room() -> usize {
+    if is_live() { layout() } else { OFF_TERMINAL }
+}
+
 /// Returns the call of a step in one line: `csv_to_json("sales.csv")`, or `program, 5 lines`.
 pub(super) fn call(step: &Step) -> String {
     let quoted = |arg: &String| format!("{:?}", visible(&fit(arg, ARGUMENT)));
@@ -59,7 +67,7 @@ fn head(style: Style, step: &Step, notes: &str) -> String {
         call => format!("{}.{call}", step.step),
     };
     let prefix = format!("{number:<3}");
-    let room = layout().saturating_sub(width(&prefix) + 2 + 2 + width(notes));
+    let room = room().saturating_sub(width(&prefix) + 2 + 2 + width(notes));
     let what = fit(&call(step), room.max(12));
     // Off a terminal there is no margin.
     let gap = if is_live() { room.saturating_sub(width(&what)) } else { 0 };
@@ -88,7 +96,7 @@ fn output(text: &str, verbose: bool) -> String {
 pub(super) fn thought(content: &str, verbose: bool) -> String {
     let text = visible(content.trim());
     if !verbose {
-        return format!("  {}\n", paint(DIM, &fit(&text, layout().saturating_sub(2))));
+        return format!("  {}\n", paint(DIM, &fit(&text, room().saturating_sub(2))));
     }
     text.lines().fold(String::new(), |lines, line| lines + &format!("  {}\n", paint(DIM, line)))
 }
@@ -102,7 +110,7 @@ pub(super) fn note(style: Style, word: &str, text: &str, verbose: bool) -> Strin
 
 /// Cuts a text to what fits below a step's line, with `used` columns for something else.
 fn below(text: &str, used: usize) -> String {
-    let room = layout().saturating_sub(INDENT.len() + used);
+    let room = room().saturating_sub(INDENT.len() + used);
     fit(&visible(text.lines().next().unwrap_or_default()), room.max(8))
 }
 
@@ -113,8 +121,8 @@ pub(super) fn ending(stop: Stop) -> &'static str {
         Stop::MaxSteps => "stopped at its last step",
         Stop::Timeout => "stopped by its timeout",
         Stop::Cancelled => "cancelled",
-        Stop::MaxTokens => "stopped by its limit on tokens",
-        Stop::MaxCost => "stopped by its limit on cost",
+        Stop::MaxTokens => "stopped by its bound on tokens",
+        Stop::MaxCost => "stopped by its bound on cost",
         Stop::Repeated => "stopped, because it repeated the same call",
         Stop::Blocked => "blocked",
         Stop::Truncated => "cut off",

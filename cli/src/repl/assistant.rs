@@ -83,8 +83,8 @@ impl Completer for Assistant {
 
 impl Highlighter for Assistant {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        // The colours must not change the width.
-        let is_plain = line.chars().any(|c| c.is_control() && c != '\n');
+        // The colours must not change the width, and escapes of control characters would.
+        let is_plain = output::visible(line) != line;
         let text = line.trim_start();
         if self.is_idle || is_plain || !output::is_styled() {
             return Cow::Borrowed(line);
