@@ -52,6 +52,22 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     fitting
 }
 
+/// Breaks a text at spaces into lines of at most `columns` columns. A longer word has a line of its
+/// own.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if width(last) + 1 + width(word) <= columns => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Splits a word into a part of at most `columns` columns, and the rest. The part has at least one
 /// character.
 pub(crate) fn split(word: &str, columns: usize) -> (&str, &str) {
@@ -83,6 +99,13 @@ mod tests {
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("漢字漢字", 4), "漢…");
         assert_eq!(fit("one\ntwo\tthree\n", 20), "one two three");
+    }
+
+    #[test]
+    fn a_text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("漢字 漢字", 8), ["漢字", "漢字"]);
+        assert_eq!(wrap("abcdef gh", 4), ["abcdef", "gh"]);
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl Session {
     /// # Errors
     /// If the program may not run.
     pub(super) async fn continue_program(&mut self, input: &str) -> Result<Next, Fault> {
+        input.clone_into(&mut self.said);
         let mut whole = self.open.with(input);
         if !self.open.text().is_empty()
             && !self.compiles(&whole).await

@@ -39,8 +39,8 @@ pub(super) fn greet(session: &Session) {
         output::note(&format!("{}{}", paint(NAME, name), paint(DIM, rest)));
     }
     let hint = if session.has_model() { HINT } else { NO_MODEL };
-    for line in hint.lines() {
-        output::note(&paint(DIM, line));
+    for line in hint.lines().flat_map(|line| width::wrap(line, width::columns())) {
+        output::note(&paint(DIM, &line));
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Session {
     pub(super) applied: u64,
     /// The text that the user edits as the next input.
     pub(super) next: String,
-    /// The last message, for `/edit`.
+    /// The last message or program, for `/edit`.
     pub(super) said: String,
     pub(super) known: SharedKnown,
 }

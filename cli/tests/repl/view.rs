@@ -384,7 +384,34 @@ fn the_first_lines_say_what_to_do() {
     assert!(content.contains("set OPENROUTER_API_KEY"), "{content}");
     screen.types("/hlep");
     screen.shows("did you mean `/help`?");
+    screen.types("(out \"once\")");
+    screen.shows("\nonce\n");
+    screen.types("/edit");
+    screen.waits("the program", |content| content.trim_end().ends_with("› (out \"once\")"));
+    screen.press(&["C-u"]);
+    screen.types("/hlep");
     // A failed input can be recalled.
     screen.press(&["Up"]);
     screen.waits("the input", |content| content.trim_end().ends_with("› /hlep"));
+}
+
+#[test]
+fn keys_from_before_a_question_do_not_answer_it() {
+    let program = "(kv.set \"a\" \"b\")\n(ret \"it was set\")";
+    let slow = acts("Set it.", program).pieces(40).pause(Duration::from_millis(60));
+    let (place, provider) = (Place::new(), Provider::start([slow, responds("Over.")]));
+    let screen =
+        screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m", "--ask", "kv");
+    screen.types("begin");
+    screen.waits("the request", |_| provider.requests().len() == 1);
+    screen.types("y");
+    screen.shows("[y] once  [s] this session  [n] no  [e] show program");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(provider.requests().len(), 1, "the question is open");
+    screen.press(&["Enter"]);
+    screen.shows("Over.");
+    let content = screen.waits("the keys", |content| content.contains("› y"));
+    assert!(!content.contains("it was set"), "{content}");
+    let said = provider.requests()[1].messages();
+    assert!(said.last().unwrap().contains("denied"), "{said:?}");
 }

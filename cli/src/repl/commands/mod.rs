@@ -73,7 +73,7 @@ use Argument::{Change, File, Model, Namespace, Program, Step, Topic, Word};
 pub(super) const ALL: &[Command] = &[
     row!("/help", "[TOPIC…]", "Show this, or the manual's page about a topic", [Topic], help::help),
     row!("/model", "[NAME]", "Show the model, or switch to another one", [Model], model::model),
-    row!("/agent", "[NAME]", "Show the agents", [Word(&["default"])], model::agent),
+    row!("/agent", "[NAME]", "Show the agents", [Word(&["wattle"])], model::agent),
     row!("/tools", "[NAMESPACE]", "List the host functions", [Namespace], model::tools),
     row!("/catalog", "[WORDS…]", "List the programs, or search them", [Program], model::catalog),
     row!("/run", "NAME [ARG…]", "Run a program of the catalog", [Program, File], run::run),

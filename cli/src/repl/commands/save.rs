@@ -79,7 +79,11 @@ pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next
     let number = arguments.first().map(|argument| step(argument)).transpose()?;
     let session = &mut repl.session;
     session.next = match number {
-        None if !session.said.is_empty() => session.said.clone(),
+        None if session.said.is_empty() => {
+            return Err(Fault::usage("there is no input to edit yet")
+                .hint("`/edit STEP` edits the program of a step"));
+        }
+        None => session.said.clone(),
         number => session.source_of(number)?.trim_end().to_owned(),
     };
     Ok(Next::Go)
