@@ -29,7 +29,8 @@ impl DialectSetting {
     ];
 
     /// Returns the dialect in which a run with this model begins.
-    pub(crate) fn choose(self, model: &dyn Model) -> Dialect {
+    #[must_use]
+    pub fn choose(self, model: &dyn Model) -> Dialect {
         match self {
             DialectSetting::Text => Dialect::Text,
             DialectSetting::Native => Dialect::Native,

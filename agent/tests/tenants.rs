@@ -172,6 +172,15 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             bob.extend("s", vec![Message::user("bob's"), Message::assistant("b")]).await.unwrap();
             assert_eq!(bob.export("s").await.unwrap().unwrap().messages.len(), 2);
         }
+        "TenantStore::conversation" => assert_eq!(bob.conversation("s").await.unwrap(), []),
+        "TenantStore::replace_conversation" => {
+            bob.replace_conversation("s", vec![Message::user("bob's")]).await.unwrap();
+            assert_eq!(bob.conversation("s").await.unwrap(), [Message::user("bob's")]);
+        }
+        "TenantStore::fork_session" => {
+            assert!(bob.fork_session("s", "f", vec![Message::user("bob's")]).await.unwrap());
+            assert_eq!(bob.state("f").keys(String::new()).await.unwrap(), Vec::<String>::new());
+        }
         "TenantStore::sealing" => {
             // Bob has another key, and each record is bound to its tenant.
             let mask = Mask::default();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use wattle_agent::capability::policy::{Answer, Asker, Request};
 
-use crate::output::{self, DIM, WARN, paint, visible};
+use crate::keyboard;
+use crate::output::{self, DIM, WARN, highlight, paint, visible};
 
 /// The user at the terminal, who is asked one question at a time.
 #[derive(Default)]
@@ -33,6 +34,7 @@ impl Asker for Terminal {
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
+            let _held = output::hold_transient();
             output::note(&paint(WARN, "the program needs your approval:"));
             for (question, line) in request.questions {
                 output::note(&format!("  {}", visible(&question.to_string())));
@@ -40,26 +42,35 @@ impl Asker for Terminal {
                     output::note(&format!("    {}", paint(DIM, &visible(&line.to_string()))));
                 }
             }
-            output::note("allow it? y: once, a: always in this session, anything else: no");
-            tokio::task::spawn_blocking(read).await.unwrap_or(Answer::No)
+            let program = request.program.to_owned();
+            tokio::task::spawn_blocking(move || read(&program)).await.unwrap_or(Answer::No)
         })
     }
 }
 
 /// Reads the answer. Anything but a clear yes is a no.
-fn read() -> Answer {
-    let mut reply = String::new();
-    // An unreadable terminal counts as a no.
-    let _ = stdin().lock().read_line(&mut reply);
-    parse(&reply)
+fn read(program: &str) -> Answer {
+    let _question = keyboard::question();
+    loop {
+        output::note("[y] once  [s] this session  [n] no  [e] show program  (default: no)");
+        let mut reply = String::new();
+        // An unreadable terminal counts as a no.
+        let _ = stdin().lock().read_line(&mut reply);
+        match parse(&reply) {
+            Some(answer) => return answer,
+            None => output::note(highlight::program(program.trim_end()).as_str()),
+        }
+    }
 }
 
-fn parse(reply: &str) -> Answer {
-    match reply.trim().to_ascii_lowercase().as_str() {
+/// Parses a reply. Returns `None` if it asks for the program.
+fn parse(reply: &str) -> Option<Answer> {
+    Some(match reply.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,
-        "a" | "always" => Answer::Always,
+        "s" | "session" | "a" | "always" => Answer::Always,
+        "e" => return None,
         _ => Answer::No,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -72,6 +83,7 @@ mod tests {
             ("y\n", Answer::Yes),
             (" YES \r\n", Answer::Yes),
             ("a\n", Answer::Always),
+            ("s\n", Answer::Always),
             ("always", Answer::Always),
             ("", Answer::No),
             ("\n", Answer::No),
@@ -79,7 +91,8 @@ mod tests {
             ("yy\n", Answer::No),
             ("yes, but\n", Answer::No),
         ] {
-            assert_eq!(parse(reply), answer, "{reply:?}");
+            assert_eq!(parse(reply), Some(answer), "{reply:?}");
         }
+        assert_eq!(parse("e\n"), None);
     }
 }

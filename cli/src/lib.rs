@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod fault;
 mod input;
+mod keyboard;
 mod output;
 mod progress;
 mod repl;

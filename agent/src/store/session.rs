@@ -1,4 +1,4 @@
-//! Operations on whole sessions: list, export, import, remove.
+//! Operations on whole sessions: list, export, import, fork, remove; and on their conversations.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -206,6 +206,81 @@ impl TenantStore {
             .await
     }
 
+    /// Returns the whole conversation of a session, oldest message first. Unlike
+    /// [`history`](TenantStore::history), it is complete, and the session does not count as used.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn conversation(&self, session: &str) -> Result<Vec<Message>, StoreError> {
+        let (tenant, session) = (self.tenant.clone(), session.to_owned());
+        let seal = self.seal.clone();
+        self.store
+            .with(StoreError::new("read"), move |connection| {
+                read_messages(connection, (tenant.as_str(), seal.as_deref()), &session, usize::MAX)
+            })
+            .await
+    }
+
+    /// Replaces the conversation of a session. Its state stays.
+    ///
+    /// # Errors
+    /// The file cannot be written. In that case nothing was replaced.
+    pub async fn replace_conversation(
+        &self,
+        session: &str,
+        messages: Vec<Message>,
+    ) -> Result<(), StoreError> {
+        let (tenant, session) = (self.tenant.clone(), session.to_owned());
+        let seal = self.seal.clone();
+        self.store
+            .with(StoreError::new("write"), move |connection| {
+                let (transaction, tenant) = (connection.transaction()?, tenant.as_str());
+                let delete = "DELETE FROM message WHERE tenant = ?1 AND session = ?2";
+                transaction.execute(delete, params![tenant, session])?;
+                write_turns(&transaction, (tenant, seal.as_deref()), &session, &messages)?;
+                transaction.commit()
+            })
+            .await
+    }
+
+    /// Creates the session `id` with these messages and the state of `session`. Returns false
+    /// without a change if the tenant has a session with this id.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn fork_session(
+        &self,
+        session: &str,
+        id: &str,
+        messages: Vec<Message>,
+    ) -> Result<bool, StoreError> {
+        let tenant = self.tenant.clone();
+        let (session, id, seal) = (session.to_owned(), id.to_owned(), self.seal.clone());
+        self.store
+            .with(StoreError::new("write"), move |connection| {
+                let (transaction, tenant) = (connection.transaction()?, tenant.as_str());
+                let created = transaction.execute(
+                    "INSERT INTO session (tenant, id, made, used, bytes)
+                     SELECT ?1, ?2, ?4, ?4, COALESCE((SELECT bytes FROM session WHERE tenant = ?1 \
+                     AND id = ?3), 0) WHERE true
+                     ON CONFLICT (tenant, id) DO NOTHING",
+                    params![tenant, id, session, now()],
+                )?;
+                if created == 0 {
+                    return Ok(false);
+                }
+                write_turns(&transaction, (tenant, seal.as_deref()), &id, &messages)?;
+                transaction.execute(
+                    "INSERT INTO state (tenant, session, key, value)
+                     SELECT tenant, ?2, key, value FROM state WHERE tenant = ?1 AND session = ?3",
+                    params![tenant, id, session],
+                )?;
+                transaction.commit()?;
+                Ok(true)
+            })
+            .await
+    }
+
     /// Adds an exported session under `id`. Returns false without a change if the tenant has a
     /// session with this id.
     ///
@@ -292,8 +367,21 @@ pub(super) fn write_turns(
 
 fn read_history(
     connection: &Connection,
+    of: (&str, Option<&RecordSeal>),
+    session: &str,
+) -> rusqlite::Result<Vec<Message>> {
+    let mut messages = read_messages(connection, of, session, HISTORY_BYTES)?;
+    // A history begins with a user's message, not in the middle of a turn.
+    let begin = messages.iter().position(|m| m.role == Role::User).unwrap_or(messages.len());
+    Ok(messages.split_off(begin))
+}
+
+/// Reads the last messages of a session, up to `most` bytes, oldest first.
+fn read_messages(
+    connection: &Connection,
     (tenant, seal): (&str, Option<&RecordSeal>),
     session: &str,
+    most: usize,
 ) -> rusqlite::Result<Vec<Message>> {
     let mut statement = connection.prepare(
         "SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id \
@@ -307,7 +395,7 @@ fn read_history(
         let content = open_text(seal, content).map_err(broken)?;
         let whole = whole.map(|text| open_text(seal, text)).transpose().map_err(broken)?;
         bytes += content.len() + whole.as_ref().map_or(0, String::len);
-        if bytes > HISTORY_BYTES {
+        if bytes > most {
             break;
         }
         let whole = whole.and_then(|whole| serde_json::from_str(&whole).ok());
@@ -322,10 +410,7 @@ fn read_history(
         });
     }
     newest_first.reverse();
-    // A history begins with a user's message, not in the middle of a turn.
-    let begin =
-        newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
-    Ok(newest_first.split_off(begin))
+    Ok(newest_first)
 }
 
 /// Serializes a message that calls functions, or that is the result of a call. Other messages need

@@ -22,6 +22,8 @@ pub trait Asker: Send + Sync {
 pub struct Request<'a> {
     /// The questions, each with the program's line that causes it.
     pub questions: &'a [(Question, Option<Line>)],
+    /// The program's text.
+    pub program: &'a str,
 }
 
 /// A line of a program.
@@ -157,8 +159,8 @@ impl Preflight {
             .collect();
         let text: Vec<String> =
             asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
-        let ask =
-            async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
+        let request = Request { questions: &asked, program: preview.program.source() };
+        let ask = async { asker.ask(request).await.word().map(str::to_owned) };
         let answer = match preview.ask(&text.join("; "), ask).await {
             QuestionReply::Answer(word) => Answer::of(&word),
             QuestionReply::Unanswered => return Err(refused),

@@ -31,7 +31,8 @@ pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault
     Ok(if replayed.difference.is_none() { Exit::Done } else { Exit::Failed })
 }
 
-fn as_text(run: &str, replayed: &ReplayReport) -> String {
+/// Describes the result of a replay.
+pub(crate) fn as_text(run: &str, replayed: &ReplayReport) -> String {
     let played =
         format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
     match &replayed.difference {

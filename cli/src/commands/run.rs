@@ -121,7 +121,8 @@ async fn begin(control: &RunControl, setup: Setup, prompt: &str) -> Result<Exit,
     setup::interrupt_to(&control.cancel);
     let store = match &session {
         Some(session) => session.store.clone(),
-        None => setup.journal()?,
+        // Without a store, the record of the run ends with the process.
+        None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
     let request =
         RunRequest { message, session: session.map(|session| session.id), origin: setup.origin() };

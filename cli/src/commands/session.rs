@@ -82,7 +82,7 @@ fn failed(error: StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
-async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
+pub(crate) async fn list(store: &TenantStore, json: bool) -> Result<(), Fault> {
     let sessions = store.sessions().await.map_err(failed)?;
     if json {
         return output::json(&serde_json::to_value(sessions).unwrap_or_default());
@@ -161,7 +161,7 @@ async fn whole(store: &TenantStore, id: &str) -> Result<ExportedSession, Fault> 
 }
 
 /// Masks keys and secrets in the messages of a session, because an exported session can be shared.
-fn masked(session: ExportedSession) -> ExportedSession {
+pub(crate) fn masked(session: ExportedSession) -> ExportedSession {
     let (mask, mut changed) = (output::mask(), 0);
     let clean = |message: Message| {
         let content = mask.text(&message.content);

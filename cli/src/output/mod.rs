@@ -4,8 +4,12 @@
 //! On a terminal, every text is made [`visible()`] first. A test checks that no other code writes
 //! to the streams. Files and pipes receive the bytes unchanged.
 
+pub(crate) mod highlight;
+pub(crate) mod markdown;
 mod screen;
+mod transient;
 mod visible;
+pub(crate) mod width;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
@@ -20,6 +24,7 @@ use wattle_agent::rt::{Diagnostic, Role, Severity};
 use crate::fault::Fault;
 
 pub(crate) use screen::Screen;
+pub(crate) use transient::{clear_transient, hold_transient, is_live, transient};
 pub(crate) use visible::{Visible, visible};
 
 /// The style of a failure.
@@ -119,6 +124,29 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{}{text}{}", own(style.render().to_string()), own(style.render_reset().to_string()))
 }
 
+/// Turns a text into a link, for [`styled`] or [`note`]. Returns the text alone if the address could
+/// control the terminal, or is not one of the web or of mail.
+pub(crate) fn link(address: &str, text: &str) -> String {
+    let is_known =
+        ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme));
+    if !is_known || !address.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return text.to_owned();
+    }
+    let escape = ESCAPE.as_str();
+    format!("{escape}]8;;{address}{escape}\\{text}{escape}]8;;{escape}\\")
+}
+
+/// Returns true if styles are shown on stdout.
+pub(crate) fn is_styled() -> bool {
+    stdout().is_terminal() && AutoStream::choice(&stdout()) != ColorChoice::Never
+}
+
+/// Returns a text in the form that a line editor prints: with styles as they are, and without any
+/// other control characters.
+pub(crate) fn for_editor(line: &str) -> String {
+    shown(line, true, AutoStream::choice(&stdout()))
+}
+
 /// Renders a line for a stream: visible on a terminal, and with our own styles if they are enabled.
 fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     let line = if is_terminal { visible(line) } else { line.to_owned() };
@@ -127,8 +155,14 @@ fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
     }
     let mut parts = line.split(ESCAPE.as_str());
     let mut plain = parts.next().unwrap_or_default().to_owned();
-    // Each placeholder precedes one style, which ends with its letter.
-    parts.for_each(|part| plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest)));
+    // Each placeholder precedes one style, which ends with its letter, or a part of a link.
+    parts.for_each(|part| {
+        plain.push_str(match part.strip_prefix('\\') {
+            Some(rest) => rest,
+            None if part.starts_with("]8;;") => "",
+            None => part.split_once('m').map_or("", |(_, rest)| rest),
+        });
+    });
     plain
 }
 
@@ -151,14 +185,20 @@ impl Write for Log {
 }
 
 fn to_stdout(bytes: &[u8]) -> Result<(), Fault> {
-    let mut stdout = stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => Fault::ReaderGone,
-        _ => Fault::failed(format!("failed to write to stdout: {error}")),
+    transient::above(bytes, |bytes| {
+        let mut stdout = stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Fault::ReaderGone,
+            _ => Fault::failed(format!("failed to write to stdout: {error}")),
+        })
     })
 }
 
 fn to_stderr(bytes: &[u8]) {
+    transient::above(bytes, to_stderr_now);
+}
+
+fn to_stderr_now(bytes: &[u8]) {
     // A closed stderr cannot be reported.
     let _ = stderr().lock().write_all(bytes);
 }
@@ -191,5 +231,18 @@ mod tests {
         assert_eq!(shown(&line, true, ColorChoice::Never), "error: \\u{1b}[31mwhy");
         assert_eq!(shown(&line, false, ColorChoice::Never), "error: \u{1b}[31mwhy");
         assert!(!ESCAPE.contains('\u{1b}') && visible(&ESCAPE) == *ESCAPE);
+    }
+
+    #[test]
+    fn a_link_is_plain_text_without_styles() {
+        let line = format!("see {}.", link("https://a.example/b", "the page"));
+        assert_eq!(
+            shown(&line, true, ColorChoice::Always),
+            "see \u{1b}]8;;https://a.example/b\u{1b}\\the page\u{1b}]8;;\u{1b}\\."
+        );
+        assert_eq!(shown(&line, true, ColorChoice::Never), "see the page.");
+        for address in ["javascript:x", "https://a\u{1b}\\", "https://a b", "/etc/passwd"] {
+            assert_eq!(link(address, "x"), "x");
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! The meaning of an input.
 
+use super::commands::{self, Command};
+use super::open::QUOTES;
 use crate::fault::Fault;
 
-use super::open::QUOTES;
-
 /// The request in one input.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// Nothing: the input is blank.
     Nothing,
@@ -13,41 +12,14 @@ pub(super) enum Entry {
     Message(String),
     /// A program to run.
     Program(String),
-    /// A command of the session itself.
-    Command(Command),
+    /// A command of the session itself, with its arguments.
+    Command(&'static Command, Vec<String>),
 }
-
-/// The commands.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
-    /// Show the commands, or the manual's text about a topic.
-    Help { topic: Option<String> },
-    /// Run a program of the catalog.
-    Run { name: String, args: Vec<String> },
-    /// List the catalog.
-    Catalog,
-    /// Show the tokens of the session's messages.
-    Cost,
-    /// Leave.
-    Quit,
-}
-
-/// The syntax of the commands, and their descriptions.
-pub(super) const COMMANDS: &[(&str, &str)] = &[
-    (
-        "/help [TOPIC]",
-        "show this, or the manual for a function, a program, an error code, or words",
-    ),
-    ("/run NAME ARG…", "run a program of the catalog"),
-    ("/catalog", "list the programs of the catalog"),
-    ("/cost", "show the tokens of the session and their cost"),
-    ("/quit", "leave; so does Ctrl-D"),
-];
 
 /// Parses an input.
 ///
 /// # Errors
-/// If it is an unknown command, or one with a missing argument.
+/// If it is an unknown command, or one with a wrong number of arguments.
 pub(super) fn read(input: &str) -> Result<Entry, Fault> {
     let text = input.trim();
     if text.is_empty() {
@@ -65,7 +37,12 @@ pub(super) fn read(input: &str) -> Result<Entry, Fault> {
         });
     }
     match command_word(text) {
-        Some(word) => command(word, text).map(Entry::Command),
+        Some(word) => {
+            let command = commands::find(word).ok_or_else(|| commands::unknown(word))?;
+            let arguments = words(text.strip_prefix(word).unwrap_or_default())?;
+            command.check(&arguments)?;
+            Ok(Entry::Command(command, arguments))
+        }
         None => Ok(Entry::Message(text.to_owned())),
     }
 }
@@ -76,36 +53,6 @@ fn command_word(text: &str) -> Option<&str> {
     let word = text.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
     (!name.contains('/')).then_some(word)
-}
-
-fn command(word: &str, text: &str) -> Result<Command, Fault> {
-    let mut rest = words(text.strip_prefix(word).unwrap_or_default())?.into_iter();
-    let command = match word {
-        "/help" => {
-            let topic: Vec<String> = rest.collect();
-            return Ok(Command::Help { topic: (!topic.is_empty()).then(|| topic.join(" ")) });
-        }
-        "/catalog" => Command::Catalog,
-        "/cost" => Command::Cost,
-        "/quit" => Command::Quit,
-        "/run" => {
-            let name = rest.next().ok_or_else(|| {
-                Fault::usage("`/run` needs the name of a program")
-                    .hint("`/catalog` lists the programs")
-            })?;
-            return Ok(Command::Run { name, args: rest.collect() });
-        }
-        other => {
-            let names: Vec<&str> =
-                COMMANDS.iter().filter_map(|(form, _)| form.split(' ').next()).collect();
-            let fault = Fault::usage(format!("there is no command `{other}`"));
-            return Err(fault.hint(format!("the commands are {}", names.join(", "))));
-        }
-    };
-    match rest.next() {
-        Some(_) => Err(Fault::usage(format!("`{word}` takes no arguments"))),
-        None => Ok(command),
-    }
 }
 
 /// Splits a line into words at whitespace, except inside quotes. Between `'` every character is
@@ -148,39 +95,38 @@ fn escaped(c: Option<char>) -> String {
 mod tests {
     use super::*;
 
-    fn run(name: &str, args: &[&str]) -> Entry {
-        let args = args.iter().map(ToString::to_string).collect();
-        Entry::Command(Command::Run { name: name.to_owned(), args })
+    /// Describes the meaning of an input.
+    fn meaning(input: &str) -> String {
+        match read(input) {
+            Ok(Entry::Nothing) => "nothing".to_owned(),
+            Ok(Entry::Message(text)) => format!("message {text:?}"),
+            Ok(Entry::Program(text)) => format!("program {text:?}"),
+            Ok(Entry::Command(command, args)) => format!("{} {args:?}", command.name),
+            Err(fault) => fault.to_string(),
+        }
     }
 
     #[test]
     fn inputs_are_parsed() {
-        for (input, entry) in [
-            ("  \n ", Entry::Nothing),
-            ("\"\"\" \n \"\"\"", Entry::Nothing),
-            (" what's up? ", Entry::Message("what's up?".to_owned())),
-            ("\"\"\"\ntwo\nlines\n\"\"\"", Entry::Message("two\nlines".to_owned())),
-            ("/etc/hosts has what?", Entry::Message("/etc/hosts has what?".to_owned())),
-            (" (i32.const 0)", Entry::Program(" (i32.const 0)".to_owned())),
-            ("/help", Entry::Command(Command::Help { topic: None })),
-            (
-                "/help  http.get",
-                Entry::Command(Command::Help { topic: Some("http.get".to_owned()) }),
-            ),
-            (
-                "/help count words",
-                Entry::Command(Command::Help { topic: Some("count words".to_owned()) }),
-            ),
-            (" /quit ", Entry::Command(Command::Quit)),
-            ("/catalog", Entry::Command(Command::Catalog)),
-            ("/run text_count", run("text_count", &[])),
-            ("/run echo a  b", run("echo", &["a", "b"])),
+        for (input, expected) in [
+            ("  \n ", "nothing"),
+            ("\"\"\" \n \"\"\"", "nothing"),
+            (" what's up? ", "message \"what's up?\""),
+            ("\"\"\"\ntwo\nlines\n\"\"\"", "message \"two\\nlines\""),
+            ("/etc/hosts has what?", "message \"/etc/hosts has what?\""),
+            (" (i32.const 0)", "program \" (i32.const 0)\""),
+            ("/help", "/help []"),
+            ("/help  http.get", "/help [\"http.get\"]"),
+            ("/help count words", "/help [\"count\", \"words\"]"),
+            (" /quit ", "/quit []"),
+            ("/run text_count", "/run [\"text_count\"]"),
+            ("/run echo a  b", "/run [\"echo\", \"a\", \"b\"]"),
             (
                 r#"/run echo "a b" 'c"d' e"f g"h "" "\"\\\n\x""#,
-                run("echo", &["a b", "c\"d", "ef gh", "", "\"\\\n\\x"]),
+                r#"/run ["echo", "a b", "c\"d", "ef gh", "", "\"\\\n\\x"]"#,
             ),
         ] {
-            assert_eq!(read(input).unwrap(), entry, "{input:?}");
+            assert_eq!(meaning(input), expected, "{input:?}");
         }
     }
 
@@ -188,13 +134,15 @@ mod tests {
     fn invalid_commands_are_errors() {
         for (input, words) in [
             ("/exit", "there is no command `/exit`"),
+            ("/hlep", "did you mean `/help`?"),
             ("/", "there is no command `/`"),
-            ("/run", "needs the name of a program"),
+            ("/run", "`/run` needs `NAME`"),
             ("/quit now", "`/quit` takes no arguments"),
+            ("/undo 3 4", "takes no arguments"),
             ("/run echo \"a", "the quote \" is not closed"),
             ("/run echo it's", "the quote ' is not closed"),
         ] {
-            let error = read(input).unwrap_err().to_string();
+            let error = meaning(input);
             assert!(error.contains(words), "{input:?}: {error}");
         }
     }

@@ -1,31 +1,38 @@
-//! Handles Ctrl-C while a task runs. The first Ctrl-C asks the task to stop, and the second one
-//! abandons it.
+//! Handles Ctrl-C. The first one asks the current work to stop, and a second one soon after it ends
+//! the session.
 
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use tokio::signal::ctrl_c;
 use tokio_util::sync::CancellationToken;
 
 use crate::output;
 
-/// Runs `work`. The first interrupt cancels the token, which `work` observes. The second one drops
-/// `work`, and `None` is returned.
+/// Maximum time between two interrupts that end the session.
+pub(super) const TWICE: Duration = Duration::from_secs(2);
+
+/// Runs `work`. The first interrupt cancels the token, which `work` observes. If another one
+/// follows within [`TWICE`], `work` is dropped, and `None` is returned.
 pub(super) async fn stoppable<T>(
     work: impl Future<Output = T>,
     cancel: &CancellationToken,
 ) -> Option<T> {
     let mut work = pin!(work);
-    tokio::select! {
-        done = &mut work => return Some(done),
-        () = interrupt() => {
-            cancel.cancel();
-            output::note("stopping … (Ctrl-C again to leave)");
+    let mut last: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            () = interrupt() => {
+                if last.is_some_and(|last| last.elapsed() < TWICE) {
+                    return None;
+                }
+                last = Some(Instant::now());
+                cancel.cancel();
+                output::note("stopping … (Ctrl-C again to leave)");
+            }
         }
-    }
-    tokio::select! {
-        biased;
-        done = &mut work => Some(done),
-        () = interrupt() => None,
     }
 }
 

@@ -4,11 +4,13 @@ use std::io::{BufRead, IsTerminal, Read, StdinLock, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Completer, Config, Editor, Helper, Highlighter, Hinter};
+use rustyline::{Cmd, ColorMode, CompletionType, Config, Editor, KeyCode, KeyEvent, Modifiers};
 
+use super::assistant::Assistant;
+use super::known::SharedKnown;
 use super::open::Input;
 use crate::fault::Fault;
 use crate::output;
@@ -18,6 +20,8 @@ use crate::setup::make_private;
 const LARGEST: u64 = 16 << 20;
 /// Maximum number of inputs in the history.
 const REMEMBERED: usize = 1_000;
+/// The prompt.
+const PROMPT: &str = "› ";
 
 /// An event of the source.
 pub(super) enum Line {
@@ -30,28 +34,13 @@ pub(super) enum Line {
 }
 
 /// The source of inputs.
-pub(super) enum Lines {
+pub(super) struct Lines(Source);
+
+enum Source {
     /// A user who edits lines.
-    Terminal { editor: Box<Editor<CompleteInput, FileHistory>>, history: Option<PathBuf> },
+    Terminal { editor: Box<Editor<Assistant, FileHistory>>, history: Option<PathBuf> },
     /// A program or a file. Lines of one input are joined.
     Pipe,
-}
-
-/// Ends an input at a line that completes it.
-#[derive(Completer, Helper, Highlighter, Hinter)]
-pub(super) struct CompleteInput;
-
-impl Validator for CompleteInput {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let input = context.input();
-        // Two blank lines end an input that would never be complete.
-        let given_up = input.ends_with("\n\n");
-        Ok(if !given_up && Input::of(input).is_open() {
-            ValidationResult::Incomplete
-        } else {
-            ValidationResult::Valid(None)
-        })
-    }
 }
 
 impl Lines {
@@ -59,38 +48,53 @@ impl Lines {
     ///
     /// # Errors
     /// If the terminal cannot be set up.
-    pub(super) fn open() -> Result<Lines, Fault> {
+    pub(super) fn open(known: SharedKnown) -> Result<Lines, Fault> {
         if !(stdin().is_terminal() && stdout().is_terminal()) {
-            return Ok(Lines::Pipe);
+            return Ok(Lines(Source::Pipe));
         }
         let failed =
             |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
         let config = Config::builder()
             .max_history_size(REMEMBERED)
             .and_then(|c| c.history_ignore_dups(true));
-        let config =
-            config.map_err(failed)?.history_ignore_space(true).bracketed_paste(true).build();
+        let config = config
+            .map_err(failed)?
+            .history_ignore_space(true)
+            .bracketed_paste(true)
+            .completion_type(CompletionType::List)
+            .completion_show_all_if_ambiguous(true)
+            .build();
         let mut editor = Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(CompleteInput));
+        if !output::is_styled() {
+            editor.set_color_mode(ColorMode::Disabled);
+        }
+        editor.set_helper(Some(Assistant::new(known)));
+        // Terminals send Alt-Enter in several ways.
+        for key in [KeyCode::Enter, KeyCode::Char('\r'), KeyCode::Char('\n')] {
+            editor.bind_sequence(KeyEvent(key, Modifiers::ALT), Cmd::Newline);
+        }
         let history = history_file();
         if let Some(path) = &history {
             // A missing history file counts as an empty history.
             drop(editor.load_history(path));
         }
-        Ok(Lines::Terminal { editor: Box::new(editor), history })
+        Ok(Lines(Source::Terminal { editor: Box::new(editor), history }))
     }
 
     /// Returns true if a user can answer questions.
     pub(super) fn is_terminal(&self) -> bool {
-        matches!(self, Lines::Terminal { .. })
+        matches!(self.0, Source::Terminal { .. })
     }
 
     /// Waits for the next input without blocking the threads that run programs, and adds the input
-    /// to the history.
-    pub(super) async fn next(self) -> (Lines, Result<Line, Fault>) {
-        self.away(|lines| {
-            let line = lines.read("wattle> ")?;
-            if let (Lines::Terminal { editor, history }, Line::Text(text)) = (lines, &line) {
+    /// to the history. The user edits `initial`.
+    ///
+    /// # Errors
+    /// If the terminal or stdin cannot be read.
+    pub(super) async fn next(&mut self, initial: String) -> Result<Line, Fault> {
+        self.away(move |source| {
+            let line = source.read(PROMPT, &initial)?;
+            if let (Source::Terminal { editor, history }, Line::Text(text)) = (source, &line) {
                 remember(editor, history.as_deref(), text);
             }
             Ok(line)
@@ -99,35 +103,45 @@ impl Lines {
     }
 
     /// Asks a question and reads one line as the answer. The answer is not added to the history.
-    pub(super) async fn ask(self, question: String) -> (Lines, Result<Line, Fault>) {
-        self.away(move |lines| lines.read(&question)).await
+    ///
+    /// # Errors
+    /// If the terminal or stdin cannot be read.
+    pub(super) async fn ask(&mut self, question: String) -> Result<Line, Fault> {
+        self.away(move |source| source.read(&question, "")).await
     }
 
+    /// Works with the source on a thread that may block.
     async fn away<T: Send + 'static>(
-        self,
-        work: impl FnOnce(&mut Lines) -> Result<T, Fault> + Send + 'static,
-    ) -> (Lines, Result<T, Fault>) {
+        &mut self,
+        work: impl FnOnce(&mut Source) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let mut source = std::mem::replace(&mut self.0, Source::Pipe);
         let worked = tokio::task::spawn_blocking(move || {
-            let mut lines = self;
-            let done = work(&mut lines);
-            (lines, done)
+            let done = work(&mut source);
+            (source, done)
         });
-        worked.await.unwrap_or_else(|_| {
-            (Lines::Pipe, Err(Fault::failed("the line editor broke, which is a bug")))
-        })
+        match worked.await {
+            Ok((source, done)) => {
+                self.0 = source;
+                done
+            }
+            Err(_) => Err(Fault::failed("the line editor broke, which is a bug")),
+        }
     }
+}
 
-    fn read(&mut self, prompt: &str) -> Result<Line, Fault> {
-        match self {
-            Lines::Terminal { editor, .. } => match editor.readline(prompt) {
-                Ok(text) => Ok(Line::Text(text)),
-                Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
-                Err(ReadlineError::Eof) => Ok(Line::End),
-                Err(error) => {
-                    Err(Fault::failed(format!("failed to read from the terminal: {error}")))
-                }
-            },
-            Lines::Pipe => piped(&mut stdin().lock()),
+impl Source {
+    fn read(&mut self, prompt: &str, initial: &str) -> Result<Line, Fault> {
+        let Source::Terminal { editor, .. } = self else { return piped(&mut stdin().lock()) };
+        // A question has no completions and no hints.
+        if let Some(assistant) = editor.helper_mut() {
+            assistant.is_idle = prompt != PROMPT;
+        }
+        match editor.readline_with_initial(prompt, (initial, "")) {
+            Ok(text) => Ok(Line::Text(text)),
+            Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Line::End),
+            Err(error) => Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
         }
     }
 }
@@ -164,7 +178,7 @@ fn whole(bytes: Vec<u8>) -> Result<Line, Fault> {
         .map_err(|_| Fault::failed("an input on stdin is not UTF-8"))
 }
 
-fn remember(editor: &mut Editor<CompleteInput, FileHistory>, file: Option<&Path>, text: &str) {
+fn remember(editor: &mut Editor<Assistant, FileHistory>, file: Option<&Path>, text: &str) {
     if !text.trim().is_empty()
         && editor.add_history_entry(text).unwrap_or(false)
         && let Some(file) = file

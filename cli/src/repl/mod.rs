@@ -1,25 +1,44 @@
 //! `wattle repl`: an interactive session.
 //!
-//! [`lines`] reads inputs, each complete according to [`open`]; [`entry`] parses an input, and
-//! [`session`] processes it. No line is edited while an input is processed, so output appears above
-//! the next prompt.
+//! [`lines`] reads inputs, each complete according to [`open`]; [`assistant`] helps the user to type
+//! them. [`entry`] parses an input: a message goes to [`session`], a program to [`execute`], and a
+//! command to its row in [`commands`]. No line is edited while an input is processed, so output
+//! appears above the next prompt.
 
+mod assistant;
+mod commands;
+mod complete;
 mod entry;
+mod execute;
+mod greeting;
+mod history;
 mod interrupt;
+mod known;
 mod lines;
 mod open;
+mod program;
 mod session;
+
+use std::time::Instant;
 
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, NAME, paint};
+use crate::output::{self, DIM, paint};
 use crate::setup::Setup;
 use crate::threads;
 use crate::walls::{self, Needs};
 
-use entry::{COMMANDS, Command, Entry};
+use entry::Entry;
+use interrupt::TWICE;
+use known::SharedKnown;
 use lines::{Line, Lines};
 use session::{Next, Session};
+
+/// The session, and the source of its inputs.
+struct Repl {
+    session: Session,
+    lines: Lines,
+}
 
 /// Runs the conversation until the user leaves.
 pub(crate) fn run(flags: Layer, outer: Layer) -> Result<Exit, Fault> {
@@ -29,35 +48,34 @@ pub(crate) fn run(flags: Layer, outer: Layer) -> Result<Exit, Fault> {
 }
 
 async fn converse(config: Config) -> Result<Exit, Fault> {
-    let setup = Setup::new(config)?;
-    let (mut session, mut lines) = (Session::new(setup)?, Lines::open()?);
-    if lines.is_terminal() {
-        greet();
+    let known = SharedKnown::default();
+    let session = Session::new(Setup::new(config)?, known.clone())?;
+    let mut repl = Repl { session, lines: Lines::open(known)? };
+    if repl.lines.is_terminal() {
+        greeting::greet(&repl.session);
+        repl.session.introduce().await?;
     }
-    let mut interrupted = false;
+    let mut interrupted: Option<Instant> = None;
     loop {
-        let (back, line) = lines.next().await;
-        lines = back;
-        let text = match line {
-            Ok(Line::Text(text)) => text,
-            Ok(Line::End) => return Ok(leave(&session, Exit::Done).await),
-            Ok(Line::Interrupt) if interrupted => {
-                return Ok(leave(&session, Exit::Interrupted).await);
+        repl.session.learn().await;
+        let initial = std::mem::take(&mut repl.session.next);
+        let text = match repl.lines.next(initial).await? {
+            Line::Text(text) => text,
+            Line::End => return repl.leave(Exit::Done).await,
+            Line::Interrupt if interrupted.is_some_and(|last| last.elapsed() < TWICE) => {
+                return repl.leave(Exit::Interrupted).await;
             }
-            Ok(Line::Interrupt) => {
-                interrupted = true;
+            Line::Interrupt => {
+                interrupted = Some(Instant::now());
                 output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
                 continue;
             }
-            Err(fault) => return Err(fault),
         };
-        interrupted = false;
-        session.refresh().await;
-        let next;
-        (lines, next) = perform(&mut session, lines, &text).await;
-        match next {
+        interrupted = None;
+        repl.session.refresh().await;
+        match repl.perform(&text).await {
             Ok(Next::Go) => {}
-            Ok(Next::Leave(exit)) => return Ok(leave(&session, exit).await),
+            Ok(Next::Leave(exit)) => return repl.leave(exit).await,
             Err(Fault::ReaderGone) => return Err(Fault::ReaderGone),
             // A failed input leaves the session unchanged.
             Err(fault) => output::fault(&fault),
@@ -65,66 +83,42 @@ async fn converse(config: Config) -> Result<Exit, Fault> {
     }
 }
 
-/// Processes one input.
-async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Result<Next, Fault>) {
-    let done = match entry::read(text) {
-        Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
-        Ok(Entry::Command(Command::Quit)) => return (lines, Ok(Next::Leave(Exit::Done))),
-        Ok(Entry::Command(Command::Help { topic: None })) => return (lines, help()),
-        Ok(Entry::Command(Command::Help { topic: Some(topic) })) => {
-            return (lines, session.explain(&topic).map(|()| Next::Go));
-        }
-        Ok(Entry::Command(Command::Catalog)) => {
-            return (lines, session.catalog().map(|()| Next::Go));
-        }
-        Ok(Entry::Command(Command::Cost)) => return (lines, session.cost().map(|()| Next::Go)),
-        Ok(Entry::Command(Command::Run { name, args })) => session.call(&name, &args).await,
-        Ok(Entry::Program(source)) => session.program(&source, Vec::new(), None).await,
-        Ok(Entry::Message(message)) => session.message(message).await,
-        Err(fault) => return (lines, Err(fault)),
-    };
-    // The input may have written files even if it failed.
-    match done {
-        Ok(Next::Leave(_)) | Err(Fault::ReaderGone) => (lines, done),
-        done => {
-            if let Err(fault) = &done {
-                output::fault(fault);
+impl Repl {
+    /// Processes one input.
+    async fn perform(&mut self, text: &str) -> Result<Next, Fault> {
+        let done = match entry::read(text)? {
+            Entry::Nothing => return Ok(Next::Go),
+            // Only `/run` leaves new changes that the user has not seen.
+            Entry::Command(command, arguments) if command.name != "/run" => {
+                return command.run(self, arguments).await;
             }
-            let (lines, offered) = session.offer(lines).await;
-            (lines, offered.map(|()| Next::Go))
+            Entry::Command(command, arguments) => command.run(self, arguments).await,
+            Entry::Program(source) => self.session.continue_program(&source).await,
+            Entry::Message(message) => self.session.say(message).await,
+        };
+        // The input may have written files even if it failed.
+        match done {
+            Ok(Next::Leave(_)) | Err(Fault::ReaderGone) => done,
+            done => {
+                if let Err(fault) = &done {
+                    output::fault(fault);
+                }
+                self.session.offer(&mut self.lines).await.map(|()| Next::Go)
+            }
         }
     }
-}
 
-fn greet() {
-    let hint = "type a message, or begin with ( to run a program; /help shows more";
-    output::note(&format!(
-        "{} {}",
-        paint(NAME, concat!("wattle ", env!("CARGO_PKG_VERSION"))),
-        paint(DIM, hint)
-    ));
-}
-
-fn help() -> Result<Next, Fault> {
-    let width = COMMANDS.iter().map(|(form, _)| form.chars().count()).max().unwrap_or(0);
-    let commands: String =
-        COMMANDS.iter().map(|(form, what)| format!("  {form:<width$}  {what}\n")).collect();
-    output::text(&format!(
-        "Type a message for the model. A line that begins with ( runs at once, as a \
-         program.\n{commands}An input continues on the next line while a program's parentheses or \
-         quotes, a fence or a message in \"\"\"\nare open; two blank lines always end it. Ctrl-C \
-         stops the current work."
-    ))?;
-    Ok(Next::Go)
-}
-
-/// Warns about changes that are lost when the session ends.
-async fn leave(session: &Session, exit: Exit) -> Exit {
-    match session.pending() {
-        0 => {}
-        1 => output::warn("1 change was not applied"),
-        count => output::warn(&format!("{count} changes were not applied")),
+    /// Ends the session. Asks about changes that would be lost, unless the user interrupted it.
+    async fn leave(mut self, exit: Exit) -> Result<Exit, Fault> {
+        if exit == Exit::Done {
+            self.session.offer_last(&mut self.lines).await?;
+        }
+        match self.session.pending() {
+            0 => {}
+            1 => output::warn("1 change was not applied"),
+            count => output::warn(&format!("{count} changes were not applied")),
+        }
+        self.session.flush().await;
+        Ok(exit)
     }
-    session.flush().await;
-    exit
 }

@@ -1,28 +1,29 @@
-//! A session and its state between inputs: conversation, variables, and files that are not applied
-//! yet.
+//! A session and its state between inputs: conversation, variables, the open program, and files that
+//! are not applied yet.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
 use wattle_agent::machine::{Ending, Usage};
 use wattle_agent::model::Model;
-use wattle_agent::rt::RunError;
 use wattle_agent::service::{Outcome, RunRequest};
-use wattle_agent::{CatalogDiff, Meter, Store};
+use wattle_agent::{CatalogDiff, journal};
 
+use super::history::Undo;
 use super::interrupt::stoppable;
+use super::known::SharedKnown;
 use super::lines::{Line, Lines};
+use super::program::OpenProgram;
 use crate::changes::{self, Fate};
-use crate::commands::{catalog, exec, no_program};
+use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::output::{self, DIM, paint, visible};
-use crate::progress::{Live, counted, spent};
+use crate::keyboard;
+use crate::output::{self, DIM, paint};
+use crate::progress::{Live, RunView};
 use crate::setup::{self, LocalAssembler, LocalRuns, Setup};
 
 /// Default maximum number of steps of a message.
-const STEPS: u32 = 10;
+pub(super) const STEPS: u32 = 10;
 
 /// The continuation after an input.
 pub(super) enum Next {
@@ -34,31 +35,42 @@ pub(super) enum Next {
 
 /// An interactive session.
 pub(super) struct Session {
-    setup: Setup,
-    kept: setup::Session,
+    pub(super) setup: Setup,
+    pub(super) kept: setup::Session,
     /// The model, after its first use.
-    model: Option<Arc<dyn Model>>,
-    files: Arc<Files>,
+    pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) files: Arc<Files>,
     /// The changes that the user declined to apply.
     declined: Vec<Change>,
-    /// The usage of its runs.
-    spent: Usage,
-    runs: usize,
+    /// The usage of each of its runs.
+    pub(super) spent: Vec<Usage>,
+    /// The last run.
+    pub(super) last: RunView,
+    /// The text of the last program that ran without the model.
+    pub(super) ran: Option<String>,
+    /// The program that the next input continues.
+    pub(super) open: OpenProgram,
+    /// The states before the last messages, oldest first.
+    pub(super) undo: Vec<Undo>,
+    /// Number of times that changes were applied.
+    pub(super) applied: u64,
+    /// The text that the user edits as the next input.
+    pub(super) next: String,
+    /// The last message or program, for `/edit`.
+    pub(super) said: String,
+    pub(super) known: SharedKnown,
 }
 
 impl Session {
-    /// Opens the session that the settings name, or one that ends with the process.
+    /// Opens the session that the settings name, or a new one. Without a store, the session ends
+    /// with the process.
     ///
     /// # Errors
     /// If the store or the root cannot be opened.
-    pub(super) fn new(setup: Setup) -> Result<Session, Fault> {
+    pub(super) fn new(mut setup: Setup, known: SharedKnown) -> Result<Session, Fault> {
         let kept = match setup.session()? {
             Some(session) => session,
-            None => {
-                let store = Store::in_memory(Duration::MAX)
-                    .map_err(|error| Fault::failed(error.to_string()))?;
-                setup::Session { id: "repl".to_owned(), store: store.tenant(&setup.tenant()?) }
-            }
+            None => fresh(&mut setup)?,
         };
         let files = setup.files()?;
         let host = setup.host.clone();
@@ -69,9 +81,42 @@ impl Session {
             model: None,
             files,
             declined: Vec::new(),
-            spent: Usage::default(),
-            runs: 0,
+            spent: Vec::new(),
+            last: RunView::default(),
+            ran: None,
+            open: OpenProgram::default(),
+            undo: Vec::new(),
+            applied: 0,
+            next: String::new(),
+            said: String::new(),
+            known,
         })
+    }
+
+    /// Returns the settings.
+    pub(super) fn config(&self) -> &Config {
+        &self.setup.config
+    }
+
+    /// Returns true if the session outlives the process.
+    pub(super) fn is_stored(&self) -> bool {
+        self.setup.config.session.value.is_some()
+    }
+
+    /// Sends a message to the model. What the user types meanwhile becomes the next input.
+    ///
+    /// # Errors
+    /// If the run fails.
+    pub(super) async fn say(&mut self, message: String) -> Result<Next, Fault> {
+        self.said.clone_from(&message);
+        let before = self.snapshot("the last message").await?;
+        let quiet = keyboard::quiet();
+        let done = self.message(message).await;
+        self.next = quiet.end();
+        if matches!(done, Ok(Next::Go)) {
+            self.undo.push(before);
+        }
+        done
     }
 
     /// Waits for pending telemetry to be sent.
@@ -79,8 +124,8 @@ impl Session {
         self.setup.flush().await;
     }
 
-    /// Runs a message, and prints its events.
-    pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
+    /// Runs a message, and prints its events and its answer.
+    async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
         let settings = self.setup.run_settings(STEPS, &model)?;
         let (service, _) = LocalAssembler::service(LocalRuns {
@@ -97,17 +142,19 @@ impl Session {
         };
         let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
         let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;
-        let live = Live::new(self.setup.config.verbose.value);
+        let live = Live::of_session(self.setup.config.verbose.value);
         let following = async {
             let mut follower = service.follow(&self.kept.store, &run.id, 0).until_parked();
             while let Some(event) = follower.next().await.map_err(|error| failed(&error))? {
-                live.show(&event.event);
+                live.follow(&event);
             }
             Ok(run.outcome().await)
         };
         let Some(ended) = stoppable(following, run.cancel()).await else {
             return Ok(Next::Leave(Exit::Interrupted));
         };
+        let (view, printed) = live.finish();
+        self.last = view;
         let report = match ended? {
             Outcome::Ended(report) => report,
             Outcome::Parked(parked) => {
@@ -118,106 +165,23 @@ impl Session {
             }
             Outcome::Suspended(reason) => return Err(Fault::failed(reason)),
         };
-        self.spent += report.usage;
-        self.runs += 1;
+        self.spent.push(report.usage);
         match &report.ending {
             Ending::Failed { message } => {
                 Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message)))
             }
-            Ending::Cancelled { .. } => Ok(Next::Go),
-            ending => output::text(&visible(ending.text())).map(|()| Next::Go),
+            _ => printed.map(|()| Next::Go),
         }
     }
 
-    fn model(&mut self) -> Result<Arc<dyn Model>, Fault> {
+    /// Opens the model, if that has not happened yet.
+    ///
+    /// # Errors
+    /// If no model is set up.
+    pub(super) fn model(&mut self) -> Result<Arc<dyn Model>, Fault> {
         match &self.model {
             Some(model) => Ok(Arc::clone(model)),
             None => self.setup.model().inspect(|model| self.model = Some(Arc::clone(model))),
-        }
-    }
-
-    /// Runs a program of the catalog.
-    pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
-        let host = self.setup.host.clone();
-        let catalog = host.catalog();
-        let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
-        let args = entry
-            .arguments(given)
-            .map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
-        let time = entry.meta().timeout;
-        self.program(entry.source(), args, time).await
-    }
-
-    /// Runs an inline program, and prints its results or its errors.
-    pub(super) async fn program(
-        &mut self,
-        source: &str,
-        args: Vec<String>,
-        time: Option<Duration>,
-    ) -> Result<Next, Fault> {
-        let host = self.setup.host.clone();
-        let runtime = host.runtime();
-        let program = match runtime.prepare(source).await {
-            Ok(program) => program,
-            Err(diagnostic) => {
-                output::note(output::diagnostic(&diagnostic, source).trim_end());
-                return Ok(Next::Go);
-            }
-        };
-        program
-            .warnings()
-            .iter()
-            .for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
-        let (model, why_not) = match self.model() {
-            Ok(model) => (Some(model), None),
-            Err(fault) => (None, Some(fault.to_string())),
-        };
-        let model = model.map(|model| (model, Meter::default()));
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
-        let grants = self.setup.grants(access);
-        let limit = runtime.limits().time;
-        let cancel = CancellationToken::new();
-        let work = async {
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => None,
-                ran = runtime.run_within(&program, &grants, args, time.unwrap_or(limit).min(limit)) => Some(ran),
-            }
-        };
-        match stoppable(work, &cancel).await {
-            None => Ok(Next::Leave(Exit::Interrupted)),
-            Some(None) => Ok(Next::Go),
-            Some(Some(Ok(outcome))) => exec::print_outcome(&outcome, source).map(|()| Next::Go),
-            Some(Some(Err(RunError::Denied(missing)))) => {
-                exec::denied(&missing, why_not, false).map(|_| Next::Go)
-            }
-            Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
-            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
-            Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
-        }
-    }
-
-    /// Prints the usage of the session's messages.
-    pub(super) fn cost(&self) -> Result<(), Fault> {
-        let runs = counted(self.runs, "message");
-        output::text(&format!(
-            "{runs}: {}",
-            spent(self.spent).unwrap_or_else(|| "no tokens were counted".to_owned())
-        ))
-    }
-
-    /// Prints the list of programs.
-    pub(super) fn catalog(&self) -> Result<(), Fault> {
-        let catalog = self.setup.host.catalog();
-        catalog::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>())
-    }
-
-    /// Prints the manual's text about a topic.
-    pub(super) fn explain(&self, topic: &str) -> Result<(), Fault> {
-        match self.setup.host.manual().about(topic) {
-            Some(text) => output::text(&visible(&text)),
-            None => Err(Fault::usage(format!("nothing in the manual is about `{topic}`"))
-                .hint("`/help \"\"` lists the topics, `/help` the commands")),
         }
     }
 
@@ -235,47 +199,67 @@ impl Session {
 
     /// Prints the changes since the last question, and asks whether to apply them. Changes that are
     /// not applied remain in the session's overlay, where later programs see them.
-    pub(super) async fn offer(&mut self, lines: Lines) -> (Lines, Result<(), Fault>) {
+    ///
+    /// # Errors
+    /// If the changes cannot be listed or applied.
+    pub(super) async fn offer(&mut self, lines: &mut Lines) -> Result<(), Fault> {
         let fate = Fate::of(&self.setup.config, true);
-        match fate {
-            Fate::Written | Fate::Apply => {
-                let settled = changes::settle(&self.files, fate);
-                (lines, settled.and(self.renew()))
-            }
-            Fate::Drop(_) => match self.files.changes() {
-                Ok(changes) if changes == self.declined => (lines, Ok(())),
-                Ok(changes) => self.ask(lines, changes).await,
-                Err(error) => {
-                    (lines, Err(Fault::failed(format!("failed to list the changes: {error}"))))
-                }
-            },
+        if matches!(fate, Fate::Written | Fate::Apply) {
+            changes::settle(&self.files, fate)?;
+            return self.renew();
         }
+        let changes = changes::of(&self.files)?;
+        if changes == self.declined {
+            return Ok(());
+        }
+        self.declined = changes;
+        changes::settle(&self.files, Fate::Drop("in this session only; `/diff` shows them"))?;
+        self.ask(lines, "apply them to the workdir? [y/N] ").await
     }
 
-    async fn ask(&mut self, lines: Lines, changes: Vec<Change>) -> (Lines, Result<(), Fault>) {
-        self.declined = changes;
-        if let Err(fault) = changes::settle(&self.files, Fate::Drop("in this session only")) {
-            return (lines, Err(fault));
-        }
+    /// Asks whether to apply the changes before the session ends.
+    ///
+    /// # Errors
+    /// If the changes cannot be applied.
+    pub(super) async fn offer_last(&mut self, lines: &mut Lines) -> Result<(), Fault> {
+        self.declined =
+            if self.files.is_overlay() { changes::of(&self.files)? } else { Vec::new() };
+        self.ask(lines, "apply the changes to the workdir before you leave? [y/N] ").await
+    }
+
+    async fn ask(&mut self, lines: &mut Lines, question: &str) -> Result<(), Fault> {
         if self.declined.is_empty() || !lines.is_terminal() {
-            return (lines, Ok(()));
+            return Ok(());
         }
-        let (lines, answer) = lines.ask("apply them to the workdir? [y/N] ".to_owned()).await;
-        let applied = match answer {
-            Ok(Line::Text(text))
+        match lines.ask(question.to_owned()).await? {
+            Line::Text(text)
                 if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") =>
             {
-                changes::apply(&self.files).and_then(|()| self.renew())
+                changes::apply(&self.files)?;
+                self.renew()
             }
-            answer => answer.map(drop),
-        };
-        (lines, applied)
+            _ => Ok(()),
+        }
     }
 
-    /// Replaces the files with an empty overlay.
-    fn renew(&mut self) -> Result<(), Fault> {
+    /// Replaces the files with an empty overlay, after all changes were applied.
+    ///
+    /// # Errors
+    /// If the root cannot be opened.
+    pub(super) fn renew(&mut self) -> Result<(), Fault> {
         self.declined.clear();
+        self.applied += 1;
         self.files = self.setup.files()?;
+        Ok(())
+    }
+
+    /// Takes the present changes as those that the user declined to apply.
+    ///
+    /// # Errors
+    /// If the changes cannot be listed.
+    pub(super) fn keep_changes(&mut self) -> Result<(), Fault> {
+        self.declined =
+            if self.files.is_overlay() { changes::of(&self.files)? } else { Vec::new() };
         Ok(())
     }
 
@@ -283,4 +267,14 @@ impl Session {
     pub(super) fn pending(&self) -> usize {
         self.declined.len()
     }
+}
+
+/// Creates a session in the store. Its id becomes a setting, like that of a flag.
+fn fresh(setup: &mut Setup) -> Result<setup::Session, Fault> {
+    if let Some(store) = setup.journal() {
+        let id = journal::new_id();
+        setup.config.session.value = Some(id.clone());
+        return Ok(setup::Session { id, store });
+    }
+    Ok(setup::Session { id: "repl".to_owned(), store: setup.memory()? })
 }

@@ -217,21 +217,14 @@ impl Setup {
             Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
-    /// Opens the store for the journal of a run. If there is none, the record of the run ends with
-    /// the process.
-    ///
-    /// # Errors
-    /// If the tenant's name is invalid, or there is no memory for a store.
-    pub(crate) fn journal(&self) -> Result<TenantStore, Fault> {
-        if store_path(&self.config).is_ok() {
-            match self.store() {
-                Ok(store) => return Ok(store),
-                Err(fault) => {
-                    output::warn(&format!("the run is not recorded: {}", fault.message()));
-                }
-            }
-        }
-        self.memory()
+    /// Opens the store for the journal of runs, or returns `None` if there is no store.
+    pub(crate) fn journal(&self) -> Option<TenantStore> {
+        store_path(&self.config).ok()?;
+        self.store()
+            .inspect_err(|fault| {
+                output::warn(&format!("the run is not recorded: {}", fault.message()))
+            })
+            .ok()
     }
 
     /// Creates a store that ends with the process.

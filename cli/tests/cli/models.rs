@@ -69,8 +69,9 @@ fn budgets_end_a_run_with_their_own_exit_code() {
         "max_cost = 0.001\n[prices]\ntest-model = { prompt = 1000.0, completion = 1000.0 }\n",
     );
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
-    let done =
-        run(&place, &provider, &[]).code(5).reports(&["stopped by its bound on cost", "tokens, $"]);
+    let done = run(&place, &provider, &[])
+        .code(5)
+        .reports(&["stopped by its bound on cost", "tokens · $"]);
     assert_eq!(done.stdout, "stopped: reached max_cost ($0.001)\n");
     let provider = Provider::start([Answer::text(CALL), Answer::text(ANSWER)]);
     let events = run(&place, &provider, &["--max-cost", "1000", "--json"]).code(0).json_lines();

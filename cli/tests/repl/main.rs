@@ -10,6 +10,8 @@
 
 mod screen;
 mod terminal;
+mod tmux;
+mod view;
 
 use std::io::Write;
 use std::process::Stdio;
@@ -200,14 +202,14 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     let program = "(check (call $kv.set \"seen\" \"yes\")) (resv \"done\") (i32.const 0)";
     let refused =
         "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
-    let question = "allow it? y: once, a: always in this session, anything else: no";
+    let question = "[y] once  [s] this session  [n] no  [e] show program  (default: no)";
     terminal.types(program);
     terminal.shows("`kv.set` would use the key \"seen\"");
     terminal.shows_line(question);
     terminal.types("");
     terminal.shows(refused);
     terminal.prompts();
-    // `y` approves one run and `a` the rest of the session. Both apply only to this key.
+    // `y` approves one run and `s` the rest of the session. Both apply only to this key.
     terminal.types(program);
     terminal.shows_line(question);
     terminal.types("y");
@@ -215,7 +217,11 @@ fn the_user_is_asked_what_the_policy_asks_about() {
     terminal.prompts();
     terminal.types(program);
     terminal.shows_line(question);
-    terminal.types("a");
+    // `e` shows the program, and asks again.
+    terminal.types("e");
+    terminal.shows("(check (call $kv.set");
+    terminal.shows_line(question);
+    terminal.types("s");
     terminal.shows("done\r\n");
     terminal.prompts();
     terminal.types(program);
@@ -257,7 +263,10 @@ fn changes_are_applied_when_the_user_approves() {
     terminal.shows("[y/N] ");
     terminal.types("n");
     terminal.prompts();
+    // The user is asked once more before the change is lost.
     terminal.types("/quit");
+    terminal.shows("before you leave? [y/N] ");
+    terminal.types("");
     assert!(terminal.ends(0).contains("1 change was not applied"));
     assert!(!place.work("b.txt").exists());
 

@@ -10,6 +10,9 @@ use rexpect::session::{PtySession, spawn_with_options};
 /// Maximum time to wait for an expected text, in milliseconds.
 const NEVER: u64 = 30_000;
 
+/// The prompt. The reader of the terminal takes each byte for one character.
+const PROMPT: &str = "\u{e2}\u{80}\u{ba} ";
+
 /// A home and a workdir for the sessions of one test, which are removed at its end.
 pub(crate) struct Place(tempfile::TempDir);
 
@@ -51,7 +54,7 @@ impl Terminal {
         command.env("TERM", "xterm").env("NO_COLOR", "1");
         let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(true);
         let mut session = spawn_with_options(command, options).unwrap();
-        session.exp_string("wattle> ").unwrap();
+        session.exp_string(PROMPT).unwrap();
         Terminal(session)
     }
 
@@ -80,7 +83,7 @@ impl Terminal {
     /// Waits for the next prompt.
     #[track_caller]
     pub(crate) fn prompts(&mut self) {
-        self.shows("wattle> ");
+        self.shows(PROMPT);
     }
 
     /// Waits for the end of the session with this exit code. Returns the rest of the output.

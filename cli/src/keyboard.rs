@@ -1,0 +1,114 @@
+//! The keys that a user presses while no line is read.
+//!
+//! While a run is under way, keys are not echoed, since that would disturb its output. They stay in
+//! the terminal's queue and become the next input. A question is never answered by keys that were
+//! pressed before it was shown.
+
+use std::io::{IsTerminal, stdin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// Maximum number of bytes that are read from the queue at once.
+const PIECE: usize = 4_096;
+
+/// The state of the terminal while a run is under way.
+struct State {
+    /// The mode before it.
+    before: Termios,
+    /// The keys that were pressed before a question.
+    early: Vec<u8>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// The time in which keys are not echoed.
+pub(crate) struct Quiet(());
+
+/// Stops echoing keys until the result is dropped. Ctrl-C still interrupts. Does nothing if stdin
+/// is not a terminal.
+pub(crate) fn quiet() -> Quiet {
+    if stdin().is_terminal()
+        && let Ok(before) = tcgetattr(stdin())
+    {
+        set(&quiet_mode(&before));
+        *lock() = Some(State { before, early: Vec::new() });
+    }
+    Quiet(())
+}
+
+impl Quiet {
+    /// Returns the keys that were pressed before a question, and echoes keys again.
+    pub(crate) fn end(self) -> String {
+        let early = lock().as_mut().map(|state| std::mem::take(&mut state.early));
+        let text = String::from_utf8_lossy(&early.unwrap_or_default()).replace('\r', "\n");
+        text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if let Some(state) = lock().take() {
+            set(&state.before);
+        }
+    }
+}
+
+/// The time in which a user answers a question: keys are echoed, and a line can be read.
+pub(crate) struct Question(());
+
+/// Begins a question. Keys that were pressed before are kept for the next input.
+pub(crate) fn question() -> Question {
+    if let Some(state) = lock().as_mut() {
+        state.early.extend(pending());
+        set(&state.before);
+    }
+    Question(())
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if let Some(state) = lock().as_ref() {
+            set(&quiet_mode(&state.before));
+        }
+    }
+}
+
+/// Returns a mode without echo, in which keys stay in the queue one by one.
+fn quiet_mode(before: &Termios) -> Termios {
+    let mut mode = before.clone();
+    mode.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
+    mode.input_modes -= InputModes::ICRNL;
+    mode.special_codes[SpecialCodeIndex::VMIN] = 0;
+    mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+    mode
+}
+
+/// Changes the mode without dropping keys. If that fails, the terminal stays as it is.
+fn set(mode: &Termios) {
+    let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
+}
+
+/// Takes the keys out of the queue.
+fn pending() -> Vec<u8> {
+    let (mut keys, mut piece) = (Vec::new(), [0; PIECE]);
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    loop {
+        let stdin = stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        if !poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0) {
+            return keys;
+        }
+        match rustix::io::read(&stdin, &mut piece) {
+            Ok(read) if read > 0 => keys.extend(piece.iter().take(read)),
+            _ => return keys,
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Option<State>> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! The transient line: the last line on the terminal, which shows what is under way. All other
+//! output appears above it.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anstream::{AutoStream, ColorChoice};
+
+/// Erases the line of the cursor.
+const ERASE: &[u8] = b"\r\x1b[K";
+
+/// The transient line on the screen. Empty if there is none. The lock is held while a stream is
+/// written, so that no output appears in the middle of the line.
+static LINE: Mutex<String> = Mutex::new(String::new());
+
+/// Number of questions that a user is answering.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// A user's line on the terminal. No transient line is shown before this is dropped.
+pub(crate) struct Hold(());
+
+/// Removes the transient line while a user answers a question.
+pub(crate) fn hold_transient() -> Hold {
+    HELD.fetch_add(1, Ordering::SeqCst);
+    clear_transient();
+    Hold(())
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HELD.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns true if stderr is a terminal that can replace a line.
+pub(crate) fn is_live() -> bool {
+    stderr().is_terminal() && AutoStream::choice(&stderr()) != ColorChoice::Never
+}
+
+/// Shows a styled line below all other output, in place of the previous one. The line must fit the
+/// width of the terminal. Does nothing unless the terminal [`is_live`].
+pub(crate) fn transient(line: &str) {
+    let mut current = lock();
+    if HELD.load(Ordering::SeqCst) > 0 || !is_live() {
+        return;
+    }
+    let shown = super::shown(line, true, AutoStream::choice(&stderr()));
+    write(&[ERASE, shown.as_bytes()].concat());
+    *current = shown;
+}
+
+/// Removes the transient line.
+pub(crate) fn clear_transient() {
+    let mut current = lock();
+    if !current.is_empty() {
+        current.clear();
+        write(ERASE);
+    }
+}
+
+/// Writes bytes above the transient line.
+pub(super) fn above<T>(bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
+    let current = lock();
+    if current.is_empty() {
+        return print(bytes);
+    }
+    write(ERASE);
+    let printed = print(bytes);
+    // Within an unfinished line, there is no room for it. The next update shows it again.
+    if bytes.ends_with(b"\n") {
+        write(current.as_bytes());
+    }
+    printed
+}
+
+fn write(bytes: &[u8]) {
+    super::to_stderr_now(bytes);
+    // A closed stderr cannot be reported.
+    let _ = stderr().flush();
+}
+
+fn lock() -> MutexGuard<'static, String> {
+    LINE.lock().unwrap_or_else(PoisonError::into_inner)
+}

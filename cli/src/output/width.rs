@@ -1,0 +1,118 @@
+//! The columns that a text occupies on a terminal. Wide characters occupy two, and combining ones
+//! none.
+
+use std::io::{stderr, stdout};
+use std::os::fd::AsFd;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// The width of a terminal that does not report its own.
+const USUAL: usize = 80;
+/// Minimum width of a layout.
+const LEAST: usize = 20;
+/// Maximum width of a layout. Longer lines are hard to read.
+const MOST: usize = 100;
+
+/// Returns the number of columns of the terminal.
+pub(crate) fn columns() -> usize {
+    let of = |stream: &dyn AsFd| rustix::termios::tcgetwinsize(stream.as_fd()).ok();
+    let size = of(&stdout()).or_else(|| of(&stderr()));
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    columns.unwrap_or(USUAL).max(LEAST)
+}
+
+/// Returns the number of columns of a layout: those of the terminal, up to a readable maximum.
+pub(crate) fn layout() -> usize {
+    columns().min(MOST)
+}
+
+/// Returns the number of columns that a text without line ends occupies.
+pub(crate) fn width(text: &str) -> usize {
+    text.graphemes(true).map(UnicodeWidthStr::width).sum()
+}
+
+/// Returns a text on one line of at most `columns` columns. Line ends and tabs become spaces, and
+/// the end is cut off if necessary.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    let line: String =
+        text.trim_end().chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
+    if width(&line) <= columns {
+        return line;
+    }
+    let (mut fitting, mut used) = (String::new(), 0);
+    for grapheme in line.graphemes(true) {
+        used += grapheme.width();
+        if used >= columns {
+            break;
+        }
+        fitting.push_str(grapheme);
+    }
+    fitting.push('…');
+    fitting
+}
+
+/// Breaks a text at spaces into lines of at most `columns` columns. A longer word has a line of its
+/// own.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if width(last) + 1 + width(word) <= columns => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Splits a word into a part of at most `columns` columns, and the rest. The part has at least one
+/// character.
+pub(crate) fn split(word: &str, columns: usize) -> (&str, &str) {
+    let mut used = 0;
+    let end = word.grapheme_indices(true).find(|(at, grapheme)| {
+        used += grapheme.width();
+        *at > 0 && used > columns
+    });
+    word.split_at_checked(end.map_or(word.len(), |(at, _)| at)).unwrap_or((word, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_and_combining_characters_are_measured() {
+        for (text, columns) in
+            [("abc", 3), ("漢字", 4), ("e\u{301}", 1), ("👩‍👩‍👧", 2), ("שלום", 4), ("", 0)]
+        {
+            assert_eq!(width(text), columns, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_to_whole_characters() {
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("漢字漢字", 4), "漢…");
+        assert_eq!(fit("one\ntwo\tthree\n", 20), "one two three");
+    }
+
+    #[test]
+    fn a_text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("漢字 漢字", 8), ["漢字", "漢字"]);
+        assert_eq!(wrap("abcdef gh", 4), ["abcdef", "gh"]);
+    }
+
+    #[test]
+    fn a_word_is_split_at_a_column() {
+        assert_eq!(split("abcdef", 4), ("abcd", "ef"));
+        assert_eq!(split("漢字", 3), ("漢", "字"));
+        assert_eq!(split("漢字", 1), ("漢", "字"));
+        assert_eq!(split("ab", 4), ("ab", ""));
+    }
+}

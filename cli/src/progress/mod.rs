@@ -1,0 +1,100 @@
+//! The live view of a run: one line for each step, and below them what the run waits for.
+//!
+//! Texts of models and programs are cut to the width of the terminal, and their control characters
+//! are made visible.
+
+mod answer;
+mod line;
+mod step;
+mod view;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use wattle_agent::machine::{Envelope, Event};
+
+use crate::fault::Fault;
+use crate::output;
+
+pub(crate) use line::{counted, grouped, joined, spent};
+pub(crate) use step::Step;
+use view::{Mode, View};
+
+/// Delay between two updates of the line that shows what a run waits for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The live view of one run. Steps go to stderr.
+pub(crate) struct Live(Arc<Mutex<View>>);
+
+impl Live {
+    /// Creates the view of a command, which prints the answer itself. If `verbose` is true, the
+    /// view shows programs and outputs in full.
+    pub(crate) fn new(verbose: bool) -> Live {
+        Live::start(View::new(Mode::Command, verbose))
+    }
+
+    /// Creates the view of a message in a session. It prints the answer to stdout while the answer
+    /// is received.
+    pub(crate) fn of_session(verbose: bool) -> Live {
+        Live::start(View::new(Mode::Session, verbose))
+    }
+
+    fn start(view: View) -> Live {
+        let view = Arc::new(Mutex::new(view));
+        if output::is_live() {
+            let shared = Arc::downgrade(&view);
+            std::thread::spawn(move || animate(&shared));
+        }
+        Live(view)
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &Event) {
+        lock(&self.0).show(event);
+    }
+
+    /// Shows an event, and remembers its run.
+    pub(crate) fn follow(&self, envelope: &Envelope) {
+        let mut view = lock(&self.0);
+        view.record.run.get_or_insert_with(|| envelope.root_run_id.clone());
+        view.show(&envelope.event);
+    }
+
+    /// Ends the view. Returns what the run did, and the error of stdout if the answer could not be
+    /// printed.
+    pub(crate) fn finish(self) -> (RunView, Result<(), Fault>) {
+        let mut view = lock(&self.0);
+        view.end();
+        (std::mem::take(&mut view.record), view.fault.take().map_or(Ok(()), Err))
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        lock(&self.0).end();
+    }
+}
+
+/// What a run did, as the view saw it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunView {
+    /// The run's id.
+    pub(crate) run: Option<String>,
+    /// The calls of its steps.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Updates the line below the steps until the view ends.
+fn animate(view: &Weak<Mutex<View>>) {
+    while let Some(view) = view.upgrade() {
+        if !lock(&view).tick() {
+            break;
+        }
+        drop(view);
+        std::thread::sleep(TICK);
+    }
+}
+
+fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
+    view.lock().unwrap_or_else(PoisonError::into_inner)
+}

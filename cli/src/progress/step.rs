@@ -1,0 +1,91 @@
+//! The calls of a run's steps.
+
+use wattle_agent::machine::Event;
+
+use super::line;
+use crate::output::WARN;
+
+/// A call of a step, and its result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    /// The step, counted from 1.
+    pub(crate) step: u32,
+    /// The call within the step, counted from 1.
+    pub(crate) call: u32,
+    /// The catalog program's name, or `wat`.
+    pub(crate) label: String,
+    /// The text of an inline program.
+    pub(crate) body: Option<String>,
+    /// The arguments.
+    pub(crate) args: Vec<String>,
+    /// The model's reason for the step.
+    pub(crate) thought: String,
+    /// The errors of earlier attempts, which the model repaired.
+    pub(crate) repairs: Vec<String>,
+    /// The result, once the call has ended.
+    pub(crate) result: Option<StepResult>,
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StepResult {
+    /// If true, the program ran and succeeded.
+    pub(crate) success: bool,
+    /// The output that the model reads.
+    pub(crate) output: String,
+    /// The program's exit code, if the program ended by itself.
+    pub(crate) exit_code: Option<i32>,
+    /// Duration in milliseconds.
+    pub(crate) dur_ms: u64,
+    /// The fixes that were made to the program before it ran.
+    pub(crate) fixes: Vec<String>,
+}
+
+impl Step {
+    /// Renders the call: its line with the first lines of its output, or everything if `whole` is
+    /// true.
+    pub(crate) fn shown(&self, whole: bool) -> String {
+        let thought = if whole { line::thought(&self.thought, true) } else { String::new() };
+        let repairs = self
+            .repairs
+            .iter()
+            .enumerate()
+            .filter(|_| whole)
+            .map(|(at, error)| line::note(WARN, &format!("repair {}", at + 1), error, true));
+        let repairs: String = repairs.collect();
+        let ended = match &self.result {
+            Some(result) => line::ended(self, result, whole),
+            None => format!("{}  {}\n", self.step, line::call(self)),
+        };
+        format!("{thought}{repairs}{ended}")
+    }
+
+    /// Creates the call that an event starts. Returns `None` for other events.
+    pub(super) fn started(event: &Event) -> Option<Step> {
+        let Event::ToolStart { step, call, label, body, args, .. } = event else { return None };
+        Some(Step {
+            step: *step,
+            call: *call,
+            label: label.clone(),
+            body: body.clone(),
+            args: args.clone(),
+            ..Step::default()
+        })
+    }
+}
+
+impl StepResult {
+    /// Creates the result that an event reports. Returns `None` for other events.
+    pub(super) fn reported(event: &Event) -> Option<StepResult> {
+        let Event::ToolResult { success, output, exit_code, dur_ms, fixes, .. } = event else {
+            return None;
+        };
+        Some(StepResult {
+            success: *success,
+            output: output.clone(),
+            exit_code: *exit_code,
+            dur_ms: *dur_ms,
+            fixes: fixes.clone(),
+        })
+    }
+}

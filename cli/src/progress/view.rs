@@ -1,0 +1,232 @@
+//! The state that turns the events of one run into output.
+
+use std::time::Instant;
+
+use wattle_agent::machine::{Event, Stop, Usage, Verdict};
+
+use super::RunView;
+use super::answer::Answer;
+use super::line::{self, counted, spent, time};
+use super::step::{Step, StepResult};
+use crate::fault::Fault;
+use crate::output::width::{columns, fit, width};
+use crate::output::{self, BAD, DIM, NAME, WARN, paint, visible};
+
+/// The frames of the spinner.
+const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// The command that shows the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A command that prints the answer itself.
+    Command,
+    /// A session, whose commands show more about the run.
+    Session,
+}
+
+/// The view of a run.
+pub(super) struct View {
+    mode: Mode,
+    verbose: bool,
+    started: Instant,
+    /// The start of what the run waits for now, and the run's current step.
+    waiting: (Instant, u32),
+    /// The model's unfinished text.
+    draft: String,
+    thought: String,
+    repairs: Vec<String>,
+    answer: Answer,
+    frame: usize,
+    has_ended: bool,
+    /// What was shown so far.
+    pub(super) record: RunView,
+    /// The error of stdout. After it, nothing more is printed there.
+    pub(super) fault: Option<Fault>,
+}
+
+impl View {
+    /// Creates the view of a run that begins now.
+    pub(super) fn new(mode: Mode, verbose: bool) -> View {
+        let now = Instant::now();
+        View {
+            mode,
+            verbose,
+            started: now,
+            waiting: (now, 0),
+            draft: String::new(),
+            thought: String::new(),
+            repairs: Vec::new(),
+            answer: Answer::default(),
+            frame: 0,
+            has_ended: false,
+            record: RunView::default(),
+            fault: None,
+        }
+    }
+
+    /// Shows an event.
+    pub(super) fn show(&mut self, event: &Event) {
+        let lines = self.lines(event);
+        if !lines.is_empty() {
+            output::note(lines.trim_end_matches('\n'));
+        }
+        if let Event::Response { text, steps, usage, stop, .. } = event {
+            self.end();
+            self.respond(text, *stop);
+            self.summarize(*stop, *steps, *usage);
+        }
+    }
+
+    /// Returns the lines for an event.
+    fn lines(&mut self, event: &Event) -> String {
+        match event {
+            Event::Delta { step, text } => {
+                self.waiting.1 = *step;
+                self.draft.push_str(text);
+                if self.mode == Mode::Session {
+                    let printed = self.answer.receive(&self.draft);
+                    self.keep(printed);
+                }
+            }
+            Event::Thinking { step, content } => {
+                self.wait(*step);
+                self.thought.clone_from(content);
+                return line::thought(content, self.verbose);
+            }
+            Event::ToolStart { step, .. } => {
+                self.wait(*step);
+                let thought = std::mem::take(&mut self.thought);
+                let repairs = std::mem::take(&mut self.repairs);
+                let started = Step::started(event);
+                self.record.steps.extend(started.map(|step| Step { thought, repairs, ..step }));
+            }
+            Event::ToolResult { step, call, .. } => {
+                self.wait(*step);
+                return self.ended(*step, *call, event);
+            }
+            Event::Retry { step, attempt, error } => {
+                self.wait(*step);
+                self.drop_failed(*step);
+                self.repairs.push(error.clone());
+                return line::note(WARN, &format!("repair {attempt}"), error, self.verbose);
+            }
+            Event::Moderated { verdict } => {
+                let (style, what) = match verdict {
+                    Verdict::Allowed => return String::new(),
+                    Verdict::Blocked { category, .. } => (BAD, format!("blocked: {category}")),
+                    Verdict::Failed { reason, is_allowed: true, .. } => {
+                        (WARN, format!("allowed without a check: {reason}"))
+                    }
+                    Verdict::Failed { reason, .. } => (BAD, reason.clone()),
+                };
+                return line::note(style, "guard", &what, self.verbose);
+            }
+            Event::Parked { call, question } => {
+                self.end();
+                return line::note(WARN, "waits", &format!("call {call}: {question}"), true);
+            }
+            // The command itself reports the error.
+            Event::Error { .. } => self.end(),
+            Event::Response { .. } => {}
+        }
+        String::new()
+    }
+
+    /// Begins to wait for something else.
+    fn wait(&mut self, step: u32) {
+        self.draft.clear();
+        self.waiting = (Instant::now(), step);
+    }
+
+    /// Removes a program that did not compile. Its repaired version is another call.
+    fn drop_failed(&mut self, step: u32) {
+        let is_open = |last: &mut Step| last.step == step && last.result.is_none();
+        if let Some(failed) = self.record.steps.pop_if(is_open) {
+            self.thought = failed.thought;
+            self.repairs = failed.repairs;
+        }
+    }
+
+    fn ended(&mut self, step: u32, call: u32, event: &Event) -> String {
+        let Some(result) = StepResult::reported(event) else { return String::new() };
+        let mut started =
+            self.record.steps.iter_mut().filter(|own| (own.step, own.call) == (step, call));
+        let Some(started) = started.next_back() else {
+            // The start of the call was shown by an earlier process.
+            let step = Step { step, call, label: "resumed".to_owned(), ..Step::default() };
+            return line::ended(&step, &result, self.verbose);
+        };
+        let lines = line::ended(started, &result, self.verbose);
+        started.result = Some(result);
+        lines
+    }
+
+    fn respond(&mut self, text: &str, stop: Stop) {
+        if self.mode == Mode::Session && stop != Stop::Cancelled && self.fault.is_none() {
+            let printed = self.answer.complete(text);
+            self.keep(printed);
+        }
+    }
+
+    fn keep(&mut self, printed: Result<(), Fault>) {
+        if let Err(fault) = printed {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    /// Prints the last line: how the run ended, and what it used.
+    fn summarize(&self, stop: Stop, steps: u32, usage: Usage) {
+        let steps = counted(steps as usize, "step");
+        let mut parts = vec![match (self.mode, stop) {
+            (Mode::Session, Stop::Answered) => steps,
+            (_, stop) => format!("{} after {steps}", line::ending(stop)),
+        }];
+        parts.push(time(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)));
+        parts.extend(spent(usage));
+        if self.mode == Mode::Session && !self.record.steps.is_empty() {
+            parts.push("/trace shows them".to_owned());
+            let program = self.record.steps.iter().rev().find(|step| step.body.is_some());
+            if let Some(program) = program {
+                parts.push(format!("/source {} the program", program.step));
+            }
+        }
+        for line in line::joined(parts, columns().saturating_sub(2)) {
+            output::note(&format!("  {}", paint(DIM, &line)));
+        }
+    }
+
+    /// Ends the view. What the run waits for is not shown any more.
+    pub(super) fn end(&mut self) {
+        if !self.has_ended {
+            self.has_ended = true;
+            output::clear_transient();
+        }
+    }
+
+    /// Shows what the run waits for. Returns false if the view has ended.
+    pub(super) fn tick(&mut self) -> bool {
+        if self.has_ended {
+            return false;
+        }
+        self.frame += 1;
+        let frame = FRAMES.get(self.frame % FRAMES.len()).copied().unwrap_or_default();
+        let (since, step) = self.waiting;
+        let seconds = since.elapsed().as_secs();
+        let running: Vec<&Step> =
+            self.record.steps.iter().filter(|step| step.result.is_none()).collect();
+        let (what, more) = match running.as_slice() {
+            [] => {
+                ("model".to_owned(), self.draft.lines().next_back().unwrap_or_default().to_owned())
+            }
+            [one] => ("program".to_owned(), line::call(one)),
+            several => (format!("{} programs", several.len()), String::new()),
+        };
+        let number = if step == 0 { String::new() } else { format!("{step:<2} ") };
+        let head = format!("{number}{seconds} s · {what}");
+        let room = columns().saturating_sub(width(&head) + 6);
+        let more = fit(&visible(more.trim()), room);
+        let more = if more.is_empty() { more } else { format!(" · {more}") };
+        output::transient(&format!("{} {head}{}", paint(NAME, frame), paint(DIM, &more)));
+        true
+    }
+}

@@ -1,0 +1,168 @@
+//! `/files`, `/diff`, `/apply`, `/drop`: the session's changes of files.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use similar::{ChangeTag, TextDiff};
+use wattle_agent::capability::files::{Change, ChangeKind, EntryKind, Files};
+
+use crate::changes;
+use crate::fault::Fault;
+use crate::output::{self, BAD, DIM, GOOD, NAME, paint, visible};
+use crate::progress::counted;
+use crate::repl::Repl;
+use crate::repl::history::delta;
+use crate::repl::session::{Next, Session};
+
+/// Number of unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// Lists the changes.
+pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    for change in repl.session.changes(None)? {
+        output::text(&visible(&change.to_string()))?;
+    }
+    Ok(Next::Go)
+}
+
+/// Prints the changes as unified diffs.
+pub(super) async fn diff(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &repl.session;
+    let before = session.setup.files()?;
+    for change in session.changes(arguments.first().map(String::as_str))? {
+        output::styled(&paint(NAME, &visible(&change.to_string())))?;
+        if change.entry != EntryKind::File {
+            continue;
+        }
+        let read = |files: &Files, is_there: bool| match is_there {
+            true => files.read(&change.path).map(|bytes| bytes.to_vec()).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let old = String::from_utf8(read(&before, change.kind != ChangeKind::Created));
+        let new = String::from_utf8(read(&session.files, change.kind != ChangeKind::Deleted));
+        match (old, new) {
+            (Ok(old), Ok(new)) => output::styled(&unified(&old, &new))?,
+            _ => output::styled(&paint(DIM, "  the content is not text"))?,
+        }
+    }
+    Ok(Next::Go)
+}
+
+/// Renders the difference of two texts, in colours.
+fn unified(old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        text.push_str(&paint(DIM, &hunk.header().to_string()));
+        text.push('\n');
+        for change in hunk.iter_changes() {
+            let line = visible(change.value().trim_end_matches('\n'));
+            text.push_str(&match change.tag() {
+                ChangeTag::Equal => format!(" {line}"),
+                ChangeTag::Delete => paint(BAD, &format!("-{line}")),
+                ChangeTag::Insert => paint(GOOD, &format!("+{line}")),
+            });
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Applies all changes to the workdir, or those of a path.
+pub(super) async fn apply(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let path = arguments.first().map(String::as_str);
+    let chosen = session.changes(path)?;
+    if path.is_none() {
+        changes::apply(&session.files)?;
+        session.renew()?;
+        note("applied", chosen.len());
+        return Ok(Next::Go);
+    }
+    // Another overlay, with the same records of what the session has seen, applies the part. So it
+    // detects changes by others like the whole.
+    let part = session.copy()?;
+    let all = changes::of(&part)?;
+    for change in all.iter().rev().filter(|change| !chosen.contains(change)) {
+        forget(&part, &change.path)?;
+    }
+    changes::apply(&part)?;
+    for change in chosen.iter().rev() {
+        forget(&session.files, &change.path)?;
+    }
+    session.applied += 1;
+    session.keep_changes()?;
+    note("applied", chosen.len());
+    Ok(Next::Go)
+}
+
+/// Drops all changes, or those of a path.
+pub(super) async fn drop_changes(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let chosen = session.changes(arguments.first().map(String::as_str))?;
+    if arguments.is_empty() {
+        session.files = session.setup.files()?;
+    } else {
+        let rest = session.copy()?;
+        for change in chosen.iter().rev() {
+            forget(&rest, &change.path)?;
+        }
+        session.files = rest;
+    }
+    session.keep_changes()?;
+    note("dropped", chosen.len());
+    Ok(Next::Go)
+}
+
+fn note(what: &str, count: usize) {
+    output::note(&paint(DIM, &format!("{what} {}", counted(count, "change"))));
+}
+
+/// Removes a change from an overlay, so that the entry is again that of the workdir.
+fn forget(files: &Files, path: &str) -> Result<(), Fault> {
+    let removal: Json = json!([[path, null]]);
+    let forgotten = files.restore(&removal.to_string());
+    forgotten.map_err(|error| Fault::failed(format!("failed to drop `{path}`: {error}")))
+}
+
+impl Session {
+    /// Returns the changes of the files at a path and below it, or all changes.
+    fn changes(&self, path: Option<&str>) -> Result<Vec<Change>, Fault> {
+        if !self.files.is_overlay() {
+            return Err(Fault::usage("changes are written to the workdir at once")
+                .hint("without `--write` they stay in the session until `/apply`"));
+        }
+        let all = changes::of(&self.files)?;
+        let Some(path) = path.map(|path| path.trim_end_matches('/')) else {
+            if all.is_empty() {
+                output::note(&paint(DIM, "there are no changes"));
+            }
+            return Ok(all);
+        };
+        let is_inside = |change: &Change| {
+            change
+                .path
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        // A new file needs the new folders above it.
+        let is_above = |change: &Change| {
+            change.kind == ChangeKind::Created
+                && path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
+        };
+        if !all.iter().any(is_inside) {
+            return Err(Fault::usage(format!("there is no change of `{path}`"))
+                .hint("`/files` lists the changes"));
+        }
+        Ok(all.into_iter().filter(|change| is_inside(change) || is_above(change)).collect())
+    }
+
+    /// Copies the overlay.
+    fn copy(&self) -> Result<Arc<Files>, Fault> {
+        let files = self.setup.files()?;
+        if let Some(delta) = delta(&self.files) {
+            files.restore(&delta).map_err(|error| Fault::failed(error.to_string()))?;
+        }
+        Ok(files)
+    }
+}

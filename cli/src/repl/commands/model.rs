@@ -1,0 +1,85 @@
+//! `/model`, `/agent`, `/tools`, `/catalog`: what the session works with.
+
+use wattle_agent::Settings;
+use wattle_agent::capability;
+use wattle_agent::model::presets;
+
+use crate::commands::catalog as listing;
+use crate::fault::Fault;
+use crate::output::{self, DIM, NAME, paint, visible};
+use crate::repl::Repl;
+use crate::repl::session::Next;
+
+/// Prints the model, or switches to another one of the same endpoint.
+pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let Some(name) = arguments.into_iter().next() else {
+        output::text(&visible(&session.model_name()))?;
+        let known = presets().iter().filter_map(|preset| {
+            preset.model.as_ref().map(|model| format!("{}: {model}", preset.name))
+        });
+        let known = known.collect::<Vec<_>>().join(", ");
+        output::note(&paint(DIM, &format!("/model NAME switches; the usual models are {known}")));
+        return Ok(Next::Go);
+    };
+    let before = session.setup.config.model.value.replace(name);
+    let opened = session.setup.model();
+    match opened {
+        Ok(model) => session.model = Some(model),
+        Err(fault) => {
+            // The session keeps the model that works.
+            session.setup.config.model.value = before;
+            return Err(fault);
+        }
+    }
+    output::note(&paint(DIM, &format!("the model is {}", visible(&session.model_name()))));
+    Ok(Next::Go)
+}
+
+/// Prints the agents. There is one.
+pub(super) async fn agent(_: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let agent = Settings::default().agent;
+    match arguments.first() {
+        Some(name) if *name != agent => Err(Fault::usage(format!("there is no agent `{name}`"))
+            .hint(format!("the only agent is `{agent}`"))),
+        _ => output::text(&format!("{agent} (in use)")).map(|()| Next::Go),
+    }
+}
+
+/// Prints the namespaces of host functions, or the functions of one.
+pub(super) async fn tools(_: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let Some(name) = arguments.first() else {
+        for namespace in capability::ALL {
+            output::styled(&format!("{:<10} {}", paint(NAME, namespace.name), namespace.about))?;
+        }
+        return Ok(Next::Go);
+    };
+    let found = capability::ALL.iter().find(|namespace| namespace.name == *name);
+    let namespace = found.ok_or_else(|| {
+        Fault::usage(format!("there is no namespace `{name}`")).hint("`/tools` lists them")
+    })?;
+    for function in namespace.functions {
+        output::styled(&format!(
+            "{}  {}",
+            paint(NAME, &function.signature.usage()),
+            paint(DIM, function.about)
+        ))?;
+    }
+    Ok(Next::Go)
+}
+
+/// Prints the programs of the catalog, or those that match words, best match first.
+pub(super) async fn catalog(repl: &mut Repl, words: Vec<String>) -> Result<Next, Fault> {
+    let catalog = repl.session.setup.host.catalog();
+    if words.is_empty() {
+        listing::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>())?;
+        return Ok(Next::Go);
+    }
+    let found = catalog.search(&words.join(" "));
+    if found.is_empty() {
+        return Err(Fault::usage(format!("no program matches `{}`", words.join(" ")))
+            .hint("`/catalog` lists all programs"));
+    }
+    listing::print(&found.into_iter().map(|entry| &**entry).collect::<Vec<_>>())?;
+    Ok(Next::Go)
+}

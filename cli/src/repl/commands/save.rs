@@ -1,0 +1,175 @@
+//! `/save`, `/edit`: programs that are kept or changed.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wattle_agent::capability;
+use wattle_agent::catalog::{Catalog, Entry, Name, Origin, format};
+use wattle_agent::rt::{CallEffect, Signature};
+
+use super::step;
+use crate::fault::Fault;
+use crate::output::highlight::{Kind, pieces};
+use crate::output::{self, DIM, paint, visible};
+use crate::repl::Repl;
+use crate::repl::session::{Next, Session};
+
+/// Writes the last program, or that of a step, to a new file in the catalog.
+pub(super) async fn save(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let mut arguments = arguments.into_iter();
+    let given = arguments.next().unwrap_or_default();
+    let name: Name = given.parse().map_err(|rule| {
+        Fault::usage(format!("`{given}` is not a valid program name")).hint(format!("{rule}"))
+    })?;
+    if Catalog::built_in().get(name.as_str()).is_some() {
+        return Err(Fault::usage(format!("`{name}` is the name of a built-in program"))
+            .hint("choose another name"));
+    }
+    let number = arguments.next().map(|argument| step(&argument)).transpose()?;
+    let body = session.source_of(number)?;
+    if Entry::has_front_matter(&body) {
+        return Err(Fault::usage("the program is from the catalog already")
+            .hint("`/source STEP` prints it"));
+    }
+    let (text, has_example) = session.with_front_matter(&name, number, &body).await?;
+    let folder = session.config().catalog.value.last().cloned();
+    let is_listed = folder.is_some();
+    let folder = folder.unwrap_or_else(|| session.config().root.value.join("catalog"));
+    let path = folder.join(format!("{name}.wat"));
+    let entry = Entry::parse(&text, Origin::File(path.clone()))
+        .map_err(|problem| Fault::failed(problem.to_string()))?;
+    let checked = session.setup.host.check(&entry).await;
+    checked.map_err(|problem| Fault::failed(problem.to_string()))?;
+    write(&folder, &path, &text)?;
+    let shown = path.strip_prefix(".").map(PathBuf::from).unwrap_or(path);
+    let test = if is_listed { name.to_string() } else { shown.display().to_string() };
+    let what = if has_example { "runs its example" } else { "checks it; it has no example yet" };
+    output::note(&visible(&format!(
+        "saved {} · `wattle catalog test {test}` {what}",
+        shown.display()
+    )));
+    if !is_listed {
+        let hint = "start with `--catalog catalog` to call it by its name";
+        output::note(&paint(DIM, hint));
+    }
+    Ok(Next::Go)
+}
+
+fn write(folder: &Path, path: &Path, text: &str) -> Result<(), Fault> {
+    let shown = path.display();
+    let written = std::fs::create_dir_all(folder).and_then(|()| {
+        let mut file = std::fs::File::create_new(path)?;
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Fault::usage(format!("the file `{shown}` already exists")).hint("choose another name")
+        }
+        ErrorKind::PermissionDenied => Fault::failed(format!("failed to write `{shown}`: {error}"))
+            .hint("a session writes only below its workdir; name a catalog folder there"),
+        _ => Fault::failed(format!("failed to write `{shown}`: {error}")),
+    })
+}
+
+/// Puts the last input, or the program of a step, on the next prompt.
+pub(super) async fn edit(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let number = arguments.first().map(|argument| step(argument)).transpose()?;
+    let session = &mut repl.session;
+    session.next = match number {
+        None if session.said.is_empty() => {
+            return Err(Fault::usage("there is no input to edit yet")
+                .hint("`/edit STEP` edits the program of a step"));
+        }
+        None => session.said.clone(),
+        number => session.source_of(number)?.trim_end().to_owned(),
+    };
+    Ok(Next::Go)
+}
+
+impl Session {
+    /// Returns a program with its front matter, laid out like the catalog. A program that depends on
+    /// nothing but its arguments gets an example. Returns true if there is one.
+    async fn with_front_matter(
+        &mut self,
+        name: &Name,
+        number: Option<u32>,
+        body: &str,
+    ) -> Result<(String, bool), Fault> {
+        let prepared = self.setup.host.runtime().prepare(body).await;
+        let program = prepared.map_err(|diagnostic| {
+            Fault::failed(format!("the program does not compile: {}", diagnostic.message))
+        })?;
+        let step = self.last.steps.iter().rev().find(|own| number == Some(own.step));
+        let about = step.map(|step| step.thought.lines().next().unwrap_or_default().trim());
+        let about = about.filter(|about| !about.is_empty()).unwrap_or("A program of a session");
+        let given = step.map(|step| step.args.clone()).unwrap_or_default();
+        let count = given.len().max(arguments(body));
+        let mut uses: Vec<&str> = program.imports().iter().map(|import| import.module).collect();
+        uses.retain(|module| *module != "sys");
+        uses.sort_unstable();
+        uses.dedup();
+        // JSON's strings and arrays of strings are also those of TOML.
+        let mut text = format!(
+            ";;; name = {}\n;;; description = {}\n;;; uses = {}\n",
+            json!(name.as_str()),
+            json!(about),
+            json!(uses)
+        );
+        for at in 0..count {
+            _ = write!(
+                text,
+                ";;; [[args]]\n;;; name = \"arg{at}\"\n;;; description = \"Argument {at}\"\n"
+            );
+        }
+        let is_pure = program.imports().iter().all(has_no_effect);
+        let results = match is_pure && given.len() == count {
+            true => self.results_of(body, given.clone()).await?,
+            false => None,
+        };
+        let has_example = results.is_some();
+        if let Some(results) = results {
+            let (given, results) = (json!(given), json!(results));
+            _ = write!(text, ";;; [[example]]\n;;; args = {given}\n;;; results = {results}\n");
+        }
+        _ = write!(text, "\n{}\n", body.trim());
+        // A program that cannot be laid out is saved as it is.
+        let laid_out = format(&text, Origin::File(PathBuf::from(format!("{name}.wat"))));
+        Ok((laid_out.unwrap_or(text), has_example))
+    }
+}
+
+/// Returns the number of arguments that a program reads: one more than the greatest N in `(arg N)`.
+fn arguments(body: &str) -> usize {
+    let words: Vec<&str> = pieces(body)
+        .into_iter()
+        .filter(|(_, kind)| *kind != Kind::Comment)
+        .filter_map(|(range, _)| body.get(range))
+        .filter(|word| !word.trim().is_empty())
+        .collect();
+    let read = words.windows(3).filter_map(|window| match window {
+        ["(", "arg", number] => number.parse::<usize>().ok(),
+        _ => None,
+    });
+    read.max().map_or(0, |last| last + 1)
+}
+
+/// Returns true if the result of a function depends only on its arguments.
+fn has_no_effect(import: &Signature) -> bool {
+    let full = format!("{}.{}", import.module, import.name);
+    let mut all = capability::ALL.iter().flat_map(|capability| capability.functions);
+    all.any(|function| function.name == full && function.effect == CallEffect::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_a_program_are_counted() {
+        assert_eq!(arguments("(ret (str.cat (arg 0) (arg 2))) ;; (arg 7)"), 3);
+        assert_eq!(arguments("(ret \"(arg 5)\")"), 0);
+    }
+}

@@ -1,0 +1,201 @@
+//! `/fork`, `/sessions`, `/resume`, `/vars`, `/export`: sessions and their data.
+
+use std::fmt::Write;
+
+use wattle_agent::capability::kv::Backend;
+use wattle_agent::journal::{self, Journal as _, RunFilter, Status};
+use wattle_agent::machine::{Message, Role};
+use wattle_agent::{ExportedSession, is_session_id};
+
+use super::step;
+use crate::commands::session as stored;
+use crate::fault::Fault;
+use crate::output::{self, DIM, NAME, paint, visible};
+use crate::progress::RunView;
+use crate::repl::Repl;
+use crate::repl::history::exchanges;
+use crate::repl::program::OpenProgram;
+use crate::repl::session::{Next, Session};
+use crate::setup;
+
+fn failed(error: wattle_agent::StoreError) -> Fault {
+    Fault::failed(error.to_string())
+}
+
+/// Continues in a copy of the session. With a step, the copy ends after that step of the last run.
+pub(super) async fn fork(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let mut messages = session.conversation().await?;
+    if let Some(argument) = arguments.first() {
+        messages = until(messages, step(argument)?)?;
+    }
+    let id = journal::new_id();
+    let made = session.kept.store.fork_session(&session.kept.id, &id, messages).await;
+    if !made.map_err(failed)? {
+        return Err(Fault::failed(format!("the session `{id}` already exists")));
+    }
+    let of = session.kept.id.clone();
+    enter(session, id.clone());
+    let note = format!("session {id}, a copy of {of}; the files stay as they are");
+    output::note(&paint(DIM, &visible(&note)));
+    Ok(Next::Go)
+}
+
+/// Cuts a conversation after a step of its last exchange.
+fn until(mut messages: Vec<Message>, step: u32) -> Result<Vec<Message>, Fault> {
+    let begin = exchanges(&messages).last().copied().unwrap_or(0);
+    let has =
+        |text: &str| text.starts_with("[Observation") && text.contains(&format!("(step {step})"));
+    let mut results = messages
+        .iter()
+        .enumerate()
+        .skip(begin)
+        .filter(|(_, message)| message.role != Role::Assistant && has(&message.content));
+    let last = results.next_back().ok_or_else(|| {
+        Fault::usage(format!("the last run has no step {step}"))
+            .hint("`/trace` lists the steps, `/fork` copies the whole session")
+    })?;
+    let end = last.0 + 1;
+    messages.truncate(end);
+    messages.push(Message::assistant(format!("stopped after step {step}")));
+    Ok(messages)
+}
+
+/// Makes another session of the same store the current one.
+fn enter(session: &mut Session, id: String) {
+    if session.is_stored() {
+        session.setup.config.session.value = Some(id.clone());
+    }
+    session.kept.id = id;
+    session.undo.clear();
+    session.last = RunView::default();
+}
+
+/// Prints the stored sessions.
+pub(super) async fn list(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    stored::list(&repl.session.kept.store, false).await.map(|()| Next::Go)
+}
+
+/// Continues a stored session.
+pub(super) async fn resume(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let id = arguments.into_iter().next().unwrap_or_default();
+    let sessions = session.kept.store.sessions().await.map_err(failed)?;
+    if !is_session_id(&id) || sessions.iter().all(|own| own.id != id) {
+        return Err(Fault::usage(format!("no session `{id}`"))
+            .hint("`/sessions` lists the sessions, `--session ID` starts one"));
+    }
+    enter(session, id);
+    session.open = OpenProgram::default();
+    session.introduce().await?;
+    Ok(Next::Go)
+}
+
+/// Prints the names of the session's and the tenant's variables, with their sizes.
+pub(super) async fn vars(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    let store = &repl.session.kept.store;
+    let mut count = 0;
+    for (prefix, state) in
+        [("", store.state(&repl.session.kept.id)), ("tenant:", store.variables())]
+    {
+        let failed = |failure: wattle_agent::rt::Failure| Fault::failed(failure.reason);
+        for name in state.keys(String::new()).await.map_err(failed)? {
+            let size =
+                state.get(name.clone()).await.map_err(failed)?.map_or(0, |value| value.len());
+            let shown = paint(NAME, &visible(&format!("{prefix}{name}")));
+            output::styled(&format!("{shown}  {}", paint(DIM, &format!("{size} bytes"))))?;
+            count += 1;
+        }
+    }
+    if count == 0 {
+        output::note(&paint(DIM, "there are no variables; `(kv.set \"name\" \"value\")` sets one"));
+    }
+    Ok(Next::Go)
+}
+
+/// Writes the conversation to a new file: as JSON if its name ends with `.json`, otherwise as
+/// Markdown. Keys and secrets are masked.
+pub(super) async fn export(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let session = &repl.session;
+    let name = arguments.into_iter().next().unwrap_or_default();
+    let path = session.config().root.value.join(&name);
+    setup::mask_settings(session.config()).await?;
+    let exported = session.kept.store.export(&session.kept.id).await.map_err(failed)?;
+    let exported = exported.ok_or_else(|| Fault::usage("the session has no messages yet"))?;
+    let exported = stored::masked(exported);
+    let text = match name.ends_with(".json") {
+        true => serde_json::to_string_pretty(&exported).unwrap_or_default() + "\n",
+        false => as_markdown(&exported),
+    };
+    let written = std::fs::File::create_new(&path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+    written.map_err(|error| {
+        Fault::failed(format!("failed to write `{}`: {error}", path.display()))
+            .hint("name a new file in the workdir")
+    })?;
+    output::note(&paint(DIM, &visible(&format!("wrote {}", path.display()))));
+    Ok(Next::Go)
+}
+
+fn as_markdown(session: &ExportedSession) -> String {
+    let mut text = format!("# Session {}\n", session.id);
+    for message in &session.messages {
+        let who = match message.role {
+            Role::Assistant => "Model",
+            _ if message.content.starts_with("[Observation") => "Observation",
+            _ => "User",
+        };
+        _ = writeln!(text, "\n## {who}\n\n{}", message.content.trim());
+    }
+    text
+}
+
+impl Session {
+    /// Prints where a resumed session stands: its size, its last message, and an unfinished run.
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub(in crate::repl) async fn introduce(&self) -> Result<(), Fault> {
+        let messages = self.conversation().await?;
+        let Some(last) = exchanges(&messages).last().and_then(|at| messages.get(*at)) else {
+            return Ok(());
+        };
+        let count = crate::progress::counted(messages.len(), "message");
+        let said = output::width::fit(&last.content, 60);
+        let note = format!("session {}: {count}, the last one: {said}", self.kept.id);
+        output::note(&paint(DIM, &visible(&note)));
+        let session = Some(self.kept.id.clone());
+        let filter = RunFilter { session, ..RunFilter::status(Status::Open) };
+        let open = self.kept.store.runs(filter).await.map_err(failed)?;
+        for run in &open {
+            output::note(&format!(
+                "a run of this session did not end; `wattle run --resume {}` continues it",
+                run.id
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_cut_after_a_step() {
+        let messages = || {
+            vec![
+                Message::user("go"),
+                Message::assistant("one"),
+                Message::user("[Observation aaaaaa (step 1)] Execution result:\n1"),
+                Message::assistant("two"),
+                Message::user("[Observation aaaaaa (step 2)] Execution result:\n2"),
+                Message::assistant("done"),
+            ]
+        };
+        let cut = until(messages(), 1).unwrap();
+        assert_eq!(cut.len(), 4);
+        assert_eq!(cut.last().unwrap().content, "stopped after step 1");
+        assert!(until(messages(), 3).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! `/cost`, `/context`, `/compact`, `/undo`: the conversation and what it costs.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use wattle_agent::Meter;
+use wattle_agent::machine::{Message, Role, Usage};
+use wattle_agent::model::{Delta, Model, ModelRequest, ask_within};
+
+use crate::fault::Fault;
+use crate::output::{self, DIM, markdown, paint, visible, width};
+use crate::progress::{counted, grouped, spent};
+use crate::repl::Repl;
+use crate::repl::history::exchanges;
+use crate::repl::session::{Next, STEPS, Session};
+
+/// Number of bytes of a token in an estimate.
+const TOKEN_BYTES: usize = 4;
+
+/// The request for a summary.
+const SUMMARIZE: &str = "You summarize a conversation between a user and an assistant that runs \
+                         programs. The summary replaces the conversation. Keep the user's goals, \
+                         decisions, results, names of files, and open questions. Leave out \
+                         everything else. Write plain text, at most 300 words.";
+
+/// Prints the tokens of each run, and of all.
+pub(super) async fn cost(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    let runs = &repl.session.spent;
+    let shown = |usage: Usage| spent(usage).unwrap_or_else(|| "no tokens were counted".to_owned());
+    if runs.len() > 1 {
+        for (at, usage) in runs.iter().enumerate() {
+            output::text(&format!("{:>3}  {}", at + 1, shown(*usage)))?;
+        }
+    }
+    let total = runs.iter().fold(Usage::default(), |sum, usage| sum + *usage);
+    output::text(&format!("{}: {}", counted(runs.len(), "message"), shown(total)))?;
+    Ok(Next::Go)
+}
+
+/// Prints the parts of the next request, with their tokens.
+pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let model = session.model()?;
+    let read = session.kept.store.history(&session.kept.id).await;
+    let history = read.map_err(|error| Fault::failed(error.to_string()))?;
+    let settings = session.setup.run_settings(STEPS, &model)?;
+    let access = session.setup.access(
+        Arc::clone(&session.files),
+        Some(&session.kept),
+        Some((Arc::clone(&model), Meter::default())),
+    )?;
+    let grants = session.setup.grants(access);
+    let tenant = session.setup.tenant()?;
+    let first = history.iter().find(|message| message.role == Role::User);
+    let host = &session.setup.host;
+    let listing = host.listing(
+        Some((&tenant, &session.kept.id)),
+        first.map_or("", |message| message.content.as_str()),
+    );
+    let dialect = settings.dialect.choose(model.as_ref());
+    let prompt = host.prompt(&settings, &grants, &listing, dialect);
+    let of = |role: Role| -> (usize, usize) {
+        let messages = history.iter().filter(|message| message.role == role);
+        messages.fold((0, 0), |(count, bytes), message| (count + 1, bytes + message.content.len()))
+    };
+    let ((asked, asked_bytes), (said, said_bytes), (results, result_bytes)) =
+        (of(Role::User), of(Role::Assistant), of(Role::Tool));
+    let parts = [
+        ("instructions, the same in all sessions".to_owned(), prompt.stable.len()),
+        ("instructions of this session".to_owned(), prompt.rest.len()),
+        (counted(asked, "message") + " of the user, with observations", asked_bytes),
+        (counted(said, "message") + " of the model", said_bytes),
+        (counted(results, "result") + " of functions", result_bytes),
+    ];
+    let mut text = String::new();
+    let total: usize = parts.iter().map(|(_, bytes)| bytes).sum();
+    let shown = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    for (what, bytes) in shown.chain([&("in all, before the next message".to_owned(), total)]) {
+        _ = writeln!(text, "{:>9}  {what}", grouped((bytes / TOKEN_BYTES) as u64));
+    }
+    output::text(&text)?;
+    output::note(&paint(
+        DIM,
+        "tokens are estimated: 4 bytes each; `/compact` shortens the messages",
+    ));
+    Ok(Next::Go)
+}
+
+/// Replaces all messages before the last exchange by a summary that the model writes.
+pub(super) async fn compact(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let before = session.snapshot("/compact").await?;
+    let begin = exchanges(&before.messages).last().copied().unwrap_or(0);
+    let (old, last) = before.messages.split_at_checked(begin).unwrap_or((&before.messages, &[]));
+    if old.is_empty() {
+        output::note(&paint(DIM, "there is nothing to summarize before the last message"));
+        return Ok(Next::Go);
+    }
+    let model = session.model()?;
+    let (summary, usage) = summarize(session, model.as_ref(), old).await?;
+    session.spent.push(usage);
+    let opening = Message::user(format!("Summary of the conversation so far:\n{summary}"));
+    let replaced =
+        [vec![opening, Message::assistant("I will continue from there.")], last.to_vec()];
+    session.replace(replaced.concat()).await?;
+    let removed = counted(old.len(), "message");
+    session.undo.push(before);
+    if output::is_styled() {
+        output::styled(&markdown::render(&summary, width::layout()))?;
+    } else {
+        output::text(&visible(&summary))?;
+    }
+    let note = format!("the summary replaces {removed}; /undo brings them back");
+    output::note(&paint(DIM, &note));
+    Ok(Next::Go)
+}
+
+async fn summarize(
+    session: &Session,
+    model: &dyn Model,
+    messages: &[Message],
+) -> Result<(String, Usage), Fault> {
+    let mut text = String::new();
+    for message in messages {
+        let who = if message.role == Role::Assistant { "assistant" } else { "user" };
+        _ = writeln!(text, "{who}: {}\n", message.content.trim());
+    }
+    let messages = [Message::system(SUMMARIZE), Message::user(text)];
+    let settings = session.setup.settings(STEPS);
+    let mut ignore = |_: Delta<'_>| {};
+    let asked =
+        ask_within(model, &settings.timeouts, ModelRequest::new(&messages), &mut ignore).await;
+    let reply = asked.map_err(|error| Fault::failed(error.to_string()))?;
+    let usage = settings.prices.priced(model.name(), reply.usage);
+    match reply.text.trim() {
+        "" => Err(Fault::failed("the model returned an empty summary").hint("try again")),
+        summary => Ok((summary.to_owned(), usage)),
+    }
+}
+
+/// Returns to the state before the last message, or before `/compact`.
+pub(super) async fn undo(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fault> {
+    let session = &mut repl.session;
+    let Some(state) = session.undo.pop() else { return undo_stored(session).await };
+    session.replace(state.messages.clone()).await?;
+    let files = match session.restore_files(&state)? {
+        true => "",
+        false => "; files that were written or applied to the workdir stay",
+    };
+    output::note(&paint(DIM, &format!("undone: {}{files}", state.what)));
+    Ok(Next::Go)
+}
+
+/// Drops the last exchange of an earlier process, whose changes of files are gone already.
+async fn undo_stored(session: &Session) -> Result<Next, Fault> {
+    let mut messages = session.conversation().await?;
+    let Some(begin) = exchanges(&messages).last().copied() else {
+        return Err(Fault::usage("there is nothing to undo"));
+    };
+    messages.truncate(begin);
+    session.replace(messages).await?;
+    output::note(&paint(DIM, "undone: the last message; files stay as they are"));
+    Ok(Next::Go)
+}

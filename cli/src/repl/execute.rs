@@ -1,0 +1,191 @@
+//! Running programs without the model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::Meter;
+use wattle_agent::rt::{Diagnostic, Grants, Outcome, Program, RunError};
+
+use super::interrupt::stoppable;
+use super::program::{InputTape, OpenProgram, declares};
+use super::session::{Next, Session};
+use crate::commands::{exec, no_program};
+use crate::fault::{Exit, Fault};
+use crate::keyboard;
+use crate::output::{self, DIM, paint};
+
+/// A program that is ready to run.
+struct Ready {
+    program: Program,
+    args: Vec<String>,
+    time: Option<Duration>,
+    tape: Option<Arc<InputTape>>,
+}
+
+/// The end of a program that was started.
+enum Ended {
+    /// It ran.
+    Ran(Box<Outcome>),
+    /// It did not run to its end, which was reported.
+    Reported,
+    /// The user leaves.
+    Left,
+}
+
+impl Session {
+    /// Runs a program of the catalog.
+    ///
+    /// # Errors
+    /// If there is no such program, its arguments are wrong, or it may not run.
+    pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
+        let catalog = self.setup.host.catalog();
+        let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
+        let args = entry
+            .arguments(given)
+            .map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
+        let (source, time) = (entry.source().to_string(), entry.meta().timeout);
+        let Some(program) = self.prepare(&source, None).await else { return Ok(Next::Go) };
+        match self.run(&Ready { program, args, time, tape: None }).await? {
+            Ended::Ran(outcome) => exec::print_outcome(&outcome, &source).map(|()| Next::Go),
+            Ended::Reported => Ok(Next::Go),
+            Ended::Left => Ok(Next::Leave(Exit::Interrupted)),
+        }
+    }
+
+    /// Runs an input as the continuation of the open program, and prints its results or its errors.
+    ///
+    /// # Errors
+    /// If the program may not run.
+    pub(super) async fn continue_program(&mut self, input: &str) -> Result<Next, Fault> {
+        input.clone_into(&mut self.said);
+        let mut whole = self.open.with(input);
+        if !self.open.text().is_empty()
+            && !self.compiles(&whole).await
+            && self.compiles(input).await
+        {
+            let note = "this input does not continue the earlier ones, and begins a new program";
+            output::note(&paint(DIM, note));
+            self.open = OpenProgram::default();
+            whole = self.open.with(input);
+        }
+        let earlier = Some(self.open.lines());
+        let Some(program) = self.prepare(&whole, earlier).await else { return Ok(Next::Go) };
+        let tape = self.open.tape();
+        let ready = Ready { program, args: Vec::new(), time: None, tape: Some(Arc::clone(&tape)) };
+        let mut outcome = match self.run(&ready).await? {
+            Ended::Ran(outcome) => outcome,
+            Ended::Reported => return Ok(Next::Go),
+            Ended::Left => return Ok(Next::Leave(Exit::Interrupted)),
+        };
+        self.open.only_new(&mut outcome);
+        exec::print_outcome(&outcome, &whole)?;
+        self.ran = Some(whole);
+        if !outcome.success() {
+            return Ok(Next::Go);
+        }
+        let host = self.setup.host.clone();
+        let is_kept = self.open.keep(input, &outcome, &tape, host.runtime().signatures());
+        if !is_kept && declares(input) {
+            let note = "later inputs do not see the variables of this one, because it ends the \
+                        program or leaves a value";
+            output::note(&paint(DIM, note));
+        }
+        Ok(Next::Go)
+    }
+
+    /// Returns the results of a program that depends only on its arguments, or `None` if it fails.
+    ///
+    /// # Errors
+    /// If it cannot run.
+    pub(super) async fn results_of(
+        &mut self,
+        source: &str,
+        args: Vec<String>,
+    ) -> Result<Option<Vec<String>>, Fault> {
+        let Some(program) = self.prepare(source, None).await else { return Ok(None) };
+        let ready = Ready { program, args, time: None, tape: None };
+        Ok(match self.run(&ready).await? {
+            Ended::Ran(outcome) if outcome.success() => Some(outcome.texts()),
+            _ => None,
+        })
+    }
+
+    async fn compiles(&self, source: &str) -> bool {
+        self.setup.host.runtime().prepare(source).await.is_ok()
+    }
+
+    /// Compiles a program, and prints its errors and warnings. Of an input, only the warnings after
+    /// the `earlier` lines are printed, and a function may be called by a later input.
+    async fn prepare(&self, source: &str, earlier: Option<usize>) -> Option<Program> {
+        let is_shown = |warning: &&Diagnostic| match earlier {
+            None => true,
+            Some(lines) => {
+                warning.position.line as usize > lines && warning.code != "unused-function"
+            }
+        };
+        match self.setup.host.runtime().prepare(source).await {
+            Ok(program) => {
+                program.warnings().iter().filter(is_shown).for_each(|warning| {
+                    output::note(output::diagnostic(warning, source).trim_end());
+                });
+                Some(program)
+            }
+            Err(diagnostic) => {
+                output::note(output::diagnostic(&diagnostic, source).trim_end());
+                if earlier.is_some_and(|lines| lines > 0) {
+                    let note = "lines are counted from the first input; /wat shows them, /wat new \
+                                begins a new program";
+                    output::note(&paint(DIM, note));
+                }
+                None
+            }
+        }
+    }
+
+    async fn run(&mut self, ready: &Ready) -> Result<Ended, Fault> {
+        let host = self.setup.host.clone();
+        let runtime = host.runtime();
+        let (model, why_not) = match self.model() {
+            Ok(model) => (Some(model), None),
+            Err(fault) => (None, Some(fault.to_string())),
+        };
+        let model = model.map(|model| (model, Meter::default()));
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
+        let grants = taped(self.setup.grants(access), ready.tape.clone());
+        let limit = runtime.limits().time;
+        let time = ready.time.unwrap_or(limit).min(limit);
+        let cancel = CancellationToken::new();
+        let work = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => None,
+                ran = runtime.run_within(&ready.program, &grants, ready.args.clone(), time) => Some(ran),
+            }
+        };
+        let quiet = keyboard::quiet();
+        let ended = stoppable(work, &cancel).await;
+        self.next = quiet.end();
+        match ended {
+            None => Ok(Ended::Left),
+            Some(None) => Ok(Ended::Reported),
+            Some(Some(Ok(outcome))) => Ok(Ended::Ran(Box::new(outcome))),
+            Some(Some(Err(RunError::Denied(missing)))) => {
+                exec::denied(&missing, why_not, false).map(|_| Ended::Reported)
+            }
+            Some(Some(Err(RunError::Refused(why)))) => {
+                exec::refused(&why, false).map(|_| Ended::Reported)
+            }
+            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
+            Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
+        }
+    }
+}
+
+/// Returns grants whose programs run on a tape.
+fn taped(grants: Arc<Grants>, tape: Option<Arc<InputTape>>) -> Arc<Grants> {
+    match tape {
+        Some(tape) => Arc::new(grants.as_ref().clone().taped(tape)),
+        None => grants,
+    }
+}

@@ -1,0 +1,116 @@
+//! The first lines of a session, and the names that it knows.
+
+use super::session::Session;
+use crate::output::{self, DIM, NAME, paint, visible, width};
+use crate::progress::joined;
+use crate::setup;
+
+/// The hint below the first line.
+const HINT: &str = "Ask for something, or type a program that begins with ( . /help lists commands, \
+                    Tab completes, Ctrl-D leaves.";
+
+/// What to do without a model.
+const NO_MODEL: &str = "\
+No model is set up yet; programs, /catalog and /help work without one.
+A hosted model needs a key: set OPENROUTER_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY.
+A local model needs a name: wattle repl --provider ollama --model NAME";
+
+/// Prints the version, the model, the session and the root, and the first hint.
+pub(super) fn greet(session: &Session) {
+    let root = session.config().root.value.display().to_string();
+    let mode = match session.config() {
+        config if config.writes_through() => "programs write to it",
+        config if config.apply.value => "changes are applied after each input",
+        _ => "read-only, changes stay in this session",
+    };
+    let id = if session.is_stored() { short(&session.kept.id) } else { "not stored".to_owned() };
+    let version = concat!("wattle ", env!("CARGO_PKG_VERSION"));
+    let parts = vec![
+        version.to_owned(),
+        visible(&session.model_name()),
+        format!("session {id}"),
+        visible(&format!("{} ({mode})", home_relative(&root))),
+    ];
+    for line in joined(parts, width::columns()) {
+        let (name, rest) = match line.strip_prefix(version) {
+            Some(rest) => (version, rest),
+            None => ("", line.as_str()),
+        };
+        output::note(&format!("{}{}", paint(NAME, name), paint(DIM, rest)));
+    }
+    let hint = if session.has_model() { HINT } else { NO_MODEL };
+    for line in hint.lines().flat_map(|line| width::wrap(line, width::columns())) {
+        output::note(&paint(DIM, &line));
+    }
+}
+
+/// Returns the first and last characters of a long id.
+fn short(id: &str) -> String {
+    if width::width(id) <= 16 || !id.is_ascii() {
+        return id.to_owned();
+    }
+    let (head, tail) = (id.get(..4), id.get(id.len() - 3..));
+    format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default())
+}
+
+/// Returns a path with `~` for the home folder.
+fn home_relative(root: &str) -> String {
+    let whole = std::fs::canonicalize(root).ok();
+    let whole = whole.as_deref().and_then(|path| path.to_str()).unwrap_or(root);
+    let home = std::env::home_dir();
+    let below = home.as_deref().and_then(|home| home.to_str()).filter(|home| home.len() > 1);
+    match below.and_then(|home| whole.strip_prefix(home)) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
+        _ => whole.to_owned(),
+    }
+}
+
+impl Session {
+    /// Returns the name of the model, with that of its provider if it is known.
+    pub(super) fn model_name(&self) -> String {
+        let config = self.config();
+        if let Some(model) = &self.model {
+            return match &config.provider.value {
+                Some(provider) => format!("{provider}/{}", model.name()),
+                None => model.name().to_owned(),
+            };
+        }
+        if let Some(cassette) = &config.cassette.value {
+            return format!("recording {}", cassette.display());
+        }
+        match setup::endpoint(config) {
+            Ok(endpoint) => match &config.provider.value {
+                Some(provider) => format!("{provider}/{}", endpoint.model),
+                None => endpoint.model,
+            },
+            Err(_) => "no model".to_owned(),
+        }
+    }
+
+    fn has_model(&self) -> bool {
+        self.config().cassette.value.is_some() || setup::endpoint(self.config()).is_ok()
+    }
+
+    /// Updates the names that the user may complete.
+    pub(super) async fn learn(&self) {
+        let catalog = self.setup.host.catalog();
+        let program =
+            |entry: &wattle_agent::catalog::Entry| (entry.name().to_string(), entry.usage());
+        let programs = catalog.iter().map(|entry| program(entry)).collect();
+        // Without its names, a completion is incomplete, but the session works.
+        let sessions = self.kept.store.sessions().await.unwrap_or_default();
+        let changes = match self.files.is_overlay() {
+            true => self.files.changes().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let presets = wattle_agent::model::presets().iter();
+        let mut known = self.known.lock();
+        known.programs = programs;
+        known.sessions = sessions.into_iter().map(|session| session.id).collect();
+        known.models = presets.filter_map(|preset| preset.model.clone()).collect();
+        known.changes = changes.into_iter().map(|change| change.path).collect();
+        known.steps = self.last.steps.last().map_or(0, |step| step.step);
+        known.program = self.open.text().to_owned();
+        known.root.clone_from(&self.config().root.value);
+    }
+}

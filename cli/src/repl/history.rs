@@ -1,0 +1,120 @@
+//! The states of a session that `/undo` returns to, and the exchanges of its conversation.
+
+use std::sync::Arc;
+
+use wattle_agent::capability::files::Files;
+use wattle_agent::journal::{self, Lock, SharedJournal};
+use wattle_agent::machine::{Message, Role};
+
+use super::session::Session;
+use crate::fault::Fault;
+
+/// A state of a session.
+pub(super) struct Undo {
+    /// What was done after it.
+    pub(super) what: &'static str,
+    /// The conversation.
+    pub(super) messages: Vec<Message>,
+    /// The changes of the files.
+    files: FilesState,
+}
+
+/// The changes of a session's files.
+struct FilesState {
+    /// The changes, for [`Files::restore`]. `None` if there are none.
+    delta: Option<String>,
+    /// Number of times that changes had been applied.
+    applied: u64,
+}
+
+impl Session {
+    /// Returns the present state, before something is done.
+    ///
+    /// # Errors
+    /// If the conversation cannot be read.
+    pub(super) async fn snapshot(&self, what: &'static str) -> Result<Undo, Fault> {
+        let messages = self.conversation().await?;
+        let files = FilesState { delta: delta(&self.files), applied: self.applied };
+        Ok(Undo { what, messages, files })
+    }
+
+    /// Returns the conversation.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) async fn conversation(&self) -> Result<Vec<Message>, Fault> {
+        let read = self.kept.store.conversation(&self.kept.id).await;
+        read.map_err(|error| Fault::failed(error.to_string()))
+    }
+
+    /// Replaces the conversation.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) async fn replace(&self, messages: Vec<Message>) -> Result<(), Fault> {
+        let _held = self.lock().await?;
+        let written = self.kept.store.replace_conversation(&self.kept.id, messages).await;
+        written.map_err(|error| Fault::failed(error.to_string()))
+    }
+
+    /// Locks the session, because another process may run a message of it.
+    async fn lock(&self) -> Result<Lock, Fault> {
+        let journal: SharedJournal = Arc::new(self.kept.store.clone());
+        let held = journal::lock_session(&journal, &self.kept.id).await;
+        held.map_err(|error| Fault::failed(error.to_string()))
+    }
+
+    /// Returns the files to an earlier state. Returns false if they stay as they are, because
+    /// changes were applied or written to the workdir since.
+    ///
+    /// # Errors
+    /// If the root cannot be opened.
+    pub(super) fn restore_files(&mut self, state: &Undo) -> Result<bool, Fault> {
+        if state.files.applied != self.applied || !self.files.is_overlay() {
+            return Ok(false);
+        }
+        let files = self.setup.files()?;
+        if let Some(delta) = &state.files.delta {
+            files.restore(delta).map_err(|error| Fault::failed(error.to_string()))?;
+        }
+        self.files = files;
+        self.keep_changes()?;
+        Ok(true)
+    }
+}
+
+/// Returns all changes of the files, for [`Files::restore`]. Returns `None` if there are none.
+pub(super) fn delta(files: &Files) -> Option<String> {
+    files.mark_all_changed();
+    let delta = files.take_delta();
+    // A journal that follows must have the whole again.
+    files.mark_all_changed();
+    delta
+}
+
+/// Returns the positions of the messages that the user wrote. The others of the role are
+/// observations.
+pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
+    let by_user = messages.iter().enumerate().filter(|(_, message)| {
+        message.role == Role::User && !message.content.starts_with("[Observation")
+    });
+    by_user.map(|(at, _)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observations_do_not_begin_an_exchange() {
+        let messages = [
+            Message::user("one"),
+            Message::assistant("ToolCall::Wat(…)"),
+            Message::user("[Observation aaaaaa (step 1)] Execution result:\n1"),
+            Message::assistant("done"),
+            Message::user("two"),
+            Message::assistant("yes"),
+        ];
+        assert_eq!(exchanges(&messages), [0, 4]);
+    }
+}

@@ -1,0 +1,266 @@
+//! The open program: the inputs of a session that continue each other.
+//!
+//! A program that is typed in several inputs is one program. Each input is compiled together with
+//! those before it, and all of them run from the start. The host calls of the earlier inputs are not
+//! made again: the program gets their recorded results. So every variable has the value that it had
+//! before, nothing is written or sent twice, and a later input cannot see something else.
+//!
+//! An input is kept only if it ran without a failure and another one can follow: its forms leave no
+//! value, and it does not end the program. Everything else runs after the kept inputs, too, but
+//! later inputs do not see its variables.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wattle_agent::rt::tape::{CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, Replay, Tape};
+use wattle_agent::rt::{Outcome, Signatures, assemble};
+
+use crate::output::highlight::{Kind, pieces};
+
+/// The words that end a program before its last form.
+const ENDS: &[&str] = &["ret", "return", "fail", "done", "unreachable", "module", "func"];
+
+/// The kept inputs, and what they did.
+#[derive(Debug, Default)]
+pub(super) struct OpenProgram {
+    /// The text of the inputs.
+    text: String,
+    /// The results of their host calls.
+    calls: Vec<(CallId, CallResult)>,
+    /// Number of results that they output.
+    results: usize,
+    /// Number of lines that they logged.
+    logged: usize,
+}
+
+impl OpenProgram {
+    /// Returns the text of the kept inputs.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the number of lines of the kept inputs.
+    pub(super) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// Returns the program that consists of the kept inputs and another one.
+    pub(super) fn with(&self, input: &str) -> String {
+        // A program of functions alone would be read as one function that is to run.
+        let end = if only_functions(input) { "\n(ret)" } else { "" };
+        format!("{}{input}{end}", self.text)
+    }
+
+    /// Returns a tape that replays the calls of the kept inputs.
+    pub(super) fn tape(&self) -> Arc<InputTape> {
+        let key = |(id, result): &(CallId, CallResult)| {
+            ((id.path.to_vec(), id.number), (id.clone(), result.clone()))
+        };
+        Arc::new(InputTape { kept: self.calls.iter().map(key).collect(), ..InputTape::default() })
+    }
+
+    /// Removes the output of the kept inputs from the outcome of the whole program.
+    pub(super) fn only_new(&self, outcome: &mut Outcome) {
+        outcome.results.drain(..self.results.min(outcome.results.len()));
+        outcome.log.drain(..self.logged.min(outcome.log.len()));
+    }
+
+    /// Keeps an input that ran without a failure, if another one can follow. `outcome` has only the
+    /// output of this input. Returns false if it is not kept.
+    pub(super) fn keep(
+        &mut self,
+        input: &str,
+        outcome: &Outcome,
+        tape: &InputTape,
+        host: &Signatures,
+    ) -> bool {
+        let whole = format!("{}{}\n", self.text, input.trim_end());
+        let follows = format!("{whole}(out \"\")");
+        if !can_continue(input) || assemble(&follows, host).is_err() {
+            return false;
+        }
+        self.text = whole;
+        self.results += outcome.results.len();
+        self.logged += outcome.log.len();
+        self.calls.extend(tape.made());
+        true
+    }
+}
+
+/// Returns true if a later input may want to see what an input declares or changes.
+pub(super) fn declares(input: &str) -> bool {
+    let words = ["let", "set", "fn", "global", "catch"];
+    heads(input).any(|(_, head)| words.contains(&head))
+}
+
+/// Returns true if all forms of an input leave no value, and none ends the program.
+fn can_continue(input: &str) -> bool {
+    let ends = heads(input).any(|(_, head)| ENDS.contains(&bare(head)) || head.starts_with("br"));
+    let mut tops = heads(input).filter(|(depth, _)| *depth == 1).peekable();
+    // Instructions of WAT may leave a value for the next form.
+    let is_statement = |head: &str| {
+        let head = bare(head);
+        let is_form = head != "call" && wattle_agent::rt::forms().any(|form| form.name == head);
+        is_form || matches!(head, "fn" | "global") || is_call(head)
+    };
+    !ends && tops.peek().is_some() && !has_flat(input) && tops.all(|(_, head)| is_statement(head))
+}
+
+fn is_call(head: &str) -> bool {
+    let function = head.split_once('.').is_some_and(|(namespace, _)| {
+        wattle_agent::capability::ALL.iter().any(|capability| capability.name == namespace)
+    });
+    function || head.starts_with('$')
+}
+
+fn only_functions(input: &str) -> bool {
+    let mut tops = heads(input).filter(|(depth, _)| *depth == 1).peekable();
+    tops.peek().is_some() && !has_flat(input) && tops.all(|(_, head)| head == "fn")
+}
+
+fn bare(head: &str) -> &str {
+    head.trim_end_matches(['?', '!'])
+}
+
+/// Returns the heads of the lists in a program, each with the depth of its list.
+fn heads(input: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut depth, mut is_head) = (0_usize, false);
+    pieces(input).into_iter().filter_map(move |(range, kind)| {
+        let text = input.get(range).unwrap_or_default();
+        match (kind, text) {
+            (Kind::Parenthesis, "(" | "[") => {
+                depth += 1;
+                is_head = true;
+                None
+            }
+            (Kind::Parenthesis, _) => {
+                depth = depth.saturating_sub(1);
+                is_head = false;
+                None
+            }
+            (Kind::Comment, _) => None,
+            _ if text.trim().is_empty() => None,
+            _ => std::mem::take(&mut is_head).then_some((depth, text)),
+        }
+    })
+}
+
+/// Returns true if something stands outside of all lists.
+fn has_flat(input: &str) -> bool {
+    let mut depth = 0_usize;
+    pieces(input).into_iter().any(|(range, kind)| {
+        let text = input.get(range).unwrap_or_default();
+        match (kind, text) {
+            (Kind::Parenthesis, "(" | "[") => depth += 1,
+            (Kind::Parenthesis, _) => depth = depth.saturating_sub(1),
+            (Kind::Comment, _) => {}
+            _ => return depth == 0 && !text.trim().is_empty(),
+        }
+        false
+    })
+}
+
+/// The tape of one input. It replays the calls of the inputs before it, and records its own.
+#[derive(Default)]
+pub(super) struct InputTape {
+    /// The calls of the kept inputs, by path and number.
+    kept: HashMap<(Vec<u32>, u32), (CallId, CallResult)>,
+    made: Mutex<Vec<(CallId, CallResult)>>,
+    halted: Mutex<Option<Halt>>,
+}
+
+impl InputTape {
+    /// Returns the calls that were made and not replayed.
+    fn made(&self) -> Vec<(CallId, CallResult)> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn halt(&self, why: String) -> Halt {
+        let halt = Halt(why);
+        *self.halted.lock().unwrap_or_else(PoisonError::into_inner) = Some(halt.clone());
+        halt
+    }
+}
+
+/// Returns true for the program itself and the question about it, which differ with each input.
+fn is_whole(id: &CallId) -> bool {
+    id.path.is_empty() && [PROGRAM, QUESTION].contains(&&*id.function)
+}
+
+impl Tape for InputTape {
+    fn begin(&self, id: &CallId) -> Result<Replay, Halt> {
+        let key = (id.path.to_vec(), id.number);
+        match self.kept.get(&key).filter(|_| !is_whole(id)) {
+            None => Ok(Replay::Perform),
+            Some((kept, result)) if kept.function == id.function && kept.digest == id.digest => {
+                Ok(Replay::Recorded(result.clone()))
+            }
+            Some((kept, _)) => Err(self.halt(format!(
+                "the earlier inputs do not repeat: `{}` was called instead of `{}`; `/wat new` \
+                 begins a new program",
+                id.function, kept.function
+            ))),
+        }
+    }
+
+    fn end(&self, id: &CallId, result: CallResult) {
+        if !is_whole(id) {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.push((id.clone(), result));
+        }
+    }
+
+    fn needs_flush(&self, _: &CallId) -> bool {
+        false
+    }
+
+    fn key(&self, path: &[u32], number: u32) -> String {
+        // A call is never made twice under the same number, so the key need not be durable.
+        format!("{}/{path:?}/{number}", wattle_agent::journal::new_id())
+    }
+
+    fn flush(&self) -> Flush<'_> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn suspend(&self, id: &CallId) -> Halt {
+        self.halt(format!("nobody can answer a question about `{}` now", id.function))
+    }
+
+    fn halted(&self) -> Option<Halt> {
+        self.halted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_that_another_one_can_follow_are_kept() {
+        for (input, kept) in [
+            ("(let $x 5)", true),
+            ("(let $m (map))\n(map.set $m \"a\" \"b\")", true),
+            ("(each $x (args) (out $x))", true),
+            ("(fn $double ($x) (* $x 2))", true),
+            ("(fs.write \"a\" \"b\") ;; (ret)", true),
+            ("(ret \"x\")", false),
+            ("(let $x 5) (ret $x)", false),
+            ("(when (= $x 1) (fail EBOUND \"no\"))", false),
+            ("(call $fs.write \"a\" \"b\")", false),
+            ("(i32.const 0)", false),
+            ("(let $x 5) i32.const 0", false),
+            (";; nothing", false),
+        ] {
+            assert_eq!(can_continue(input), kept, "{input}");
+        }
+    }
+
+    #[test]
+    fn the_heads_of_lists_are_found() {
+        assert_eq!(
+            heads("(let $x (str.len? \"(no\")) ;; (not)\n(out $x)").collect::<Vec<_>>(),
+            [(1, "let"), (2, "str.len?"), (1, "out")]
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! A screen of tmux, whose content tests read as a user sees it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::terminal::Place;
+
+/// Maximum time to wait for an expected text.
+const NEVER: Duration = Duration::from_secs(60);
+
+/// A screen with a session in it. Each has its own server, which ends with it.
+pub(crate) struct Screen {
+    socket: String,
+    columns: usize,
+}
+
+impl Screen {
+    /// Starts `wattle repl` on a screen of this width, and waits until it is ready. Returns `None`
+    /// if tmux is not installed.
+    pub(crate) fn start(place: &Place, columns: usize, args: &[&str]) -> Option<Screen> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+            {
+                eprintln!("skipped: tmux is not installed");
+            }
+            return None;
+        }
+        let home = place.home("");
+        let socket = home.join("tmux.sock").to_str().unwrap().to_owned();
+        let screen = Screen { socket, columns };
+        let size = [("-x", columns.to_string()), ("-y", "50".to_owned())];
+        let mut command = screen.tmux(&["-f", "/dev/null", "-u", "new-session", "-d"]);
+        command.args(size.iter().flat_map(|(flag, value)| [*flag, value.as_str()]));
+        command.arg(env!("CARGO_BIN_EXE_wattle")).arg("repl").args(args);
+        command.current_dir(place.work("")).env_clear();
+        command.env("HOME", &home).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
+        command.env("TERM", "xterm-256color");
+        let started = command.output().unwrap();
+        assert!(started.status.success(), "{started:?}");
+        screen.prompts();
+        Some(screen)
+    }
+
+    fn tmux(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-S", &self.socket]).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let output = self.tmux(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        output
+    }
+
+    /// Presses keys by their names, such as `C-c`, `Tab` or `M-Enter`.
+    pub(crate) fn press(&self, keys: &[&str]) {
+        self.run(&[&["send-keys"], keys].concat());
+    }
+
+    /// Types a text.
+    pub(crate) fn text(&self, text: &str) {
+        self.run(&["send-keys", "-l", "--", text]);
+    }
+
+    /// Types a line.
+    pub(crate) fn types(&self, line: &str) {
+        self.text(line);
+        self.press(&["Enter"]);
+    }
+
+    /// Pastes a text.
+    pub(crate) fn paste(&self, text: &str) {
+        let mut load = self.tmux(&["load-buffer", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        load.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(load.wait().unwrap().success());
+        self.run(&["paste-buffer", "-p"]);
+    }
+
+    /// Returns the content of the screen and of what has scrolled off it.
+    pub(crate) fn content(&self) -> String {
+        String::from_utf8(self.run(&["capture-pane", "-p", "-S", "-500"]).stdout).unwrap()
+    }
+
+    /// Returns the content with the escape sequences of its styles, except those that only reset the
+    /// background.
+    pub(crate) fn styled(&self) -> String {
+        let shown = self.run(&["capture-pane", "-p", "-e", "-S", "-500"]).stdout;
+        String::from_utf8(shown).unwrap().replace("\u{1b}[49m", "")
+    }
+
+    /// Returns the process of the session.
+    pub(crate) fn process(&self) -> String {
+        let shown = self.run(&["display-message", "-p", "#{pane_pid}"]).stdout;
+        String::from_utf8(shown).unwrap().trim().to_owned()
+    }
+
+    /// Waits until the screen satisfies a condition.
+    #[track_caller]
+    pub(crate) fn waits(&self, what: &str, is_met: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let content = self.content();
+            if is_met(&content) {
+                return content;
+            }
+            assert!(begun.elapsed() < NEVER, "{what:?} does not appear:\n{content}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for a text.
+    #[track_caller]
+    pub(crate) fn shows(&self, text: &str) -> String {
+        self.waits(text, |content| content.contains(text))
+    }
+
+    /// Waits for an empty prompt on the last line.
+    #[track_caller]
+    pub(crate) fn prompts(&self) -> String {
+        self.waits("a prompt", |content| content.trim_end().ends_with("\n›"))
+    }
+
+    /// Returns the number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A server whose session has ended is gone already.
+        let _ = self.tmux(&["kill-server"]).output();
+    }
+}
