@@ -114,6 +114,14 @@ export class Api {
   /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<{calls: HostCall[]}>} */
   calls(id, signal) { return this.json('GET', `/api/run/${seg(id)}/calls`, { signal }); }
 
+  /**
+   * @param {string} id
+   * @param {number} after
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<{events: Envelope[], last: number, done: boolean}>}
+   */
+  events(id, after, signal) { return this.json('GET', `/api/run/${seg(id)}/events?after=${after}&limit=500`, { signal }); }
+
   /** @param {string} id */
   cancel(id) { return this.json('DELETE', `/api/run/${seg(id)}`); }
 

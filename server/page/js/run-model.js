@@ -49,6 +49,7 @@
  * @property {StepState[]} steps
  * @property {Map<number, StepState>} byNumber
  * @property {boolean} isEnded
+ * @property {number} started The start of its first step; 0 if it is that of the run.
  * @property {number} rootStep The index of the root run's step that the lane belongs to; -1 for the root.
  *
  * @typedef {object} RunState
@@ -237,7 +238,7 @@ function stepOf(run, lane, event) {
   const known = lane.byNumber.get(event.step);
   if (known) return known;
   const previous = lane.steps.at(-1);
-  const start = previous ? lastEnd(previous) : lane === run.root ? run.started : event.ts;
+  const start = previous ? lastEnd(previous) : lane.started || (lane === run.root ? run.started : event.ts);
   return addStep(run, lane, event.step, start);
 }
 
@@ -287,9 +288,9 @@ function lastEnd(step) {
   return end;
 }
 
-/** @param {string} runId @param {number} rootStep @returns {Lane} */
-function createLane(runId, rootStep) {
-  return { runId, steps: [], byNumber: new Map(), isEnded: false, rootStep };
+/** @param {string} runId @param {number} rootStep @param {number} [started] @returns {Lane} */
+function createLane(runId, rootStep, started = 0) {
+  return { runId, steps: [], byNumber: new Map(), isEnded: false, started, rootStep };
 }
 
 /**
@@ -305,7 +306,7 @@ function openLane(run, event) {
     const call = step?.calls.findLast((one) => one.end === null) ?? (parent === run.root ? step?.calls.at(-1) : undefined);
     if (!call) continue;
     const index = parent.rootStep >= 0 ? parent.rootStep : parent.steps.length - 1;
-    const lane = createLane(event.run_id, index);
+    const lane = createLane(event.run_id, index, Math.min(call.start, event.ts));
     call.children.push(lane);
     run.lanes.set(event.run_id, lane);
     return lane;

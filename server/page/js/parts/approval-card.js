@@ -46,7 +46,7 @@ export function approvalCard(run, waiting, onAnswered) {
       h('h2', { id: titleId, class: 'question', dir: 'auto' }, visible(waiting.question)),
       h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
       program, buttons, denial,
-      h('a', { class: 'small', href: href('run', [run.id, ...waiting.call.split('.')]) }, 'Open the run')));
+      h('a', { class: 'small open-run', href: href('run', [run.id, ...waiting.call.split('.')]) }, 'Open the run')));
 
   let isAnswered = false;
   /** @param {boolean} approve @param {'once'|'session'} scope */

@@ -22,8 +22,13 @@ export function codeView(source, { marked = [], diagnostics = [], label = 'Progr
       const mark = found[0]?.severity ?? (marked.includes(line) ? 'marked' : '');
       return h('li', { class: mark || null },
         h('code', null, nodes.length > 0 ? nodes : ' '),
-        found.map((one) => h('p', { class: `message ${one.severity}` }, `${' '.repeat(Math.max(0, Math.min(40, one.column - 1)))}^ ${visible(one.message)}`, one.hint ? h('span', { class: 'hint' }, `hint: ${visible(one.hint)}`) : null)));
+        found.map((one) => h('p', { class: `message ${one.severity}` }, `${indent(one)}^ ${visible(one.message)}`, one.hint ? h('span', { class: 'hint' }, `${indent(one)}  hint: ${visible(one.hint)}`) : null)));
     })));
+}
+
+/** @param {Diagnostic} one */
+function indent(one) {
+  return ' '.repeat(Math.max(0, Math.min(40, one.column - 1)));
 }
 
 /**

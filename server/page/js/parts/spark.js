@@ -11,7 +11,6 @@ import { api } from '../app.js';
 import { fill, h, svg } from '../dom.js';
 import { count } from '../format.js';
 
-const LIMIT = 200;
 const BARS = 24;
 const PARALLEL = 2;
 
@@ -71,11 +70,11 @@ export class Sparks {
   /** @param {RunLine} run @param {HTMLElement} element */
   async load(run, element) {
     try {
-      const { events } = await api.json('GET', `/api/run/${encodeURIComponent(run.id)}/events?after=0&limit=${LIMIT}`, { signal: this.signal });
+      const { events } = await api.events(run.id, 0, this.signal);
       /** @type {Map<string, string>} */
       const labels = new Map();
       const bars = [];
-      for (const event of /** @type {import('../types.js').Envelope[]} */ (events)) {
+      for (const event of events) {
         const key = `${event.run_id} ${event.step}.${event.call}`;
         if (event.type === 'tool_start') labels.set(key, event.label ?? 'wat');
         if (event.type === 'tool_result') bars.push({ ms: event.dur_ms ?? 0, isFailed: !event.success, label: labels.get(key) ?? 'wat' });

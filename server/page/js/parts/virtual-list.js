@@ -86,8 +86,12 @@ export class VirtualList {
   reveal(index) {
     const top = index * this.rowHeight;
     const view = this.scroller.clientHeight - this.space.offsetTop;
-    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.rowHeight > this.scroller.scrollTop + view) this.scroller.scrollTop = top + this.rowHeight - view;
+    const above = this.scroller.scrollTop - top;
+    const below = top + this.rowHeight - this.scroller.scrollTop - view;
+    // A row just outside comes in at the edge; one far away comes to the middle.
+    if (Math.max(above, below) > this.rowHeight * 3) this.scroller.scrollTop = top - view / 2;
+    else if (above > 0) this.scroller.scrollTop = top;
+    else if (below > 0) this.scroller.scrollTop += below;
     this.drawNow();
   }
 

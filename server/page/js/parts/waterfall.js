@@ -107,12 +107,12 @@ export class Waterfall {
   drawAxis() {
     const span = this.domain.end - this.domain.start;
     const offset = this.feed ? this.domain.start - this.feed.state.started : 0;
-    const marks = axisMarks(span, this.axis.clientWidth > 560 ? 6 : 3);
+    const marks = axisMarks(span, Math.max(2, Math.floor((this.axis.clientWidth * 0.42) / 76)));
     const key = `${Math.round(span / 50)} ${marks.length} ${offset}`;
     if (this.axis.dataset.key === key) return;
     this.axis.dataset.key = key;
     fill(this.axis, h('span', { class: 'wf-axis-track' }, marks.map((at) => {
-      const mark = h('i', null, at + offset === 0 ? '0' : duration(at + offset));
+      const mark = h('i', null, at === 0 || offset === 0 ? (at + offset === 0 ? '0' : duration(at + offset)) : `+${duration(at)}`);
       mark.style.left = `${(at / span) * 100}%`;
       return mark;
     })));
