@@ -83,7 +83,7 @@ export function approvalCard(run, waiting, onAnswered) {
       const found = state.root.byNumber.get(step ?? 0)?.calls.find((one) => one.number === call);
       if (!found) return;
       if (found.body === null) fill(program, h('pre', { class: 'sunken' }, visible(`${found.label}(${found.args.map((arg) => JSON.stringify(arg)).join(', ')})`)));
-      else fill(program, codeView(found.body, { marked: linesOf(found.body, waiting.question) }));
+      else fill(program, codeView(found.body, { marked: linesOf(found.body, waiting.question), label: 'Program that asks' }));
     },
   };
 }

@@ -44,6 +44,7 @@ export class Rail extends HTMLElement {
 
   connectedCallback() {
     this.className = 'rail';
+    this.setAttribute('role', 'banner');
     const chat = this.item('chat', 'Chat', 'chat');
     const items = ITEMS.map(({ view, label, icon: name, isSecondary }) => this.item(view, label, name, isSecondary));
     this.items.get('approvals')?.append(this.badge);
@@ -51,7 +52,7 @@ export class Rail extends HTMLElement {
       h('a', { class: 'brand', href: href('chat') }, h('img', { src: 'icon.svg', alt: '', width: '22', height: '22' }), 'Wattle', this.version),
       h('div', { class: 'new' },
         h('a', { class: 'button', href: href('chat') }, icon('plus'), 'New chat'),
-        h('button', { class: 'tiny', 'aria-label': 'Search all', title: 'Search all', onclick: openPalette }, h('span', { 'aria-hidden': 'true' }, isMac ? '⌘K' : 'Ctrl K'))),
+        h('button', { class: 'tiny', 'aria-label': `${isMac ? '⌘K' : 'Ctrl K'}: search all`, title: 'Search all', onclick: openPalette }, isMac ? '⌘K' : 'Ctrl K')),
       h('nav', { 'aria-label': 'Main', class: 'places' }, chat, items,
         h('button', { class: 'menu-button', onclick: () => this.openMore() }, icon('more'), 'More')),
       h('h2', { class: 'heading', id: 'chats-heading' }, 'Chats'),

@@ -17,7 +17,7 @@ export class VirtualList {
   /**
    * @param {HTMLElement} scroller
    * @param {number} rowHeight
-   * @param {{keyOf: (row: Row) => string, create: (row: Row) => RowElement<Row>, onDraw?: (first: number, last: number) => void}} options
+   * @param {{keyOf: (row: Row) => string, create: (row: Row) => RowElement<Row>, onDraw?: (first: number, last: number) => void, onDrawn?: () => void}} options
    */
   constructor(scroller, rowHeight, options) {
     this.scroller = scroller;
@@ -80,6 +80,7 @@ export class VirtualList {
       one.element.remove();
       this.drawn.delete(key);
     }
+    this.options.onDrawn?.();
   }
 
   /** @param {number} index */

@@ -41,7 +41,7 @@ export class Waterfall {
     });
     this.element = h('div', { class: 'wf-frame' }, this.axis, this.scroller);
     /** @type {VirtualList<Row>} */
-    this.list = new VirtualList(this.scroller, ROW, { keyOf: (row) => row.key, create: (row) => this.createRow(row), onDraw: (first, last) => this.fitTime(first, last) });
+    this.list = new VirtualList(this.scroller, ROW, { keyOf: (row) => row.key, create: (row) => this.createRow(row), onDraw: (first, last) => this.fitTime(first, last), onDrawn: () => this.drawActive() });
   }
 
   get rows() {
@@ -82,7 +82,14 @@ export class Waterfall {
     const index = this.model.indexOf(key);
     if (reveal && index >= 0) this.list.reveal(index);
     else this.list.draw();
-    if (index >= 0) this.scroller.setAttribute('aria-activedescendant', rowId(key));
+  }
+
+  /** Names the selected row for screen readers, if it is drawn. */
+  drawActive() {
+    const isDrawn = this.list.drawn.has(this.selected);
+    const id = isDrawn ? rowId(this.selected) : null;
+    if (this.scroller.getAttribute('aria-activedescendant') === id) return;
+    if (id) this.scroller.setAttribute('aria-activedescendant', id);
     else this.scroller.removeAttribute('aria-activedescendant');
   }
 

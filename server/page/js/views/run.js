@@ -161,7 +161,7 @@ class RunView extends View {
           isActive ? h('button', { class: 'danger', onclick: (/** @type {MouseEvent} */ event) => this.cancel(event) }, icon('stop'), 'Cancel') : null,
           h('button', { onclick: () => void this.fork(), title: 'Start a new run from the selected step' }, icon('fork'), 'Fork here'),
           h('button', { onclick: () => this.toggleReplay(), title: 'Step through the run (r)' }, icon('replay'), 'Replay'),
-          h('button', { onclick: () => void copy(location.href, 'Link'), 'aria-label': 'Copy a link to the selected step', title: 'Copy a link to the selected step' }, icon('link'), h('span', { class: 'wide' }, 'Share link'))));
+          h('button', { onclick: () => void copy(location.href, 'Link'), 'aria-label': 'Share link to the selected step', title: 'Copy a link to the selected step' }, icon('link'), h('span', { class: 'wide' }, 'Share link'))));
     }
     this.header.dataset.status = run.status;
     this.drawFacts();

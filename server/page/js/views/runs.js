@@ -249,7 +249,7 @@ class RunsView extends View {
       h('td', null, this.sparks.cell(run)),
       h('td', { class: 'nowrap' }, timeLabel(run.created)),
       h('td', { class: 'align-end nowrap' }, duration(end - run.created)),
-      h('td', { class: 'align-end' }, number(run.steps)),
+      h('td', { class: 'align-end' }, number(run.steps), h('span', { class: 'phone-only' }, run.steps === 1 ? ' step' : ' steps')),
       h('td', { class: 'align-end', title: number(tokens) }, short(tokens)),
       h('td', { class: 'align-end' }, cost(run.usage?.cost)),
     ];
@@ -262,7 +262,7 @@ class RunsView extends View {
  * @param {string} text
  */
 function plainText(text) {
-  return text.slice(0, 300).replace(/[*_`#|>]+|^[-:| ]+$/gm, ' ').replace(/\s+/g, ' ').trim();
+  return text.slice(0, 300).replace(/[*_`#|>]+|:?-{2,}:?/g, ' ').replace(/\s+/g, ' ').trim();
 }
 
 customElements.define('w-runs', RunsView);
