@@ -65,18 +65,18 @@ test('the first paint takes at most a second', async () => {
 test('a message has an answer, a run and a place in the lists', async () => {
   const { page, close } = await world.open('#/chat');
   const text = `Say hello, number ${Date.now()}.`;
-  await page.getByLabel('Message').fill(text);
+  await page.getByRole('textbox', { name: 'Message' }).fill(text);
   await page.keyboard.press('Enter');
   await page.locator('.bubble', { hasText: text }).waitFor();
   await page.waitForURL(/#\/chat\/.+/);
   const run = await until(async () => (await world.api('GET', '/api/runs?limit=20')).runs.find((one) => one.prompt === text && ENDED.includes(one.status)), 'the run ends', 60_000);
   await until(() => page.locator('.turn .answer').last().textContent(), 'the answer is shown');
-  assert.equal(await page.getByLabel('Message').inputValue(), '');
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), '');
   await page.goto(`${world.url}/#/runs`);
   await page.locator('table.runs a', { hasText: text }).first().click();
   await page.waitForURL(new RegExp(`#/run/${run.id}`));
   await page.locator('.wf-row').first().waitFor();
-  await page.locator('.inspector h2').waitFor();
+  await page.locator('.inspector header h2').waitFor();
   await close();
 });
 
@@ -85,7 +85,7 @@ test('a run can be opened at a step', async () => {
   const run = runs.find((one) => one.steps > 0 && one.steps < 100) ?? runs[0];
   const { page, close } = await world.open(`#/run/${run.id}/1`);
   await page.locator('.wf-row[aria-selected="true"]').waitFor();
-  assert.match(await page.locator('.inspector h2').innerText(), /^Step 1/);
+  assert.match(await page.locator('.inspector header h2').innerText(), /^Step 1/);
   for (const tab of ['Thought', 'Program', 'Authority', 'Calls', 'Result', 'Raw']) {
     await page.getByRole('tab', { name: tab }).click();
     await until(() => page.getByRole('tabpanel').innerText(), `the tab ${tab} has content`);
@@ -184,7 +184,8 @@ test('the keyboard reaches everything', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('s');
   await page.waitForURL(/#\/sessions/);
-  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await page.reload();
+  await page.waitForSelector('w-sessions .bar');
   await page.keyboard.press('Tab');
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to the content');
   await close();

@@ -80,8 +80,7 @@ export function askText(title, label, value, action) {
 
 export function openHelp() {
   if (document.querySelector('dialog[open]')) return;
-  openDialog('Keys', [h('dl', { class: 'keys' }, KEYS.map(({ title, keys }) => [
-    h('h3', null, title),
-    keys.map(([key, meaning]) => [h('dt', null, key.split(' ').map((one) => h('kbd', null, one))), h('dd', null, meaning)]),
-  ]))]);
+  const dialog = openDialog('Keys', KEYS.map(({ title, keys }) => h('section', { class: 'stack' }, h('h3', null, title), h('dl', { class: 'keys' },
+    keys.map(([key, meaning]) => [h('dt', null, key.split(' ').map((one) => h('kbd', null, one))), h('dd', null, meaning)])))));
+  dialog.querySelector('.body')?.setAttribute('tabindex', '0');
 }
