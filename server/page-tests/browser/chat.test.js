@@ -136,7 +136,7 @@ test('hostile text stays text', async () => {
   await close();
 });
 
-test('a diagnostic arrives within 300 ms of the last key', async () => {
+test('a diagnostic arrives soon after the last key', async () => {
   const { page, close } = await world.open('#/sandbox');
   const editor = page.getByLabel('Program', { exact: true });
   await editor.fill('(out (map.incr $m "k" 1))');

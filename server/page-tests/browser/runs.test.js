@@ -70,7 +70,7 @@ test('the replay steps with the arrow keys', async () => {
   await page.getByRole('button', { name: 'Verify' }).click();
   await page.locator('.toast', { hasText: 'identical' }).waitFor();
   await page.keyboard.press('Escape');
-  assert.equal(await page.locator('.wf-row.later').count(), 0);
+  await until(async () => (await page.locator('.wf-row.later').count()) === 0, 'no row is dimmed');
   await close();
 });
 

@@ -39,6 +39,12 @@ test('a run with a repair has its attempts, its calls and an answer', () => {
   assert.equal(run.stop, 'answered');
 });
 
+test('a run that answers at once has one step', () => {
+  const run = createRun('R', 100);
+  applyEvent(run, { run_id: 'R', root_run_id: 'R', seq: 1, ts: 300, type: 'response', text: 'hello', steps: 0, stop: 'answered' });
+  assert.deepEqual(run.root.steps.map((step) => [step.number, step.isAnswer, step.start, step.thinkEnd]), [[1, true, 100, 300]]);
+});
+
 test('a retry drops the draft of its step', () => {
   const run = createRun('R', 0);
   const event = (more) => applyEvent(run, { run_id: 'R', root_run_id: 'R', ts: 1, step: 1, ...more });

@@ -19,7 +19,7 @@ test('numbers, times and ids', () => {
   assert.deepEqual([4, 1900, 65_000, 3_700_000].map(duration), ['4 ms', '1.9 s', '1 min 5 s', '1 h 1 min']);
   assert.deepEqual([812, 6100, 1_200_000].map(bytes), ['812 B', '6.1 kB', '1.2 MB']);
   assert.deepEqual([999, 4210, 1_300_000].map(short), ['999', '4.2k', '1.3M']);
-  assert.deepEqual([cost(0.004), cost(4.2), cost(0), cost(undefined)], ['$0.004', '$4.20', '$0', '']);
+  assert.deepEqual([cost(0.004), cost(4.2), cost(0), cost(undefined)], ['$0.004', '$4.20', '', '']);
   assert.deepEqual([count(1, 'step'), count(10_000, 'step')], ['1 step', '10,000 steps']);
   assert.equal(shortId('01JZW0001ABCDEFGHIJK'), '01JZ…HIJK');
   assert.equal(firstLine('\n a\nb'), 'a');

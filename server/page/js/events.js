@@ -35,6 +35,7 @@ export async function followRun(api, id, signal, follower, after = 0) {
   const source = Symbol(id);
   let last = after;
   let failures = 0;
+  let asked = 0;
   signal.addEventListener('abort', () => connection.restored(source));
   while (!signal.aborted) {
     try {
@@ -54,15 +55,17 @@ export async function followRun(api, id, signal, follower, after = 0) {
         follower.onEnd?.();
         return;
       }
+      asked = 0;
     } catch (error) {
       if (signal.aborted || isAbort(error)) return;
+      asked = error instanceof ApiError ? error.retryAfter * 1000 : 0;
       if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
         connection.restored(source);
         follower.onError?.(error);
         return;
       }
     }
-    const wait = BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0;
+    const wait = Math.max(asked, BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0);
     failures += 1;
     connection.lost(source, wait);
     await connection.pause(wait, signal);

@@ -63,8 +63,7 @@ export function short(n) {
 
 /** @param {number|undefined|null} dollars */
 export function cost(dollars) {
-  if (dollars === undefined || dollars === null) return '';
-  if (dollars === 0) return '$0';
+  if (!dollars) return '';
   if (dollars < 0.001) return '<$0.001';
   return `$${dollars.toFixed(dollars < 1 ? 3 : 2)}`;
 }

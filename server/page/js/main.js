@@ -8,7 +8,7 @@ import { fill, h } from './dom.js';
 import { installKeys } from './keys.js';
 import { openHelp } from './parts/dialogs.js';
 import './parts/banner.js';
-import { notificationRegions, notifyError } from './parts/notify.js';
+import { announce, notificationRegions, notifyError } from './parts/notify.js';
 import { openPalette } from './parts/palette.js';
 import { Rail } from './parts/rail.js';
 import { navigate, parseRoute } from './router.js';
@@ -32,6 +32,8 @@ const VIEWS = {
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 const main = h('main', { class: 'main', id: 'main', tabindex: '-1' });
 let isSignedIn = false;
+/** The number of the newest navigation: an older one that is still loading does nothing. */
+let latest = 0;
 
 takeTokenFromAddress();
 document.body.append(...notificationRegions());
@@ -68,6 +70,8 @@ function showFrame() {
 }
 
 async function showRoute() {
+  latest += 1;
+  const turn = latest;
   const route = parseRoute(location.hash);
   const name = route.view in VIEWS ? route.view : 'chat';
   const tag = `w-${name}`;
@@ -85,9 +89,10 @@ async function showRoute() {
     notifyError(error);
     return;
   }
-  if (parseRoute(location.hash).view !== route.view) return;
+  if (turn !== latest || !isSignedIn) return;
   const view = document.createElement(tag);
   if (view instanceof View) view.route = route;
-  const banner = main.querySelector('w-banner');
-  fill(main, view, banner);
+  main.querySelector('.view')?.remove();
+  main.prepend(view);
+  setTimeout(() => announce(document.title), 100);
 }

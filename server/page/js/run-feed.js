@@ -11,6 +11,8 @@ import { oncePerFrame } from './dom.js';
 import { followRun, isEnded } from './events.js';
 import { applyEvent, createRun, expectStep, markPartial } from './run-model.js';
 
+const HOST_CALLS_MS = 1000;
+
 /**
  * @typedef {object} FeedListener
  * @property {(from: number) => void} onChange Receives the index of the first changed step.
@@ -36,6 +38,9 @@ export class RunFeed {
     /** @type {Map<string, HostCall[]>} Host calls by the program's key, `STEP.CALL`. */
     this.hostCalls = new Map();
     this.hostCallsAt = -1;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.hostCallsTimer = undefined;
+    this.hostCallsTime = 0;
     this.changed = Infinity;
     this.isLoaded = false;
     this.flush = oncePerFrame(() => {
@@ -84,10 +89,20 @@ export class RunFeed {
     this.listener.onLine?.(this.line);
   }
 
-  /** Reads the recorded host calls, if events have arrived since they were read. */
-  async loadHostCalls() {
-    if (this.hostCallsAt === this.state.lastSeq) return;
+  /** Reads the recorded host calls, if events have arrived since, and at most once a second. */
+  loadHostCalls() {
+    if (this.hostCallsAt === this.state.lastSeq || this.hostCallsTimer !== undefined) return;
+    const wait = Math.max(0, this.hostCallsTime + HOST_CALLS_MS - Date.now());
+    this.hostCallsTimer = setTimeout(() => {
+      this.hostCallsTimer = undefined;
+      void this.readHostCalls();
+    }, wait);
+  }
+
+  async readHostCalls() {
+    if (this.signal.aborted) return;
     this.hostCallsAt = this.state.lastSeq;
+    this.hostCallsTime = Date.now();
     try {
       const { calls } = await this.api.calls(this.line.id, this.signal);
       this.hostCalls = new Map();

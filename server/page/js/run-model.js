@@ -267,7 +267,8 @@ function endLane(run, lane, ts, text) {
   for (const call of lane.steps.at(-1)?.calls ?? []) if (call.end === null) call.end = ts;
   if (lane === run.root) run.parked.clear();
   let step = lane.steps.at(-1);
-  if (text !== '' && step && step.calls.length > 0 && ts > lastEnd(step)) {
+  if (text !== '' && !step) step = addStep(run, lane, 1, lane.started || run.started);
+  else if (text !== '' && step && step.calls.length > 0 && ts > lastEnd(step)) {
     step = addStep(run, lane, step.number + 1, lastEnd(step));
   }
   if (!step || step.calls.length > 0) return;

@@ -89,7 +89,7 @@ export class RunRows {
  *
  * @param {Row} row
  * @param {number} now
- * @returns {{start: number, end: number, kind: 'model'|'program'|'host'|'failed'}|null}
+ * @returns {{start: number, end: number, kind: 'model'|'program'|'host'|'failed'|'waiting'}|null}
  */
 export function barOf(row, now) {
   if (row.kind === 'step') return { start: row.step.start, end: row.step.thinkEnd ?? now, kind: 'model' };
@@ -102,6 +102,7 @@ export function barOf(row, now) {
   // The clock of the program is monotonic and exact; the events' times have whole milliseconds.
   const end = call.end ?? now;
   const start = call.durMs === null ? call.start : Math.max(call.start, end - call.durMs);
+  if (call.question !== null) return { start, end, kind: 'waiting' };
   return { start, end, kind: call.end !== null && !call.success ? 'failed' : 'program' };
 }
 

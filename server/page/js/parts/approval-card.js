@@ -12,6 +12,7 @@ import { href } from '../router.js';
 import { codeView } from './code-view.js';
 import { idLabel, timeLabel } from './bits.js';
 import { icon } from './icon.js';
+import { checkOnce } from './inspector-program.js';
 import { announce, notify, notifyError } from './notify.js';
 
 /**
@@ -31,6 +32,7 @@ import { announce, notify, notifyError } from './notify.js';
 export function approvalCard(run, waiting, onAnswered) {
   const titleId = uniqueId('approval');
   const program = h('div', { class: 'program' });
+  const touched = h('p', { class: 'small touched', hidden: true });
   const reason = h('input', { type: 'text', id: uniqueId('reason'), placeholder: 'The model reads it', maxlength: '2000' });
   const denial = h('form', { class: 'denial row wrap', hidden: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); answer(false, 'once'); } },
     h('div', { class: 'field grow' }, h('label', { for: reason.id }, 'Reason (optional)'), reason),
@@ -45,7 +47,7 @@ export function approvalCard(run, waiting, onAnswered) {
     h('div', { class: 'body stack' },
       h('h2', { id: titleId, class: 'question', dir: 'auto' }, visible(waiting.question)),
       h('p', { class: 'muted small ellipsis', dir: 'auto' }, 'For: ', visible(run.prompt)),
-      program, buttons, denial,
+      program, touched, buttons, denial,
       h('a', { class: 'small open-run', href: href('run', [run.id, ...waiting.call.split('.')]) }, 'Open the run')));
 
   let isAnswered = false;
@@ -83,9 +85,27 @@ export function approvalCard(run, waiting, onAnswered) {
       const found = state.root.byNumber.get(step ?? 0)?.calls.find((one) => one.number === call);
       if (!found) return;
       if (found.body === null) fill(program, h('pre', { class: 'sunken' }, visible(`${found.label}(${found.args.map((arg) => JSON.stringify(arg)).join(', ')})`)));
-      else fill(program, codeView(found.body, { marked: linesOf(found.body, waiting.question), label: 'Program that asks' }));
+      else showTouched(found.body, touched);
+      if (found.body !== null) fill(program, codeView(found.body, { marked: linesOf(found.body, waiting.question), label: 'Program that asks' }));
     },
   };
+}
+
+/**
+ * Shows what the whole program may touch, as the server's check finds it.
+ *
+ * @param {string} body
+ * @param {HTMLElement} element
+ */
+function showTouched(body, element) {
+  void checkOnce(body).then((check) => {
+    if (!check) return;
+    const { hosts, reads, writes, secrets, programs, unknown } = check.authority;
+    const parts = [['hosts', hosts], ['reads', reads], ['writes', writes], ['secrets', secrets], ['programs', programs], ['known only when it runs', unknown]]
+      .filter(([, names]) => (names?.length ?? 0) > 0).map(([label, names]) => `${label} ${/** @type {string[]} */ (names).join(', ')}`);
+    element.hidden = parts.length === 0;
+    element.textContent = visible(`The whole program touches: ${parts.join(' · ')}`);
+  });
 }
 
 /** @param {string} name */

@@ -55,7 +55,7 @@ export function authorityList(authority) {
 
 /** @param {HTMLElement} panel @param {RunFeed} feed @param {Row} row @param {HostCall[]} hosts */
 export function drawCalls(panel, feed, row, hosts) {
-  void feed.loadHostCalls();
+  feed.loadHostCalls();
   if (hosts.length === 0) {
     fill(panel, h('p', { class: 'muted' }, 'No host call with an effect is recorded for this program.'));
     return;

@@ -44,6 +44,9 @@ export class Turn {
     /** @type {RunFeed|null} */
     this.feed = null;
     this.asked = '';
+    /** Draws the elapsed time while the run is active. */
+    this.clock = setInterval(() => this.drawFacts(), 1000);
+    signal.addEventListener('abort', () => clearInterval(this.clock));
     this.drawLine();
     if (!isEnded(line.status)) {
       this.details.open = true;
@@ -106,15 +109,24 @@ export class Turn {
   drawLine() {
     const { line } = this;
     this.drawStatus();
-    fill(this.facts, [
-      line.steps > 0 ? count(line.steps, 'step') : '', isEnded(line.status) ? duration(line.updated - line.created) : '', usageText(line.usage), cost(line.usage?.cost),
-    ].filter((text) => text !== '').map((text) => h('span', null, text)));
+    this.drawFacts();
     if (isEnded(line.status)) this.drawAnswer(line.result ?? '');
     void this.drawWaiting();
     fill(this.footer,
       isEnded(line.status) && line.result ? copyButton(() => line.result ?? '', 'Answer', 'Copy') : null,
       h('button', { class: 'plain tiny', onclick: () => this.actions.onEdit(line), title: 'Edit the message in a fork of the session' }, icon('edit'), 'Edit'),
       h('a', { class: 'button plain tiny', href: href('run', [line.id]) }, icon('runs'), 'Open run'));
+  }
+
+  drawFacts() {
+    const { line } = this;
+    const hasEnded = isEnded(line.status);
+    if (hasEnded) clearInterval(this.clock);
+    const elapsed = hasEnded ? duration(line.updated - line.created) : `${Math.max(0, Math.round((Date.now() - line.created) / 1000))} s`;
+    const facts = [line.steps > 0 ? count(line.steps, 'step') : '', elapsed, usageText(line.usage), cost(line.usage?.cost)].filter((text) => text !== '');
+    if (this.facts.dataset.key === facts.join()) return;
+    this.facts.dataset.key = facts.join();
+    fill(this.facts, facts.map((text) => h('span', null, text)));
   }
 
   /** @param {string} text */

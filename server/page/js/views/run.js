@@ -117,7 +117,7 @@ class RunView extends View {
     this.drawHeader();
     this.drawNotes();
     this.feed.start();
-    if (run.steps <= MANY_STEPS) void this.feed.loadHostCalls();
+    if (run.steps <= MANY_STEPS) this.feed.loadHostCalls();
     else this.setWindowed(true);
   }
 
@@ -135,7 +135,7 @@ class RunView extends View {
       if (row) this.showRow(row);
       this.isNew = false;
     }
-    if (feed.state.root.steps.length <= MANY_STEPS && !feed.signal.aborted && feed.isLoaded) void feed.loadHostCalls();
+    if (feed.state.root.steps.length <= MANY_STEPS && !feed.signal.aborted && feed.isLoaded) feed.loadHostCalls();
     this.drawFacts();
     this.drawNotes();
   }

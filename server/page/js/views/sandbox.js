@@ -139,7 +139,7 @@ class SandboxView extends View {
     const warnings = (check?.diagnostics.length ?? 0) - errors;
     this.state.className = `badge ${errors > 0 ? 'bad' : warnings > 0 ? 'attention' : check ? 'good' : ''}`;
     this.state.textContent = !check ? '' : errors > 0 ? count(errors, 'error') : warnings > 0 ? count(warnings, 'warning') : 'no errors';
-    fill(this.problems, check?.diagnostics.map((one) => h('li', { class: one.severity },
+    fill(this.problems, [...(check?.diagnostics ?? [])].sort((a, b) => a.line - b.line || a.column - b.column).map((one) => h('li', { class: one.severity },
       h('button', { class: 'plain tiny', onclick: () => this.editor.goTo(one), 'aria-label': `Go to line ${one.line}` }, `${one.line}:${one.column}`),
       h('span', { class: 'grow' }, h('span', { class: 'visually-hidden' }, `${one.severity}: `), visible(one.message), one.hint ? h('span', { class: 'muted' }, ` ${visible(one.hint)}`) : null),
       one.fix ? h('button', { class: 'tiny', onclick: () => { if (one.fix) this.editor.replaceAll(one.fix.text); } }, 'Apply the fix') : null)));
