@@ -5,38 +5,9 @@
  *   Session, SessionFile, SessionLine, Settings, Token} from './types.js'
  */
 
-/** An error of the API, or of the network if `status` is 0. */
-export class ApiError extends Error {
-  /**
-   * @param {number} status
-   * @param {string} code
-   * @param {string} message
-   * @param {string} [hint]
-   * @param {number} [retryAfter] Seconds.
-   */
-  constructor(status, code, message, hint, retryAfter) {
-    super(message);
-    this.status = status;
-    this.code = code;
-    this.hint = hint ?? '';
-    this.retryAfter = retryAfter ?? 0;
-  }
-}
+import { ApiError, isAbort, toError } from './api-error.js';
 
-/**
- * Returns the error as text, with its hint.
- *
- * @param {unknown} error
- */
-export function errorText(error) {
-  if (error instanceof ApiError && error.hint) return `${error.message}. ${error.hint}`;
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** @param {unknown} error */
-export function isAbort(error) {
-  return error instanceof Error && error.name === 'AbortError';
-}
+export { ApiError, errorText, isAbort } from './api-error.js';
 
 export class Api {
   /**
@@ -101,7 +72,11 @@ export class Api {
    */
   startRun(body) { return this.json('POST', '/api/run', { body }); }
 
-  /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<Run>} */
+  /**
+   * @param {string} id
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Run>}
+   */
   run(id, signal) { return this.json('GET', `/api/run/${seg(id)}`, { signal }); }
 
   /**
@@ -111,7 +86,11 @@ export class Api {
    */
   runs(query, signal) { return this.json('GET', `/api/runs${search(query)}`, { signal }); }
 
-  /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<{calls: HostCall[]}>} */
+  /**
+   * @param {string} id
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<{calls: HostCall[]}>}
+   */
   calls(id, signal) { return this.json('GET', `/api/run/${seg(id)}/calls`, { signal }); }
 
   /**
@@ -145,44 +124,80 @@ export class Api {
    */
   fork(id, body) { return this.json('POST', `/api/run/${seg(id)}/fork`, { body }); }
 
-  /** @param {string} id @returns {Promise<{same: boolean, difference?: string, steps: number}>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<{same: boolean, difference?: string, steps: number}>}
+   */
   replay(id) { return this.json('POST', `/api/run/${seg(id)}/replay`, { body: {} }); }
 
-  /** @param {string} id @returns {Promise<{steps: Record<string, unknown>[]}>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<{steps: Record<string, unknown>[]}>}
+   */
   trace(id) { return this.json('GET', `/api/traces/${seg(id)}`); }
 
   // Sessions
 
-  /** @param {number} limit @returns {Promise<{sessions: SessionLine[]}>} */
+  /**
+   * @param {number} limit
+   * @returns {Promise<{sessions: SessionLine[]}>}
+   */
   sessions(limit) { return this.json('GET', `/api/sessions?limit=${limit}`); }
 
-  /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<Session>} */
+  /**
+   * @param {string} id
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Session>}
+   */
   session(id, signal) { return this.json('GET', `/api/sessions/${seg(id)}`, { signal }); }
 
   /** @param {string} id */
   deleteSession(id) { return this.json('DELETE', `/api/sessions/${seg(id)}`); }
 
-  /** @param {string} id @returns {Promise<{id: string}>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<{id: string}>}
+   */
   forkSession(id) { return this.json('POST', `/api/sessions/${seg(id)}/fork`, { body: {} }); }
 
-  /** @param {string} id @returns {Promise<Blob>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<Blob>}
+   */
   async exportSession(id) {
     return (await this.send('GET', `/api/sessions/${seg(id)}/export`)).blob();
   }
 
-  /** @param {string} id @returns {Promise<{files: SessionFile[]}>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<{files: SessionFile[]}>}
+   */
   files(id) { return this.json('GET', `/api/sessions/${seg(id)}/files`); }
 
-  /** @param {string} id @param {string} path @returns {Promise<Blob>} */
+  /**
+   * @param {string} id
+   * @param {string} path
+   * @returns {Promise<Blob>}
+   */
   async file(id, path) { return (await this.send('GET', filePath(id, path))).blob(); }
 
-  /** @param {string} id @param {string} path @param {Blob} bytes */
+  /**
+   * @param {string} id
+   * @param {string} path
+   * @param {Blob} bytes
+   */
   putFile(id, path, bytes) { return this.send('PUT', filePath(id, path), { bytes }); }
 
-  /** @param {string} id @param {string} path */
+  /**
+   * @param {string} id
+   * @param {string} path
+   */
   deleteFile(id, path) { return this.send('DELETE', filePath(id, path)); }
 
-  /** @param {string} id @returns {Promise<Blob>} */
+  /**
+   * @param {string} id
+   * @returns {Promise<Blob>}
+   */
   async filesTar(id) { return (await this.send('GET', `/api/sessions/${seg(id)}/files.tar`)).blob(); }
 
   // Programs
@@ -190,13 +205,24 @@ export class Api {
   /** @returns {Promise<{programs: Program[]}>} */
   catalog() { return this.json('GET', '/api/catalog'); }
 
-  /** @param {string} name @returns {Promise<Program>} */
+  /**
+   * @param {string} name
+   * @returns {Promise<Program>}
+   */
   program(name) { return this.json('GET', `/api/catalog/${seg(name)}`); }
 
-  /** @param {string} name @param {{args: string[], session_id?: string}} body @returns {Promise<ExecResult>} */
+  /**
+   * @param {string} name
+   * @param {{args: string[], session_id?: string}} body
+   * @returns {Promise<ExecResult>}
+   */
   runProgram(name, body) { return this.json('POST', `/api/catalog/${seg(name)}/run`, { body }); }
 
-  /** @param {string} body @param {AbortSignal} [signal] @returns {Promise<Check>} */
+  /**
+   * @param {string} body
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Check>}
+   */
   check(body, signal) { return this.json('POST', '/api/check', { body: { body }, signal }); }
 
   /**
@@ -206,7 +232,10 @@ export class Api {
    */
   language() { return this.json('GET', '/api/language'); }
 
-  /** @param {{body: string, args: string[], session_id?: string}} body @returns {Promise<ExecResult>} */
+  /**
+   * @param {{body: string, args: string[], session_id?: string}} body
+   * @returns {Promise<ExecResult>}
+   */
   exec(body) { return this.json('POST', '/api/exec', { body }); }
 
   // Settings
@@ -217,7 +246,10 @@ export class Api {
   /** @returns {Promise<{tokens: Token[]}>} */
   tokens() { return this.json('GET', '/api/tokens'); }
 
-  /** @param {{name: string, scopes: string[]}} body @returns {Promise<{name: string, token: string}>} */
+  /**
+   * @param {{name: string, scopes: string[]}} body
+   * @returns {Promise<{name: string, token: string}>}
+   */
   createToken(body) { return this.json('POST', '/api/tokens', { body }); }
 
   /** @param {string} name */
@@ -233,23 +265,15 @@ export class Api {
   deleteIntegration(name) { return this.json('DELETE', `/api/integrations/${seg(name)}`); }
 }
 
-/** @param {Response} response */
-async function toError(response) {
-  const retryAfter = Number(response.headers.get('retry-after') ?? 0) || 0;
-  try {
-    const { error } = await response.json();
-    return new ApiError(response.status, error.code, error.message, error.hint, retryAfter);
-  } catch {
-    return new ApiError(response.status, 'http', `The server answered with status ${response.status}`);
-  }
-}
-
 /** @param {string} text */
 function seg(text) {
   return encodeURIComponent(text);
 }
 
-/** @param {string} id @param {string} path */
+/**
+ * @param {string} id
+ * @param {string} path
+ */
 function filePath(id, path) {
   return `/api/sessions/${seg(id)}/files/${path.split('/').map(seg).join('/')}`;
 }

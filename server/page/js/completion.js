@@ -63,18 +63,27 @@ export function helpAt(source, at, functions, isExact) {
   return null;
 }
 
-/** @param {string} word @param {Entry[]} functions */
+/**
+ * @param {string} word
+ * @param {Entry[]} functions
+ */
 function lookUp(word, functions) {
   const name = word.replace(/[?!]$/, '');
   return FORMS.get(name) ?? functions.find((one) => one.name === name) ?? null;
 }
 
-/** @param {Entry} entry @returns {Completion} */
+/**
+ * @param {Entry} entry
+ * @returns {Completion}
+ */
 function toItem(entry) {
   return { label: entry.name, insert: entry.name, note: entry.signature || entry.sentence };
 }
 
-/** @param {Completion[]} items @param {string} prefix */
+/**
+ * @param {Completion[]} items
+ * @param {string} prefix
+ */
 function best(items, prefix) {
   const lower = prefix.toLowerCase();
   const starts = items.filter((item) => item.label.toLowerCase().startsWith(lower) && item.label !== prefix);

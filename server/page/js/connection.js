@@ -21,7 +21,10 @@ class Connection extends EventTarget {
     return Math.min(...this.sources.values());
   }
 
-  /** @param {symbol} source @param {number} waitMs */
+  /**
+   * @param {symbol} source
+   * @param {number} waitMs
+   */
   lost(source, waitMs) {
     this.sources.set(source, Date.now() + waitMs);
     this.dispatchEvent(new Event('change'));

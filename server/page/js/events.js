@@ -113,7 +113,10 @@ async function readOnce(api, id, signal, after, accept) {
   }
 }
 
-/** @param {{id: string|null, data: string}} message @returns {Envelope[]} */
+/**
+ * @param {{id: string|null, data: string}} message
+ * @returns {Envelope[]}
+ */
 function toEnvelope(message) {
   try {
     /** @type {Envelope} */
@@ -136,7 +139,11 @@ function isLast(event) {
   return isRoot && (event.type === 'response' || event.type === 'error');
 }
 
-/** @param {Api} api @param {string} id @param {AbortSignal} signal */
+/**
+ * @param {Api} api
+ * @param {string} id
+ * @param {AbortSignal} signal
+ */
 async function hasEnded(api, id, signal) {
   const run = await api.run(id, signal);
   return isEnded(run.status);

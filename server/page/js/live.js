@@ -96,7 +96,11 @@ export class Live extends EventTarget {
     this.dispatchEvent(new Event('settings'));
   }
 
-  /** @param {RunLine} line @param {AbortSignal} signal @returns {Promise<Run>} */
+  /**
+   * @param {RunLine} line
+   * @param {AbortSignal} signal
+   * @returns {Promise<Run>}
+   */
   async detailsOf(line, signal) {
     const known = this.details.get(line.id);
     if (known && known.updated === line.updated) return known.run;

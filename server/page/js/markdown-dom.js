@@ -31,7 +31,10 @@ export function renderMarkdown(parent, source) {
   shown.set(parent, blocks);
 }
 
-/** @param {Block} block @returns {HTMLElement} */
+/**
+ * @param {Block} block
+ * @returns {HTMLElement}
+ */
 function renderBlock(block) {
   switch (block.kind) {
     // The page has its own headings, so those of a message start two levels below.
@@ -55,7 +58,10 @@ function renderBlock(block) {
   }
 }
 
-/** @param {Inline[]} nodes @returns {Node[]} */
+/**
+ * @param {Inline[]} nodes
+ * @returns {Node[]}
+ */
 function inline(nodes) {
   return nodes.map((node) => {
     switch (node.kind) {

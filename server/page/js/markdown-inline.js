@@ -88,7 +88,10 @@ function parseAt(text, at, depth) {
   }
 }
 
-/** @param {string} text @param {number} at */
+/**
+ * @param {string} text
+ * @param {number} at
+ */
 function code(text, at) {
   const ticks = /^`+/.exec(text.slice(at))?.[0] ?? '`';
   const pattern = new RegExp(`(?<!\`)${ticks}(?!\`)`, 'g');
@@ -100,7 +103,11 @@ function code(text, at) {
   return { node: /** @type {Inline} */ ({ kind: 'code', text: trimmed }), end: close.index + ticks.length };
 }
 
-/** @param {string} text @param {number} at @param {number} depth */
+/**
+ * @param {string} text
+ * @param {number} at
+ * @param {number} depth
+ */
 function link(text, at, depth) {
   const close = matching(text, at);
   if (close < 0 || text[close + 1] !== '(' || depth > MAX_DEPTH) return '[';
@@ -113,7 +120,10 @@ function link(text, at, depth) {
   return { node: /** @type {Inline} */ ({ kind: 'link', href, children }), end };
 }
 
-/** @param {string} text @param {number} at */
+/**
+ * @param {string} text
+ * @param {number} at
+ */
 function matching(text, at) {
   let open = 0;
   const limit = Math.min(text.length, at + 1000);
@@ -128,7 +138,10 @@ function matching(text, at) {
   return -1;
 }
 
-/** @param {string} text @param {number} at */
+/**
+ * @param {string} text
+ * @param {number} at
+ */
 function angle(text, at) {
   const match = /^<((?:https?:\/\/|mailto:)[^\s<>]+)>/i.exec(text.slice(at, at + 2100));
   const href = match ? safeHref(match[1] ?? '') : null;
@@ -139,7 +152,10 @@ function angle(text, at) {
   };
 }
 
-/** @param {string} text @param {number} at */
+/**
+ * @param {string} text
+ * @param {number} at
+ */
 function bare(text, at) {
   if (at > 0 && /\w/.test(text[at - 1] ?? '')) return 'h';
   const match = AUTOLINK.exec(text.slice(at, at + 2100));
@@ -153,7 +169,11 @@ function bare(text, at) {
   };
 }
 
-/** @param {string} text @param {number} at @param {number} depth */
+/**
+ * @param {string} text
+ * @param {number} at
+ * @param {number} depth
+ */
 function emphasis(text, at, depth) {
   const character = text[at] ?? '*';
   const run = /^(\*{1,3}|_{1,3}|~{1,2})/.exec(text.slice(at, at + 3))?.[0] ?? character;
@@ -170,7 +190,12 @@ function emphasis(text, at, depth) {
   return { node: /** @type {Inline} */ ({ kind, children }), end: close + marks };
 }
 
-/** @param {string} text @param {number} from @param {string} mark @param {string} character */
+/**
+ * @param {string} text
+ * @param {number} from
+ * @param {string} mark
+ * @param {string} character
+ */
 function closing(text, from, mark, character) {
   const limit = Math.min(text.length, from + 5000);
   for (let i = text.indexOf(mark, from + 1); i >= 0 && i < limit; i = text.indexOf(mark, i + 1)) {

@@ -143,7 +143,10 @@ function parseList(lines, at, depth) {
   }, end];
 }
 
-/** @param {string[]} lines @param {number} at */
+/**
+ * @param {string[]} lines
+ * @param {number} at
+ */
 function isTable(lines, at) {
   return (lines[at] ?? '').includes('|') && (lines[at + 1] ?? '').includes('-') && TABLE_RULE.test(lines[at + 1] ?? '');
 }

@@ -4,7 +4,7 @@
  *
  * @import {Api, ApiError} from './api.js'
  * @import {HostCall, Run, RunLine} from './types.js'
- * @import {RunState} from './run-model.js'
+ * @import {RunState} from './run-state.js'
  */
 
 import { oncePerFrame } from './dom.js';

@@ -3,7 +3,7 @@
  * A change of one step rebuilds only the rows from that step on. It has no DOM.
  *
  * @import {HostCall} from './types.js'
- * @import {CallState, RunState, StepState} from './run-model.js'
+ * @import {CallState, RunState, StepState} from './run-state.js'
  *
  * @typedef {object} Row
  * @property {string} key
@@ -51,7 +51,13 @@ export class RunRows {
     }
   }
 
-  /** @param {StepState} step @param {number} depth @param {number} rootStep @param {Map<string, HostCall[]>} hostCalls @param {boolean} isLong */
+  /**
+   * @param {StepState} step
+   * @param {number} depth
+   * @param {number} rootStep
+   * @param {Map<string, HostCall[]>} hostCalls
+   * @param {boolean} isLong
+   */
   addStep(step, depth, rootStep, hostCalls, isLong) {
     const isExpanded = this.toggled.get(step.key) ?? true;
     this.rows.push({ key: step.key, kind: 'step', depth, rootStep, step, call: null, host: null, isExpandable: step.calls.length > 0, isExpanded });
@@ -69,7 +75,10 @@ export class RunRows {
     }
   }
 
-  /** @param {string} key @param {boolean} isOpen */
+  /**
+   * @param {string} key
+   * @param {boolean} isOpen
+   */
   toggle(key, isOpen) {
     this.toggled.set(key, isOpen);
   }

@@ -1,7 +1,7 @@
 /**
  * One-line texts about calls and steps. It has no DOM.
  *
- * @import {CallState, RunState, StepState} from './run-model.js'
+ * @import {CallState, RunState, StepState} from './run-state.js'
  */
 
 import { count, firstLine, visible } from './format.js';

@@ -2,7 +2,7 @@
  * A card for a call that waits for a person: who asks, what is touched, and the lines that do it.
  *
  * @import {Run, Waiting} from '../types.js'
- * @import {RunState} from '../run-model.js'
+ * @import {RunState} from '../run-state.js'
  */
 
 import { api, live } from '../app.js';
@@ -51,7 +51,10 @@ export function approvalCard(run, waiting, onAnswered) {
       h('a', { class: 'small open-run', href: href('run', [run.id, ...waiting.call.split('.')]) }, 'Open the run')));
 
   let isAnswered = false;
-  /** @param {boolean} approve @param {'once'|'session'} scope */
+  /**
+   * @param {boolean} approve
+   * @param {'once'|'session'} scope
+   */
   async function answer(approve, scope) {
     if (isAnswered) return;
     isAnswered = true;

@@ -59,7 +59,10 @@ export function copyButton(text, what, label) {
   }, icon('copy'), label);
 }
 
-/** @param {string} id @param {string} [what] */
+/**
+ * @param {string} id
+ * @param {string} [what]
+ */
 export function idLabel(id, what = 'Id') {
   return h('span', { class: 'row nowrap', title: id }, h('span', { class: 'mono' }, shortId(id)), copyButton(() => id, what));
 }

@@ -74,7 +74,10 @@ export class CompletionList {
     this.close();
   }
 
-  /** @param {KeyboardEvent} event @returns {boolean} True if the key was for the list. */
+  /**
+   * @param {KeyboardEvent} event
+   * @returns {boolean} True if the key was for the list.
+   */
   onKey(event) {
     if (!this.isOpen) return false;
     const item = this.items[this.selected];

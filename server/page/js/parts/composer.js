@@ -14,7 +14,7 @@ const MAX_HEIGHT = 260;
 
 /**
  * @typedef {object} ComposerActions
- * @property {(text: string, files: Attachment[]) => Promise<boolean>} send Resolves to true if the message was sent.
+ * @property {(text: string, files: Attachment[], model: string) => Promise<boolean>} send `model` is empty for the server's own. Resolves to true if the message was sent.
  * @property {() => void} cancel
  * @property {() => void} editLast
  */
@@ -45,14 +45,24 @@ export class Composer {
     this.sendButton = h('button', { class: 'primary icon-only', type: 'submit', 'aria-label': 'Send', title: 'Send (Enter)' }, icon('send'));
     this.stopButton = h('button', { class: 'icon-only', type: 'button', hidden: true, 'aria-label': 'Cancel the run', title: 'Cancel the run (Esc)', onclick: () => this.actions.cancel() }, icon('stop'));
     this.note = h('p', { class: 'composer-note' });
+    this.model = h('select', { 'aria-label': 'Model', title: 'Model of the next message', hidden: true });
     this.element = h('form', {
       class: 'composer', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this.send(); },
       ondragover: (/** @type {DragEvent} */ event) => event.preventDefault(),
       ondrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); void this.attach([...(event.dataTransfer?.files ?? [])]); },
     }, this.chips, h('div', { class: 'composer-row' },
       h('button', { class: 'plain icon-only', type: 'button', 'aria-label': 'Attach files', title: 'Attach files', onclick: () => this.input.click() }, icon('attach')),
-      this.input, this.field, this.stopButton, this.sendButton), this.note);
+      this.input, this.field, this.stopButton, this.sendButton), h('div', { class: 'composer-foot' }, this.note, this.model));
     this.setRunning(false);
+  }
+
+  /**
+   * @param {string[]} models
+   * @param {string} current The server's own.
+   */
+  setModels(models, current) {
+    this.model.hidden = models.length < 2;
+    fill(this.model, h('option', { value: '' }, visible(current)), models.filter((one) => one !== current).map((one) => h('option', { value: one }, visible(one))));
   }
 
   /** @param {boolean} isRunning */
@@ -95,7 +105,7 @@ export class Composer {
     const text = this.field.value;
     if (text.trim() === '' || this.sendButton.disabled) return;
     this.sendButton.disabled = true;
-    const isSent = await this.actions.send(text, this.files);
+    const isSent = await this.actions.send(text, this.files, this.model.value);
     this.sendButton.disabled = false;
     if (!isSent) return;
     this.field.value = '';

@@ -16,7 +16,11 @@ import { checkOnce } from './inspector-program.js';
 
 const CUT = 1200;
 
-/** @param {HTMLElement} panel @param {RunFeed} _feed @param {Row} row */
+/**
+ * @param {HTMLElement} panel
+ * @param {RunFeed} _feed
+ * @param {Row} row
+ */
 export function drawThought(panel, _feed, { step }) {
   const text = step.thought || step.draft;
   const body = h('div', { class: 'markdown' });
@@ -27,7 +31,11 @@ export function drawThought(panel, _feed, { step }) {
     h('p', { class: 'muted small' }, `Started ${exactTime(step.start)}`, step.thinkEnd === null ? '' : `, the model took ${duration(step.thinkEnd - step.start)}`));
 }
 
-/** @param {HTMLElement} panel @param {RunFeed} _feed @param {Row} row */
+/**
+ * @param {HTMLElement} panel
+ * @param {RunFeed} _feed
+ * @param {Row} row
+ */
 export function drawAuthority(panel, _feed, { step, call }) {
   const one = call ?? step.calls[0];
   const body = one?.body ?? step.attempts.at(-1)?.body ?? null;
@@ -53,7 +61,12 @@ export function authorityList(authority) {
       : h('dl', { class: 'facts-list' }, rows.map(([key, label]) => [h('dt', null, label), h('dd', null, h('ul', { class: 'tags' }, authority[key].map((text) => h('li', null, h('code', null, visible(text))))))])));
 }
 
-/** @param {HTMLElement} panel @param {RunFeed} feed @param {Row} row @param {HostCall[]} hosts */
+/**
+ * @param {HTMLElement} panel
+ * @param {RunFeed} feed
+ * @param {Row} row
+ * @param {HostCall[]} hosts
+ */
 export function drawCalls(panel, feed, row, hosts) {
   feed.loadHostCalls();
   if (hosts.length === 0) {
@@ -66,7 +79,11 @@ export function drawCalls(panel, feed, row, hosts) {
     cutText(one.args, 'Arguments'), one.error ? notice('bad', h('pre', null, visible(one.error))) : one.result === null ? null : cutText(one.result, 'Result')))));
 }
 
-/** @param {HTMLElement} panel @param {RunFeed} feed @param {Row} row */
+/**
+ * @param {HTMLElement} panel
+ * @param {RunFeed} feed
+ * @param {Row} row
+ */
 export function drawResult(panel, feed, { step, call }) {
   const calls = call ? [call] : step.calls;
   if (step.isAnswer && calls.length === 0) {
@@ -91,7 +108,11 @@ export function drawResult(panel, feed, { step, call }) {
   }));
 }
 
-/** @param {HTMLElement} panel @param {RunFeed} feed @param {Row} row */
+/**
+ * @param {HTMLElement} panel
+ * @param {RunFeed} feed
+ * @param {Row} row
+ */
 export function drawRaw(panel, feed, { step }) {
   const traces = h('section', { class: 'stack' }, h('button', { class: 'tiny', onclick: async () => {
     try {

@@ -53,7 +53,11 @@ export class Inspector {
     if (tab) this.selectTab(tab.id);
   }
 
-  /** @param {RunFeed|null} feed @param {Row|null} row @param {TabId} [tab] */
+  /**
+   * @param {RunFeed|null} feed
+   * @param {Row|null} row
+   * @param {TabId} [tab]
+   */
   show(feed, row, tab) {
     this.feed = feed;
     this.row = row;

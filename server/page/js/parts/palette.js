@@ -79,7 +79,10 @@ export function openPalette() {
   draw();
 }
 
-/** @param {Entry[]} entries @returns {[string, Entry[]][]} */
+/**
+ * @param {Entry[]} entries
+ * @returns {[string, Entry[]][]}
+ */
 function groupBy(entries) {
   /** @type {Map<string, Entry[]>} */
   const groups = new Map();
@@ -87,7 +90,10 @@ function groupBy(entries) {
   return [...groups];
 }
 
-/** @param {string} text @returns {Entry[]} */
+/**
+ * @param {string} text
+ * @returns {Entry[]}
+ */
 function search(text) {
   const words = text.toLowerCase().split(/\s+/).filter((word) => word !== '');
   const matches = (/** @type {string} */ label) => words.every((word) => label.toLowerCase().includes(word));

@@ -64,7 +64,11 @@ function givenArgs(fields) {
   return args;
 }
 
-/** @param {ProgramArg} arg @param {string} paths @returns {Field} */
+/**
+ * @param {ProgramArg} arg
+ * @param {string} paths
+ * @returns {Field}
+ */
 function createField(arg, paths) {
   const id = uniqueId('arg');
   const value = arg.default === null || arg.default === undefined ? '' : String(arg.default);
@@ -100,7 +104,10 @@ function isLong(arg) {
   return arg.type === 'text' || arg.type === 'json' || /^(?:text|content|body|json|csv|data|template)$/.test(arg.name);
 }
 
-/** @param {ProgramArg} arg @param {string} value */
+/**
+ * @param {ProgramArg} arg
+ * @param {string} value
+ */
 function problemOf(arg, value) {
   if (value === '') return arg.required && arg.type !== 'string' && arg.type !== 'text' ? 'This argument is required.' : '';
   if (arg.type === 'int' && !/^[+-]?\d+$/.test(value.trim())) return 'An integer, such as 42.';
@@ -109,7 +116,10 @@ function problemOf(arg, value) {
   return '';
 }
 
-/** @param {string} session @param {HTMLElement} paths */
+/**
+ * @param {string} session
+ * @param {HTMLElement} paths
+ */
 async function loadPaths(session, paths) {
   fill(paths);
   if (session === '') return;

@@ -68,7 +68,12 @@ export class Rail extends HTMLElement {
     this.life.abort();
   }
 
-  /** @param {string} view @param {string} label @param {IconName} name @param {boolean} [isSecondary] */
+  /**
+   * @param {string} view
+   * @param {string} label
+   * @param {IconName} name
+   * @param {boolean} [isSecondary]
+   */
   item(view, label, name, isSecondary = false) {
     const link = h('a', { class: `item${isSecondary ? ' secondary' : ''}`, href: href(view) }, icon(name), h('span', null, label));
     this.items.set(view, link);

@@ -109,7 +109,10 @@ export class ReplayBar {
     });
   }
 
-  /** @param {KeyboardEvent} event @returns {boolean} True if the key was for the replay. */
+  /**
+   * @param {KeyboardEvent} event
+   * @returns {boolean} True if the key was for the replay.
+   */
   onKey(event) {
     if (event.target === this.slider && event.key.startsWith('Arrow')) return false;
     if (event.key === 'ArrowRight') this.go(this.at + 1);

@@ -17,7 +17,10 @@ const MAX_VIEW = 400_000;
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
 
 export class SessionFiles {
-  /** @param {string} session @param {SessionFile[]} files */
+  /**
+   * @param {string} session
+   * @param {SessionFile[]} files
+   */
   constructor(session, files) {
     this.session = session;
     this.files = files;

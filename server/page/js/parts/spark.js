@@ -37,7 +37,10 @@ export class Sparks {
     signal.addEventListener('abort', () => this.observer.disconnect());
   }
 
-  /** @param {string} id @returns {string[]|null} */
+  /**
+   * @param {string} id
+   * @returns {string[]|null}
+   */
   toolsOf(id) {
     return this.known.get(id)?.tools ?? null;
   }
@@ -67,7 +70,10 @@ export class Sparks {
     }
   }
 
-  /** @param {RunLine} run @param {HTMLElement} element */
+  /**
+   * @param {RunLine} run
+   * @param {HTMLElement} element
+   */
   async load(run, element) {
     try {
       const { events } = await api.events(run.id, 0, this.signal);
@@ -86,7 +92,10 @@ export class Sparks {
   }
 }
 
-/** @param {HTMLElement} element @param {Spark} spark */
+/**
+ * @param {HTMLElement} element
+ * @param {Spark} spark
+ */
 function drawSpark(element, spark) {
   const bars = spark.bars.slice(-BARS);
   const longest = Math.max(1, ...bars.map((bar) => bar.ms));

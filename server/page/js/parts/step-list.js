@@ -1,7 +1,7 @@
 /**
  * The steps of a run as lines in a chat: one line for each program, with the start of its output.
  *
- * @import {StepState} from '../run-model.js'
+ * @import {StepState} from '../run-state.js'
  * @import {RunFeed} from '../run-feed.js'
  */
 
@@ -51,7 +51,10 @@ export class StepList {
   }
 }
 
-/** @param {RunFeed} feed @param {StepState} step */
+/**
+ * @param {RunFeed} feed
+ * @param {StepState} step
+ */
 function drawStep(feed, step) {
   const address = (/** @type {(string|number)[]} */ ...path) => href('run', [feed.line.id, step.number, ...path]);
   const isEmpty = step.calls.length === 0 && (step.isAnswer || step.thinkEnd === null) && step.attempts.length === 0;

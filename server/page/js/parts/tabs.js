@@ -28,7 +28,10 @@ export function createTabs(label, onSelect) {
     panel.setAttribute('aria-labelledby', `${prefix}-${current}`);
     if (hadFocus) /** @type {HTMLElement|null} */ (list.querySelector('[aria-selected="true"]'))?.focus();
   };
-  /** @param {string} id @param {boolean} isUser */
+  /**
+   * @param {string} id
+   * @param {boolean} isUser
+   */
   const select = (id, isUser) => {
     current = id;
     draw();
@@ -45,7 +48,10 @@ export function createTabs(label, onSelect) {
   });
   return {
     list, panel,
-    /** @param {Tab[]} next @param {string} selected */
+    /**
+     * @param {Tab[]} next
+     * @param {string} selected
+     */
     update(next, selected) {
       const isSame = selected === current && JSON.stringify(next) === JSON.stringify(tabs);
       tabs = next;

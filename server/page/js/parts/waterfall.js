@@ -48,7 +48,10 @@ export class Waterfall {
     return this.model.rows;
   }
 
-  /** @param {RunFeed} feed @param {number} from */
+  /**
+   * @param {RunFeed} feed
+   * @param {number} from
+   */
   update(feed, from) {
     this.feed = feed;
     this.model.update(feed.state, feed.hostCalls, from);
@@ -76,7 +79,10 @@ export class Waterfall {
     this.list.draw();
   }
 
-  /** @param {string} key @param {{reveal?: boolean}} [options] */
+  /**
+   * @param {string} key
+   * @param {{reveal?: boolean}} [options]
+   */
   select(key, { reveal = false } = {}) {
     this.selected = key;
     const index = this.model.indexOf(key);
@@ -93,7 +99,10 @@ export class Waterfall {
     else this.scroller.removeAttribute('aria-activedescendant');
   }
 
-  /** @param {number} first @param {number} last */
+  /**
+   * @param {number} first
+   * @param {number} last
+   */
   fitTime(first, last) {
     const { feed } = this;
     if (!feed) return;
@@ -125,7 +134,10 @@ export class Waterfall {
     })));
   }
 
-  /** @param {Row} row @returns {RowElement<Row>} */
+  /**
+   * @param {Row} row
+   * @returns {RowElement<Row>}
+   */
   createRow(row) {
     const bar = h('i', { class: 'wf-bar' });
     const label = h('span', { class: 'wf-label', role: 'gridcell' });
@@ -180,7 +192,10 @@ export class Waterfall {
     }
   }
 
-  /** @param {Row} row @param {boolean} isOpen */
+  /**
+   * @param {Row} row
+   * @param {boolean} isOpen
+   */
   toggle(row, isOpen) {
     if (!this.feed || !row.isExpandable || row.isExpanded === isOpen) return;
     this.model.toggle(row.key, isOpen);

@@ -70,7 +70,11 @@ class ApprovalsView extends View {
     if (!this.cards.has(this.selected)) this.select([...this.cards.keys()][0] ?? '', false);
   }
 
-  /** @param {string} key @param {Run} run @param {import('../types.js').Waiting} waiting */
+  /**
+   * @param {string} key
+   * @param {Run} run
+   * @param {import('../types.js').Waiting} waiting
+   */
   addCard(key, run, waiting) {
     const card = approvalCard(run, waiting, () => {
       this.answered.add(key);
@@ -83,7 +87,10 @@ class ApprovalsView extends View {
     void this.loadProgram(run, card);
   }
 
-  /** @param {Run} run @param {Card} card */
+  /**
+   * @param {Run} run
+   * @param {Card} card
+   */
   async loadProgram(run, card) {
     try {
       const state = createRun(run.id, run.created);
@@ -114,7 +121,10 @@ class ApprovalsView extends View {
     this.list.append(element);
   }
 
-  /** @param {string} key @param {HTMLElement} element */
+  /**
+   * @param {string} key
+   * @param {HTMLElement} element
+   */
   removeCard(key, element) {
     const hadFocus = element.contains(document.activeElement);
     element.remove();
@@ -123,7 +133,10 @@ class ApprovalsView extends View {
     if (hadFocus) this.cards.values().next().value?.element.focus();
   }
 
-  /** @param {string} key @param {boolean} focus */
+  /**
+   * @param {string} key
+   * @param {boolean} focus
+   */
   select(key, focus) {
     this.selected = key;
     for (const [name, card] of this.cards) card.element.classList.toggle('selected', name === key);

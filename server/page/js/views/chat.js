@@ -38,7 +38,7 @@ class ChatView extends View {
       this.isFollowing = scrollHeight - scrollTop - clientHeight < FOLLOW;
     } }, this.column);
     this.composer = new Composer({
-      send: (text, files) => this.send(text, files), cancel: () => void this.cancel(), editLast: () => this.editLast(),
+      send: (text, files, model) => this.send(text, files, model), cancel: () => void this.cancel(), editLast: () => this.editLast(),
     });
     this.isFollowing = true;
     this.id_ = '';
@@ -53,6 +53,8 @@ class ChatView extends View {
     super.connectedCallback();
     this.append(this.header, this.scroller, this.composer.element);
     this.listen(live, 'change', () => this.onLive());
+    this.listen(live, 'settings', () => this.drawModels());
+    this.drawModels();
     this.signal.addEventListener('abort', () => this.content.abort());
     this.composer.field.focus({ preventScroll: true });
   }
@@ -125,6 +127,10 @@ class ChatView extends View {
     this.column.append(turn.element);
   }
 
+  drawModels() {
+    if (live.settings) this.composer.setModels(live.settings.models, live.settings.model);
+  }
+
   onLive() {
     if (this.id_ === '') return;
     for (const line of live.runs.filter((run) => run.session_id === this.id_).reverse()) {
@@ -145,8 +151,13 @@ class ChatView extends View {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  /** @param {string} text @param {Attachment[]} files @returns {Promise<boolean>} */
-  async send(text, files) {
+  /**
+   * @param {string} text
+   * @param {Attachment[]} files
+   * @param {string} model
+   * @returns {Promise<boolean>}
+   */
+  async send(text, files, model) {
     try {
       if (this.editing) {
         const { id, session_id: session } = await api.fork(this.editing.id, { step: 0, message: text });
@@ -155,10 +166,12 @@ class ChatView extends View {
         navigate(href('chat', [session || id]));
         return true;
       }
-      const session = this.id_ || newSessionId();
-      for (const file of files.filter((one) => one.text === null)) await api.putFile(session, file.name, file.blob);
+      const binary = files.filter((one) => one.text === null);
+      // The server names a new session, unless files must be there before its first message.
+      const session = this.id_ || (binary.length > 0 ? newSessionId() : '');
+      for (const file of binary) await api.putFile(session, file.name, file.blob);
       const texts = Object.fromEntries(files.flatMap((file) => (file.text === null ? [] : [[file.name, file.text]])));
-      const started = await api.startRun({ prompt: text, session_id: session, ...(Object.keys(texts).length > 0 ? { files: texts } : {}) });
+      const started = await api.startRun({ prompt: text, ...(session ? { session_id: session } : {}), ...(model ? { model } : {}), ...(Object.keys(texts).length > 0 ? { files: texts } : {}) });
       const line = await api.run(started.id);
       if (this.id_ === '') {
         this.id_ = started.session_id;
@@ -196,7 +209,10 @@ class ChatView extends View {
     if (last) this.setEditing(last.line, true);
   }
 
-  /** @param {RunLine|null} line @param {boolean} [fillIn] */
+  /**
+   * @param {RunLine|null} line
+   * @param {boolean} [fillIn]
+   */
   setEditing(line, fillIn = false) {
     this.editing = line;
     this.composer.element.classList.toggle('editing', line !== null);

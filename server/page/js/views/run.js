@@ -8,17 +8,17 @@
 
 import { ApiError, isAbort } from '../api.js';
 import { api, live } from '../app.js';
-import { fill, h, setText } from '../dom.js';
+import { fill, h } from '../dom.js';
 import { isEnded } from '../events.js';
-import { cost, count, duration, number, short, visible } from '../format.js';
+import { number, visible } from '../format.js';
 import { isTyping } from '../keys.js';
 import { approvalCard } from '../parts/approval-card.js';
-import { copy, emptyState, idLabel, notice, skeleton, statusLabel, timeLabel } from '../parts/bits.js';
+import { emptyState, notice, skeleton } from '../parts/bits.js';
 import { askText } from '../parts/dialogs.js';
-import { icon } from '../parts/icon.js';
 import { bestTab, Inspector } from '../parts/inspector.js';
-import { announce, busy, notify, notifyError } from '../parts/notify.js';
+import { busy, notify, notifyError } from '../parts/notify.js';
 import { ReplayBar } from '../parts/replay-bar.js';
+import { RunHeader } from '../parts/run-header.js';
 import { Waterfall } from '../parts/waterfall.js';
 import { href, navigate } from '../router.js';
 import { RunFeed } from '../run-feed.js';
@@ -38,12 +38,13 @@ class RunView extends View {
     /** @type {string[]} The step and the call that the address names, until their events arrive. */
     this.wanted = [];
     this.isNew = true;
-    this.facts = h('div', { class: 'facts' });
-    this.header = h('header', { class: 'bar run-bar' });
-    this.waterfall = new Waterfall({ onSelect: (row, isChosen) => this.select(row, isChosen), onFollow: (isFollowing) => this.followButton.setAttribute('aria-pressed', String(isFollowing)) });
+    this.header = new RunHeader({
+      onFollow: () => this.waterfall.setFollowing(!this.waterfall.isFollowing), onCancel: (button) => this.cancel(button),
+      onFork: () => void this.fork(), onReplay: () => this.toggleReplay(),
+    });
+    this.waterfall = new Waterfall({ onSelect: (row, isChosen) => this.select(row, isChosen), onFollow: (isFollowing) => this.header.setFollowing(isFollowing) });
     this.inspector = new Inspector({ onClose: () => this.closeSheet() });
     this.replay = new ReplayBar({ onMove: (row, tab) => this.showMoment(row, tab), onClose: () => this.endReplay(), check: () => api.replay(this.id_) });
-    this.followButton = h('button', { 'aria-pressed': 'false', title: 'Follow the newest step (f)', onclick: () => this.waterfall.setFollowing(!this.waterfall.isFollowing) }, 'Follow');
     this.scaleButton = h('button', { class: 'tiny', 'aria-pressed': 'false', title: 'Fit the time scale to the rows in view', onclick: () => this.setWindowed(!this.waterfall.isWindowed) }, 'Zoom to rows');
     this.notes = h('div', { class: 'run-notes stack' });
     this.body = h('div', { class: 'run-body' });
@@ -52,7 +53,7 @@ class RunView extends View {
 
   connectedCallback() {
     super.connectedCallback();
-    this.append(this.header, this.body);
+    this.append(this.header.element, this.body);
     this.listen(document, 'keydown', (event) => this.onKey(event));
     this.listen(live, 'change', () => {
       const line = live.runs.find((run) => run.id === this.id_);
@@ -60,7 +61,7 @@ class RunView extends View {
     });
     const timer = setInterval(() => {
       if (!this.feed || isEnded(this.feed.line.status)) return;
-      this.drawFacts();
+      this.header.drawFacts(this.feed);
       this.waterfall.tick();
     }, TICK_MS);
     this.signal.addEventListener('abort', () => {
@@ -87,7 +88,7 @@ class RunView extends View {
     this.feed = null;
     this.inspector.show(null, null);
     this.setTitle('Run');
-    fill(this.header, h('h1', null, 'Run'));
+    this.header.reset();
     fill(this.body, h('div', { class: 'page grow' }, skeleton(8)));
     if (id === '') {
       navigate(href('runs'), { replace: true });
@@ -114,7 +115,7 @@ class RunView extends View {
     });
     fill(this.body, this.pane, this.inspector.element);
     this.waterfall.setFollowing(!isEnded(run.status) && this.wanted.length === 0);
-    this.drawHeader();
+    this.header.draw(this.feed);
     this.drawNotes();
     this.feed.start();
     if (run.steps <= MANY_STEPS) this.feed.loadHostCalls();
@@ -136,53 +137,15 @@ class RunView extends View {
       this.isNew = false;
     }
     if (feed.state.root.steps.length <= MANY_STEPS && !feed.signal.aborted && feed.isLoaded) feed.loadHostCalls();
-    this.drawFacts();
+    this.header.drawFacts(feed);
     this.drawNotes();
   }
 
   /** @param {RunLine} line */
   onLine(line) {
-    this.drawHeader();
+    if (this.feed) this.header.draw(this.feed);
     this.drawNotes();
     if (isEnded(line.status)) this.waterfall.list.draw();
-  }
-
-  drawHeader() {
-    const run = this.feed?.line;
-    if (!run) return;
-    const isActive = !isEnded(run.status);
-    const key = `${run.id} ${isActive}`;
-    if (this.header.dataset.key !== key) {
-      this.header.dataset.key = key;
-      if (this.header.dataset.status && this.header.dataset.status !== run.status) announce(`The run is ${run.status}`);
-      fill(this.header, h('h1', { class: 'ellipsis', dir: 'auto', title: visible(run.prompt) }, visible(run.prompt.split('\n', 1)[0] ?? '')), this.facts,
-        h('div', { class: 'actions' },
-          isActive ? this.followButton : null,
-          isActive ? h('button', { class: 'danger', onclick: (/** @type {MouseEvent} */ event) => this.cancel(event) }, icon('stop'), 'Cancel') : null,
-          h('button', { onclick: () => void this.fork(), title: 'Start a new run from the selected step' }, icon('fork'), 'Fork here'),
-          h('button', { onclick: () => this.toggleReplay(), title: 'Step through the run (r)' }, icon('replay'), 'Replay'),
-          h('button', { onclick: () => void copy(location.href, 'Link'), 'aria-label': 'Share link to the selected step', title: 'Copy a link to the selected step' }, icon('link'), h('span', { class: 'wide' }, 'Share link'))));
-    }
-    this.header.dataset.status = run.status;
-    this.drawFacts();
-  }
-
-  drawFacts() {
-    const { feed } = this;
-    if (!feed) return;
-    const { line, state } = feed;
-    const ended = isEnded(line.status);
-    const tokens = (line.usage?.prompt ?? 0) + (line.usage?.completion ?? 0);
-    const steps = Math.max(line.steps, state.root.steps.filter((step) => step.calls.length > 0).length);
-    const parts = [duration((ended ? Math.max(state.last, line.updated) : Date.now()) - line.created), count(steps, 'step'), tokens > 0 ? `${short(tokens)} tokens` : '', cost(line.usage?.cost)];
-    const key = `${line.status} ${line.stop}`;
-    if (this.facts.dataset.key !== key) {
-      this.facts.dataset.key = key;
-      fill(this.facts, statusLabel(line), h('span', { class: 'numbers' }), h('span', null, `agent ${visible(line.agent)}`), h('span', { class: 'mono' }, visible(line.model)),
-        timeLabel(line.created), idLabel(line.id, 'Run id'), h('a', { href: href('chat', [line.session_id]) }, 'Open chat'));
-    }
-    const numbers = this.facts.querySelector('.numbers');
-    if (numbers) setText(numbers, parts.filter((part) => part !== '').join(' · '));
   }
 
   /** Shows pending approvals, a reason to release, or the error, above the waterfall. */
@@ -215,7 +178,10 @@ class RunView extends View {
     return matchMedia('(max-width: 1020px)').matches;
   }
 
-  /** @param {Row} row @param {boolean} isChosen */
+  /**
+   * @param {Row} row
+   * @param {boolean} isChosen
+   */
   select(row, isChosen) {
     this.isNew = false;
     this.waterfall.setFollowing(false);
@@ -260,9 +226,9 @@ class RunView extends View {
     this.waterfall.scroller.focus();
   }
 
-  /** @param {MouseEvent} event */
-  cancel(event) {
-    void busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => {
+  /** @param {HTMLButtonElement} button */
+  cancel(button) {
+    void busy(button, async () => {
       await api.cancel(this.id_);
       await this.feed?.refreshLine();
       live.refresh();
@@ -297,7 +263,10 @@ class RunView extends View {
     this.waterfall.scroller.focus();
   }
 
-  /** @param {Row} row @param {import('../parts/inspector.js').TabId} tab */
+  /**
+   * @param {Row} row
+   * @param {import('../parts/inspector.js').TabId} tab
+   */
   showMoment(row, tab) {
     this.waterfall.replayKey = row.key;
     this.waterfall.select(row.key, { reveal: true });

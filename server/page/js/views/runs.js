@@ -199,7 +199,10 @@ class RunsView extends View {
       : emptyState('runs', 'No runs yet', h('p', null, 'Send a message in a chat, or start a run from the terminal:'), command('wattle run "Say hello."'), h('a', { class: 'button', href: href('chat') }, 'Start a chat')));
   }
 
-  /** @param {string} sort @param {string} order */
+  /**
+   * @param {string} sort
+   * @param {string} order
+   */
   drawHeaders(sort, order) {
     const key = `${sort} ${order} ${this.route.query.toString()}`;
     if (this.headers.dataset.key === key) return;

@@ -77,7 +77,10 @@ class SessionsView extends View {
         h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${title}`, title: 'Delete', onclick: () => void this.removeSession(session.id, title) }, icon('trash'))));
   }
 
-  /** @param {string} id @param {string} title */
+  /**
+   * @param {string} id
+   * @param {string} title
+   */
   async removeSession(id, title) {
     if (!(await confirmAction('Delete the session', `“${title}” and its files are deleted for good.`, 'Delete'))) return;
     try {

@@ -65,7 +65,10 @@ function settingsCard(settings) {
     h('tbody', null, settings.settings.map((one) => h('tr', null, h('td', { class: 'mono' }, visible(one.key)), h('td', { class: 'mono value' }, visible(typeof one.value === 'string' ? one.value : JSON.stringify(one.value))), h('td', { class: 'muted' }, visible(one.origin))))))));
 }
 
-/** @param {string} title @param {HTMLElement} body */
+/**
+ * @param {string} title
+ * @param {HTMLElement} body
+ */
 function card(title, body) {
   return h('section', { class: 'card', 'aria-label': title }, h('header', null, h('h2', null, title)), h('div', { class: 'body' }, body));
 }
