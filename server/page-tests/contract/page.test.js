@@ -23,7 +23,7 @@ test('the page is at most 300 kB compressed, without inline scripts and styles',
 
 test('static files need no token, and have a strict policy', async () => {
   for (const file of ['', ...files.filter((name) => name !== 'index.html')]) {
-    const response = await fetch(`${world.url}/${file}`);
+    const response = await fetch(`${world.url}/${file && `page/${file}`}`);
     assert.equal(response.status, 200, file);
     await response.arrayBuffer();
   }

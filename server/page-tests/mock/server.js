@@ -54,8 +54,9 @@ export function start({ port = 0, token = 'mock-token' } = {}) {
 }
 
 async function serveFile(path, response) {
-  const file = normalize(join(PAGE, path === '/' ? 'index.html' : decodeURIComponent(path)));
-  if (!file.startsWith(PAGE)) return response.writeHead(404).end();
+  const name = path === '/' ? 'index.html' : path.startsWith('/page/') ? decodeURIComponent(path.slice('/page/'.length)) : '';
+  const file = normalize(join(PAGE, name));
+  if (name === '' || !file.startsWith(PAGE)) return response.writeHead(404).end();
   try {
     const bytes = await readFile(file);
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'cache-control': 'no-cache' }).end(bytes);

@@ -6,6 +6,7 @@
  */
 
 import { ApiError, isAbort, toError } from './api-error.js';
+import { toCheck, toReplay, toSettings, toToken } from './normalize.js';
 
 export { ApiError, errorText, isAbort } from './api-error.js';
 
@@ -126,9 +127,9 @@ export class Api {
 
   /**
    * @param {string} id
-   * @returns {Promise<{same: boolean, difference?: string, steps: number}>}
+   * @returns {Promise<{same: boolean, difference: string, steps: number}>}
    */
-  replay(id) { return this.json('POST', `/api/run/${seg(id)}/replay`, { body: {} }); }
+  async replay(id) { return toReplay(await this.json('POST', `/api/run/${seg(id)}/replay`, { body: {} })); }
 
   /**
    * @param {string} id
@@ -223,7 +224,7 @@ export class Api {
    * @param {AbortSignal} [signal]
    * @returns {Promise<Check>}
    */
-  check(body, signal) { return this.json('POST', '/api/check', { body: { body }, signal }); }
+  async check(body, signal) { return toCheck(await this.json('POST', '/api/check', { body: { body }, signal })); }
 
   /**
    * Returns the host functions, for completion. A server that lacks the route answers 404.
@@ -241,13 +242,16 @@ export class Api {
   // Settings
 
   /** @returns {Promise<Settings>} */
-  settings() { return this.json('GET', '/api/settings'); }
+  async settings() { return toSettings(await this.json('GET', '/api/settings')); }
 
   /** @returns {Promise<{tokens: Token[]}>} */
-  tokens() { return this.json('GET', '/api/tokens'); }
+  async tokens() {
+    const { tokens } = await this.json('GET', '/api/tokens');
+    return { tokens: tokens.map(toToken) };
+  }
 
   /**
-   * @param {{name: string, scopes: string[]}} body
+   * @param {{name: string, scopes?: string[], scope?: string}} body
    * @returns {Promise<{name: string, token: string}>}
    */
   createToken(body) { return this.json('POST', '/api/tokens', { body }); }

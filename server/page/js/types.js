@@ -15,7 +15,7 @@
  *
  * @typedef {object} RunLine
  * @property {string} id
- * @property {string} session_id
+ * @property {string|null} session_id
  * @property {Status} status
  * @property {string} prompt
  * @property {string} model
@@ -26,6 +26,7 @@
  * @property {string|null} result
  * @property {string|null} stop
  * @property {Usage|null} usage
+ * @property {[string, number]|null} [forked] The run and the step that it was forked from.
  * @property {string|null} [reason] Why an operator must release it.
  *
  * @typedef {object} RunDetails
@@ -92,7 +93,7 @@
  * @typedef {object} SessionFile
  * @property {string} path
  * @property {number} size
- * @property {number} modified
+ * @property {number|null} modified
  * @property {boolean} deleted
  *
  * @typedef {object} Session
@@ -138,18 +139,22 @@
  * @property {{text: string}} [fix] The whole program with the fix applied.
  *
  * @typedef {object} Authority
- * @property {string[]} imports
- * @property {string[]} reads
- * @property {string[]} writes
- * @property {string[]} hosts
- * @property {string[]} secrets
- * @property {string[]} programs
- * @property {string[]} unknown
+ * @property {string[]} unknown What is known only when the program runs.
+ * @property {string[]} [imports]
+ * @property {string[]} [functions]
+ * @property {string[]} [reads]
+ * @property {string[]} [writes]
+ * @property {string[]} [hosts]
+ * @property {string[]} [urls]
+ * @property {string[]} [keys]
+ * @property {string[]} [secrets]
+ * @property {string[]} [services]
+ * @property {string[]} [programs]
  *
  * @typedef {object} Check
  * @property {boolean} ok
  * @property {Diagnostic[]} diagnostics
- * @property {Authority} authority
+ * @property {Authority|null} authority Null if the program is not valid.
  * @property {string} [formatted]
  *
  * @typedef {object} Settings
@@ -159,6 +164,7 @@
  * @property {string} agent
  * @property {string} tenant
  * @property {string[]} scopes
+ * @property {boolean} hasOneScope If true, a token has one scope, which includes the lesser ones.
  * @property {Record<string, unknown>} limits
  * @property {boolean} exec
  * @property {{key: string, value: unknown, origin: string}[]} settings

@@ -5,6 +5,7 @@
  * @import {RunState} from '../run-state.js'
  */
 
+import { ApiError } from '../api.js';
 import { api, live } from '../app.js';
 import { fill, h, uniqueId } from '../dom.js';
 import { visible } from '../format.js';
@@ -60,7 +61,7 @@ export function approvalCard(run, waiting, onAnswered) {
     isAnswered = true;
     for (const button of element.querySelectorAll('button')) button.disabled = true;
     try {
-      const next = await api.answer(run.id, waiting.call, { approve, scope, ...(approve || reason.value.trim() === '' ? {} : { reason: reason.value.trim() }) });
+      const next = await answerWith(run.id, waiting.call, { approve, scope }, approve ? '' : reason.value.trim());
       const text = approve ? (scope === 'once' ? 'Approved once' : 'Approved for the session') : 'Denied';
       notify(text);
       announce(text);
@@ -95,6 +96,26 @@ export function approvalCard(run, waiting, onAnswered) {
 }
 
 /**
+ * Answers with a reason; without it if the server does not take reasons.
+ *
+ * @param {string} id
+ * @param {string} call
+ * @param {{approve: boolean, scope: 'once'|'session'}} body
+ * @param {string} reason
+ */
+async function answerWith(id, call, body, reason) {
+  if (reason === '') return api.answer(id, call, body);
+  try {
+    return await api.answer(id, call, { ...body, reason });
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.status !== 400 && error.status !== 422)) throw error;
+    const run = await api.answer(id, call, body);
+    notify('The server did not take the reason', { isError: true });
+    return run;
+  }
+}
+
+/**
  * Shows what the whole program may touch, as the server's check finds it.
  *
  * @param {string} body
@@ -102,10 +123,10 @@ export function approvalCard(run, waiting, onAnswered) {
  */
 function showTouched(body, element) {
   void checkOnce(body).then((check) => {
-    if (!check) return;
-    const { hosts, reads, writes, secrets, programs, unknown } = check.authority;
-    const parts = [['hosts', hosts], ['reads', reads], ['writes', writes], ['secrets', secrets], ['programs', programs], ['known only when it runs', unknown]]
-      .filter(([, names]) => (names?.length ?? 0) > 0).map(([label, names]) => `${label} ${/** @type {string[]} */ (names).join(', ')}`);
+    if (!check?.authority) return;
+    const { functions: _functions, imports: _imports, unknown, ...touches } = check.authority;
+    const parts = Object.entries({ ...touches, 'known only when it runs': unknown })
+      .filter(([, names]) => names.length > 0).map(([label, names]) => `${label} ${names.join(', ')}`);
     element.hidden = parts.length === 0;
     element.textContent = visible(`The whole program touches: ${parts.join(' · ')}`);
   });

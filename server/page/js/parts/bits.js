@@ -67,8 +67,9 @@ export function idLabel(id, what = 'Id') {
   return h('span', { class: 'row nowrap', title: id }, h('span', { class: 'mono' }, shortId(id)), copyButton(() => id, what));
 }
 
-/** @param {number} ms */
+/** @param {number|null} ms */
 export function timeLabel(ms) {
+  if (ms === null) return h('span', null, '–');
   return h('time', { datetime: new Date(ms).toISOString(), title: exactTime(ms) }, ago(ms));
 }
 

@@ -49,16 +49,20 @@ export function drawAuthority(panel, _feed, { step, call }) {
 }
 
 /** @type {[keyof Authority, string][]} */
-const PARTS = [['hosts', 'Hosts'], ['reads', 'Reads'], ['writes', 'Writes'], ['secrets', 'Secrets'], ['programs', 'Programs'], ['imports', 'Functions']];
+const PARTS = [
+  ['hosts', 'Hosts'], ['urls', 'URLs'], ['reads', 'Reads'], ['writes', 'Writes'], ['keys', 'Keys'], ['secrets', 'Secrets'], ['services', 'Services'],
+  ['programs', 'Programs'], ['functions', 'Functions'], ['imports', 'Functions'],
+];
 
-/** @param {Authority} authority */
+/** @param {Authority|null} authority */
 export function authorityList(authority) {
-  const rows = PARTS.filter(([key]) => authority[key].length > 0);
+  if (!authority) return h('p', { class: 'muted' }, 'What the program touches is known once it is valid.');
+  const rows = PARTS.filter(([key]) => (authority[key] ?? []).length > 0);
   return h('div', { class: 'stack authority' },
     authority.unknown.length > 0 ? notice('attention', 'Known only when it runs:', h('ul', { class: 'plain-list' }, authority.unknown.map((text) => h('li', null, visible(text)))))
       : notice('good', 'All that it touches is known before it runs.'),
     rows.length === 0 ? h('p', { class: 'muted' }, 'The program touches nothing outside itself.')
-      : h('dl', { class: 'facts-list' }, rows.map(([key, label]) => [h('dt', null, label), h('dd', null, h('ul', { class: 'tags' }, authority[key].map((text) => h('li', null, h('code', null, visible(text))))))])));
+      : h('dl', { class: 'facts-list' }, rows.map(([key, label]) => [h('dt', null, label), h('dd', null, h('ul', { class: 'tags' }, (authority[key] ?? []).map((text) => h('li', null, h('code', null, visible(text))))))])));
 }
 
 /**

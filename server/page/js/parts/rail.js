@@ -49,7 +49,7 @@ export class Rail extends HTMLElement {
     const items = ITEMS.map(({ view, label, icon: name, isSecondary }) => this.item(view, label, name, isSecondary));
     this.items.get('approvals')?.append(this.badge);
     fill(this,
-      h('a', { class: 'brand', href: href('chat') }, h('img', { src: 'icon.svg', alt: '', width: '22', height: '22' }), 'Wattle', this.version),
+      h('a', { class: 'brand', href: href('chat') }, h('img', { src: 'page/icon.svg', alt: '', width: '22', height: '22' }), 'Wattle', this.version),
       h('div', { class: 'new' },
         h('a', { class: 'button', href: href('chat') }, icon('plus'), 'New chat'),
         h('button', { class: 'tiny', 'aria-label': `${isMac ? '⌘K' : 'Ctrl K'}: search all`, title: 'Search all', onclick: openPalette }, isMac ? '⌘K' : 'Ctrl K')),

@@ -69,7 +69,8 @@ export class RunHeader {
     if (this.facts.dataset.key !== key) {
       this.facts.dataset.key = key;
       fill(this.facts, statusLabel(line), h('span', { class: 'numbers' }), h('span', { class: 'optional' }, `agent ${visible(line.agent)}`), h('span', { class: 'mono optional' }, visible(line.model)),
-        timeLabel(line.created), idLabel(line.id, 'Run id'), h('a', { href: href('chat', [line.session_id]) }, 'Open chat'));
+        timeLabel(line.created), idLabel(line.id, 'Run id'), line.session_id ? h('a', { href: href('chat', [line.session_id]) }, 'Open chat') : null,
+        line.forked ? h('a', { class: 'optional', href: href('run', line.forked) }, `forked after step ${line.forked[1]}`) : null);
     }
     const end = isEnded(line.status) ? Math.max(state.last, line.updated) : Date.now();
     const tokens = (line.usage?.prompt ?? 0) + (line.usage?.completion ?? 0);

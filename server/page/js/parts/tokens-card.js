@@ -20,7 +20,8 @@ export function tokensCard(settings) {
   const list = h('div', { class: 'stack' });
   const created = h('div', { 'aria-live': 'polite' });
   const name = h('input', { id: uniqueId('token-name'), type: 'text', required: true, placeholder: 'ci', autocomplete: 'off' });
-  const scopes = [...new Set([...SCOPES, ...settings.scopes])].map((scope) => h('input', { type: 'checkbox', value: scope, checked: scope === 'read' }));
+  const scopes = [...new Set([...SCOPES, ...settings.scopes])].map((scope) => h('input', { type: settings.hasOneScope ? 'radio' : 'checkbox', name: 'token-scope', value: scope, checked: scope === 'read' }));
+  const chosen = () => scopes.filter((one) => one.checked).map((one) => one.value);
   const button = h('button', { type: 'submit' }, 'Create token');
   const load = async () => {
     try {
@@ -39,7 +40,7 @@ export function tokensCard(settings) {
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     void busy(button, async () => {
-      const token = await api.createToken({ name: name.value.trim(), scopes: scopes.filter((one) => one.checked).map((one) => one.value) });
+      const token = await api.createToken({ name: name.value.trim(), ...(settings.hasOneScope ? { scope: chosen().at(-1) ?? 'read' } : { scopes: chosen() }) });
       fill(created, notice('good', h('p', null, 'Copy the token now: it is shown only once.'), command(token.token)));
       name.value = '';
       await load();
@@ -48,5 +49,5 @@ export function tokensCard(settings) {
   void load();
   return h('section', { class: 'card', 'aria-label': 'Tokens' }, h('header', null, h('h2', null, 'Tokens')), h('div', { class: 'body stack' }, list, created,
     h('form', { class: 'inline-form', onsubmit: submit }, h('div', { class: 'field' }, h('label', { for: name.id }, 'Name'), name),
-      h('fieldset', null, h('legend', null, 'Scopes'), scopes.map((one) => h('label', { class: 'check-field' }, one, one.value))), button)));
+      h('fieldset', null, h('legend', null, settings.hasOneScope ? 'Scope' : 'Scopes'), scopes.map((one) => h('label', { class: 'check-field' }, one, one.value))), button)));
 }

@@ -97,8 +97,8 @@ class ApprovalsView extends View {
       for (let after = 0; ;) {
         const page = await api.events(run.id, after, this.signal);
         for (const event of page.events) applyEvent(state, event);
-        const last = page.events.at(-1)?.seq ?? page.last;
-        if (page.events.length === 0 || last >= page.last) break;
+        const last = page.events.at(-1)?.seq ?? 0;
+        if (last <= after) break;
         after = last;
       }
       card.setState(state);

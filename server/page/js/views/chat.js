@@ -77,7 +77,7 @@ class ChatView extends View {
   showNew() {
     this.setTitle('New chat');
     fill(this.header, h('h1', null, 'New chat'));
-    fill(this.column, h('div', { class: 'empty welcome' }, icon('chat'), h('h2', null, 'What shall it do?'),
+    fill(this.column, h('div', { class: 'empty welcome' }, icon('chat'), h('h2', null, 'What should it do?'),
       h('p', null, 'The model answers each step with a small program. You see each one, what it touches, and what it returned.'),
       h('ul', { class: 'examples' }, EXAMPLES.map((text) => h('li', null, h('button', { onclick: () => this.composer.setText(text) }, text))))));
     this.composer.field.focus({ preventScroll: true });

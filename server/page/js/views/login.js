@@ -31,7 +31,7 @@ export function createLogin(onSignedIn) {
     }
   };
   return h('main', { class: 'login' }, h('form', { class: 'card', onsubmit: submit },
-    h('img', { src: 'icon.svg', alt: '', width: '40', height: '40' }),
+    h('img', { src: 'page/icon.svg', alt: '', width: '40', height: '40' }),
     h('h1', null, 'Sign in to Wattle'),
     h('div', { class: 'field' }, h('label', { for: 'token' }, 'Token'), input,
       h('span', { class: 'note', id: 'token-note' }, 'The server prints its token at its first start. It stays in this tab only.')),

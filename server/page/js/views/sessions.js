@@ -71,7 +71,7 @@ class SessionsView extends View {
   row(session) {
     const title = visible(session.title || 'Untitled');
     return h('tr', null,
-      h('td', { class: 'message' }, h('a', { href: href('chat', [session.id]), class: 'ellipsis', dir: 'auto' }, title), session.active ? h('span', { class: 'status running' }, 'running') : null),
+      h('td', { class: 'message' }, h('a', { href: href('chat', [session.id]), class: 'ellipsis', dir: 'auto' }, title), session.active || live.runs.some((run) => run.session_id === session.id && run.status === 'running') ? h('span', { class: 'status running' }, 'running') : null),
       h('td', { class: 'align-end' }, number(session.messages)), h('td', { class: 'align-end nowrap' }, bytes(session.bytes)), h('td', { class: 'nowrap' }, timeLabel(session.used)),
       h('td', { class: 'align-end nowrap' }, h('a', { class: 'button tiny', href: href('sessions', [session.id]), 'aria-label': `Files of ${title}` }, icon('file'), h('span', { class: 'wide' }, 'Files')), ' ',
         h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${title}`, title: 'Delete', onclick: () => void this.removeSession(session.id, title) }, icon('trash'))));

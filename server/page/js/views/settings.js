@@ -35,7 +35,7 @@ class SettingsView extends View {
     try {
       const settings = await api.settings();
       live.publishSettings(settings);
-      fill(this.content, themeCard(), serverCard(settings), modelTest(settings), settingsCard(settings), tokensCard(settings), integrationsCard());
+      fill(this.content, themeCard(), serverCard(settings), modelTest(settings), settings.settings.length > 0 ? settingsCard(settings) : null, tokensCard(settings), integrationsCard());
     } catch (error) {
       fill(this.content, notice('bad', visible(errorText(error))), h('button', { onclick: () => { fill(this.content, skeleton()); void this.load(); } }, 'Load again'));
     }
