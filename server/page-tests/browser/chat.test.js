@@ -1,0 +1,181 @@
+// The chat, approvals and hostile text, with the scripts of the mock.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { setup, until } from './setup.js';
+
+const world = setup({ mockOnly: true });
+const message = (page) => page.getByRole('textbox', { name: 'Message' });
+
+async function send(page, text) {
+  await message(page).fill(text);
+  await page.keyboard.press('Enter');
+  await page.locator('.bubble', { hasText: text }).waitFor();
+}
+
+test('an answer streams, steps appear, and nothing shifts by itself', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Which region sold most in sales.csv today?');
+  await page.locator('.live-status .running', { hasText: 'thinking' }).waitFor();
+  await page.locator('.draft-call', { hasText: 'ToolCall' }).waitFor();
+  await page.locator('.step-list code', { hasText: 'csv_to_json' }).waitFor();
+  await page.locator('.step-list .badge', { hasText: 'repaired' }).waitFor();
+  await page.locator('.draft table').waitFor();
+  await page.locator('.answer table').waitFor();
+  await page.locator('.turn-actions', { hasText: 'Copy' }).waitFor();
+  assert.equal(await page.locator('.draft:not([hidden])').count(), 0);
+  assert.match(await page.locator('.answer').innerText(), /East sold most/);
+  await close();
+});
+
+test('the layout of a chat that is opened does not shift', async () => {
+  const { page, close } = await world.open('#/chat/q3-numbers');
+  await page.reload();
+  const shift = await page.evaluate(() => new Promise((resolve) => {
+    let sum = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += /** @type {any} */ (entry).value; }).observe({ type: 'layout-shift', buffered: true });
+    setTimeout(() => resolve(sum), 1500);
+  }));
+  assert.ok(shift < 0.02, `layout shift of ${shift}`);
+  await close();
+});
+
+test('a chat survives a reload while it runs', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Which region sold most in sales.csv after a reload?');
+  await page.waitForURL(/#\/chat\/.+/);
+  await page.reload();
+  await page.locator('.answer table').waitFor();
+  assert.equal(await page.locator('.bubble').count(), 1);
+  await close();
+});
+
+test('attachments become files of the session', async () => {
+  const { page, close } = await world.open('#/chat');
+  await page.locator('.composer input[type="file"]').setInputFiles([{ name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from('# Notes') }, { name: 'blob.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([255, 0, 254]) }]);
+  await page.locator('.chips li', { hasText: 'blob.bin' }).waitFor();
+  await send(page, 'Say hello to the files');
+  await page.waitForURL(/#\/chat\/.+/);
+  const session = decodeURIComponent(page.url().split('#/chat/')[1]);
+  const { files } = await world.api('GET', `/api/sessions/${session}/files`);
+  assert.deepEqual(files.map((file) => file.path).sort(), ['blob.bin', 'notes.md']);
+  assert.equal(await page.locator('.chips li').count(), 0);
+  await close();
+});
+
+test('the arrow key edits the last message in a fork', async () => {
+  const { page, close } = await world.open('#/chat/greetings-1');
+  await page.locator('.bubble').first().waitFor();
+  await message(page).focus();
+  await page.keyboard.press('ArrowUp');
+  assert.match(await message(page).inputValue(), /Say hello to person/);
+  await page.locator('.composer.editing').waitFor();
+  await message(page).fill('Say hello to nobody');
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => !url.hash.includes('greetings-1'));
+  await page.locator('.bubble', { hasText: 'Say hello to nobody' }).waitFor();
+  assert.equal(world.find('nobody').forkedFrom.step, 0);
+  await close();
+});
+
+test('approvals have a badge and a title, and the keys answer them', async () => {
+  const { page, close } = await world.open('#/approvals');
+  await page.locator('.approval .question', { hasText: 'http.post' }).waitFor();
+  await page.locator('.approval li.marked', { hasText: 'http.post' }).waitFor();
+  await until(async () => /^\(2\)/.test(await page.title()), 'the title counts');
+  assert.match(await page.locator('.rail .badge').innerText(), /^2/);
+  await page.keyboard.press('y');
+  await until(async () => (await page.locator('.approval .question').count()) === 0, 'the card goes away');
+  await until(() => world.find('after I approve').status === 'done', 'the run goes on');
+  assert.equal(world.find('after I approve').result, 'The report was sent.');
+  await page.getByRole('button', { name: 'Release the run' }).click();
+  await page.getByText('Nothing waits for you').waitFor();
+  await until(async () => /^Approvals/.test(await page.title()), 'the title is plain');
+  await close();
+});
+
+test('a denial in the chat has a reason', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Send it, approve later');
+  await page.locator('.approval').waitFor();
+  await page.getByRole('button', { name: /^Deny/ }).click();
+  await page.getByLabel('Reason (optional)').fill('not on Sundays');
+  await page.keyboard.press('Enter');
+  await page.locator('.answer', { hasText: 'was denied' }).waitFor();
+  assert.equal(world.find('approve later').lastReason, 'not on Sundays');
+  assert.equal(await page.locator('.approval').count(), 0);
+  await close();
+});
+
+test('a failed run says why', async () => {
+  const { page, close } = await world.open('#/chat');
+  await send(page, 'Please fail');
+  await page.locator('.answer .notice.bad', { hasText: '503 Service Unavailable' }).waitFor();
+  await close();
+});
+
+test('hostile text stays text', async () => {
+  const run = world.find('hostile');
+  const { page, close } = await world.open('#/chat/hostile');
+  let isAlert = false;
+  page.on('dialog', () => { isAlert = true; });
+  const answer = page.locator('.answer').first();
+  await answer.waitFor();
+  const text = await answer.innerText();
+  assert.match(text, /⟨ESC⟩\[31mred/);
+  assert.match(text, /⟨U\+202E⟩gnp\.exe/);
+  assert.match(text, /<img src=x onerror=alert\(1\)>/);
+  const links = await answer.locator('a').evaluateAll((all) => all.map((link) => [link.getAttribute('href'), link.getAttribute('rel')]));
+  assert.deepEqual(links.map(([address]) => address), ['https://evil.example/x.png', 'https://example.org/']);
+  assert.ok(links.every(([, rel]) => rel === 'noopener noreferrer nofollow'));
+  assert.equal(await answer.locator('img, script').count(), 0);
+  await page.evaluate((id) => { location.hash = `#/run/${id}/1/1`; }, run.id);
+  await page.locator('.code-view', { hasText: '⟨U+202E⟩' }).waitFor();
+  await page.getByRole('tab', { name: 'Result' }).click();
+  await page.locator('.cut', { hasText: '⟨ESC⟩[2Jcleared ⟨BEL⟩' }).waitFor();
+  assert.equal(isAlert, false);
+  await close();
+});
+
+test('a diagnostic arrives soon after the last key', async () => {
+  const { page, close } = await world.open('#/sandbox');
+  const editor = page.getByLabel('Program', { exact: true });
+  await editor.fill('(out (map.incr $m "k" 1))');
+  await page.locator('.bar .badge', { hasText: 'no errors' }).waitFor();
+  const began = Date.now();
+  await editor.fill('(out (map.increment $m "k" 1))');
+  await page.locator('.problems li', { hasText: 'unknown function' }).waitFor();
+  assert.ok(Date.now() - began < 600, `${Date.now() - began} ms`);
+  await page.getByRole('button', { name: 'Apply the fix' }).click();
+  assert.equal(await editor.inputValue(), '(out (map.incr $m "k" 1))');
+  await close();
+});
+
+test('an example fills the form of a program', async () => {
+  const { page, close } = await world.open('#/catalog/kv_incr');
+  await page.locator('.example').nth(1).click();
+  assert.equal(await page.locator('.program-form input').nth(0).inputValue(), 'left');
+  assert.equal(await page.locator('.program-form input').nth(1).inputValue(), '-2');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.output', { hasText: 'kv_incr(left, -2)' }).waitFor();
+  await page.locator('.program-form input').nth(1).fill('many');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByText('An integer, such as 42.').waitFor();
+  await close();
+});
+
+test('on a phone the inspector is a sheet, and the rail a bar', async () => {
+  const run = world.find('Which region sold most in sales.csv?');
+  const { page, close } = await world.open(`#/run/${run.id}`, { size: { width: 360, height: 740 } });
+  await page.locator('.wf-row').nth(1).waitFor();
+  const rail = await page.locator('.rail').boundingBox();
+  assert.ok(rail.y > 600 && rail.width === 360);
+  await page.locator('.wf-row').nth(1).click();
+  await page.locator('.inspector.open').waitFor();
+  await page.getByRole('button', { name: 'Close the details' }).click();
+  await page.locator('.inspector.open').waitFor({ state: 'detached' }).catch(() => {});
+  assert.equal(await page.locator('.inspector.open').count(), 0);
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.locator('dialog').getByRole('link', { name: 'Catalog' }).click();
+  await page.waitForURL(/#\/catalog/);
+  await close();
+});

@@ -1,0 +1,191 @@
+// Runs of the mock: the waterfall, the inspector, replay, forks, connections, long runs.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { setup, until } from './setup.js';
+
+const world = setup({ mockOnly: true });
+const start = async (prompt, session) => world.api('POST', '/api/run', { prompt, ...(session ? { session_id: session } : {}) });
+const rows = (page) => page.locator('.wf-row');
+
+test('a repair shows its error under the line, and the difference', async () => {
+  const run = world.find('Which region');
+  const { page, close } = await world.open(`#/run/${run.id}/2/1`);
+  await page.locator('.code-view li.error .message', { hasText: 'unknown function' }).waitFor();
+  assert.match(await page.locator('.diff-line.removed').innerText(), /map\.increment/);
+  assert.match(await page.locator('.diff-line.added').innerText(), /map\.incr /);
+  await page.getByRole('tab', { name: 'Authority' }).click();
+  await page.locator('.authority code', { hasText: 'sales.csv' }).waitFor();
+  await page.getByRole('tab', { name: 'Calls' }).click();
+  await page.locator('.host-calls b', { hasText: 'fs.read' }).waitFor();
+  await page.getByRole('tab', { name: 'Raw' }).click();
+  await page.locator('.cut', { hasText: 'tool_result' }).first().waitFor();
+  await close();
+});
+
+test('parallel calls and the child run have lanes; rows close and open', async () => {
+  const run = world.find('parallel');
+  const { page, close } = await world.open(`#/run/${run.id}/1`);
+  await rows(page).filter({ hasText: 'web_links' }).waitFor();
+  const whole = await rows(page).count();
+  assert.equal(whole, 11);
+  const boxes = await Promise.all([1, 2].map((i) => rows(page).nth(i).locator('.wf-bar').boundingBox()));
+  assert.ok(boxes[0].x < boxes[1].x + boxes[1].width && boxes[1].x < boxes[0].x + boxes[0].width, 'parallel bars overlap');
+  await page.locator('.wf').focus();
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowLeft');
+  await until(async () => (await rows(page).count()) === 2, 'the step closes');
+  await page.keyboard.press('ArrowRight');
+  await until(async () => (await rows(page).count()) === whole, 'the step opens');
+  await page.keyboard.press('ArrowDown');
+  assert.match(page.url(), /\/1\/1$/);
+  await close();
+});
+
+test('a running run grows, and its bars move', async () => {
+  const { id } = await start('Which region sold most in sales.csv, live?');
+  const { page, close } = await world.open(`#/run/${id}`);
+  await page.locator('.wf-row .live').first().waitFor();
+  const width = () => page.evaluate(() => [...document.querySelectorAll('.wf-bar')].at(-1)?.getBoundingClientRect().right ?? 0);
+  await width();
+  await rows(page).filter({ hasText: 'csv_to_json' }).waitFor();
+  await rows(page).filter({ hasText: 'repaired ×1' }).waitFor();
+  await page.locator('.facts .status.done').waitFor();
+  assert.equal(await page.locator('.wf-row .live').count(), 0);
+  await close();
+});
+
+test('the replay steps with the arrow keys', async () => {
+  const run = world.find('Which region sold most in sales.csv?');
+  const { page, close } = await world.open(`#/run/${run.id}`);
+  await rows(page).first().waitFor();
+  await page.keyboard.press('r');
+  await page.locator('.replay-bar').waitFor();
+  assert.match(await page.locator('.replay-bar').innerText(), /step 1 · thought/);
+  assert.ok(await page.locator('.wf-row.later').count() > 3);
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
+  assert.match(await page.locator('.replay-bar').innerText(), /step 1 · result/);
+  await page.keyboard.press('ArrowLeft');
+  assert.match(await page.locator('.replay-bar').innerText(), /step 1 · program/);
+  await page.getByRole('button', { name: 'Verify' }).click();
+  await page.locator('.toast', { hasText: 'identical' }).waitFor();
+  await page.keyboard.press('Escape');
+  await until(async () => (await page.locator('.wf-row.later').count()) === 0, 'no row is dimmed');
+  await close();
+});
+
+test('a run is forked from a step', async () => {
+  const run = world.find('Which region sold most in sales.csv?');
+  const { page, close } = await world.open(`#/run/${run.id}/1`);
+  await page.locator('.wf-row[aria-selected="true"]').waitFor();
+  await page.getByRole('button', { name: 'Fork here' }).click();
+  await page.locator('dialog h2', { hasText: 'Fork after step 1' }).waitFor();
+  await page.locator('dialog textarea').fill('Say hello instead');
+  await page.locator('dialog').getByRole('button', { name: 'Fork' }).click();
+  await page.waitForURL((url) => url.hash.startsWith('#/run/') && !url.hash.includes(run.id));
+  assert.equal(world.find('Say hello instead').forkedFrom.step, 1);
+  await close();
+});
+
+test('a cancelled run ends at once', async () => {
+  const { id } = await start('A slow job');
+  const { page, close } = await world.open(`#/run/${id}`);
+  await rows(page).filter({ hasText: 'shell' }).waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('.facts .status.cancelled').waitFor();
+  await close();
+});
+
+test('dropped connections lose and repeat nothing', async () => {
+  const { id } = await start('Count, and drop the connection');
+  const { page } = await world.open(`#/run/${id}`);
+  await page.locator('.facts .status.done').waitFor({ timeout: 30_000 });
+  await until(async () => (await rows(page).count()) >= 30, 'all rows');
+  const seen = new Set();
+  await page.locator('.wf').focus();
+  await page.keyboard.press('Home');
+  for (let i = 0; i < 31; i += 1) {
+    seen.add(await page.locator('.wf-row[aria-selected="true"]').getAttribute('data-key'));
+    await page.keyboard.press('ArrowDown');
+  }
+  for (let step = 1; step <= 15; step += 1) assert.ok(seen.has(`${step}`) && seen.has(`${step}.1`), `step ${step}`);
+  assert.equal(seen.size, 31);
+  await page.close();
+});
+
+test('a lost connection shows a quiet banner, and the page resumes', async () => {
+  const { id } = await start('Count, but do not lose it: drop');
+  const { page } = await world.open(`#/run/${id}`);
+  await rows(page).first().waitFor();
+  const before = await page.locator('.run-bar').boundingBox();
+  await fetch(`${world.url}/mock/offline?ms=2500`);
+  await page.locator('.banner', { hasText: 'Connection lost' }).waitFor();
+  assert.deepEqual(await page.locator('.run-bar').boundingBox(), before, 'the banner moves nothing');
+  await page.locator('.facts .status.done').waitFor({ timeout: 30_000 });
+  await page.locator('.banner').waitFor({ state: 'hidden' });
+  await until(async () => (await rows(page).count()) >= 30, 'all rows');
+  await page.close();
+});
+
+test('a run of 10,000 steps scrolls smoothly', async () => {
+  const run = world.find('10000');
+  const { page, close } = await world.open(`#/run/${run.id}`);
+  await until(() => page.evaluate(() => Number(document.querySelector('.wf')?.getAttribute('aria-rowcount')) === 20_001), 'all rows', 20_000);
+  await page.waitForTimeout(500);
+  assert.ok(await rows(page).count() < 80, 'only the rows in view are drawn');
+  const frames = await page.evaluate(() => new Promise((resolve) => {
+    const scroller = /** @type {HTMLElement} */ (document.querySelector('.wf'));
+    /** @type {number[]} */
+    const times = [];
+    let last = performance.now();
+    const frame = () => {
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+      scroller.scrollTop += 900;
+      if (times.length < 90) requestAnimationFrame(frame);
+      else resolve(times.sort((a, b) => a - b));
+    };
+    requestAnimationFrame(frame);
+  }));
+  const p95 = frames[Math.floor(frames.length * 0.95)];
+  assert.ok(p95 < 50, `95 of 100 frames take at most ${p95} ms`);
+  await page.locator('.wf').focus();
+  await page.keyboard.press('End');
+  await page.locator('.inspector header h2', { hasText: 'answer' }).waitFor();
+  await close();
+});
+
+test('the list of runs is live and does not jump', async () => {
+  const { page, close } = await world.open('#/runs');
+  const size = { width: 1280, height: 500 };
+  await page.setViewportSize(size);
+  await page.locator('table.runs tbody tr').first().waitFor();
+  await start('Say hello at the top');
+  await page.locator('table.runs tr', { hasText: 'Say hello at the top' }).waitFor();
+  await page.locator('w-runs .scroll').evaluate((element) => { element.scrollTop = 300; });
+  const top = () => page.locator('table.runs tr', { hasText: 'Say hello at the top' }).evaluate((element) => element.getBoundingClientRect().top);
+  const before = await top();
+  await start('Say hello while reading');
+  await page.getByRole('button', { name: 'Show 1 new run' }).waitFor();
+  assert.equal(await top(), before);
+  await page.getByRole('button', { name: 'Show 1 new run' }).click();
+  await page.locator('table.runs tr', { hasText: 'Say hello while reading' }).waitFor();
+  await close();
+});
+
+test('runs are filtered, searched and sorted', async () => {
+  const { page, close } = await world.open('#/runs?status=failed');
+  await page.locator('table.runs tr', { hasText: 'Fetch the page that will fail' }).waitFor();
+  assert.equal(await page.locator('table.runs tbody tr').count(), 1);
+  await page.getByLabel('Status').selectOption('');
+  await page.getByLabel('Search runs').fill('person 7');
+  await until(async () => (await page.locator('table.runs tbody tr').count()) === 1, 'one row');
+  await page.getByLabel('Search runs').fill('no such text');
+  await page.getByText('No run matches').waitFor();
+  await page.getByRole('link', { name: 'Remove all filters' }).click();
+  await page.getByRole('button', { name: 'Steps' }).click();
+  await until(async () => (await page.locator('table.runs tbody tr').first().innerText()).includes('10,000'), 'most steps first');
+  await page.locator('.spark rect').first().waitFor();
+  await close();
+});

@@ -1,0 +1,200 @@
+// Tests that need only the HTTP contract: they run against the mock, or against a real server.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import test from 'node:test';
+import { setup, until } from '../browser/setup.js';
+
+const world = setup();
+const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
+const files = readdirSync(PAGE, { recursive: true }).filter((file) => statSync(PAGE + file).isFile());
+const ENDED = ['done', 'failed', 'cancelled', 'blocked', 'stopped'];
+
+test('the page is at most 300 kB compressed, without inline scripts and styles', () => {
+  const size = files.reduce((sum, file) => sum + gzipSync(readFileSync(PAGE + file)).length, 0);
+  assert.ok(size <= 300_000, `${size} bytes`);
+  const html = readFileSync(`${PAGE}index.html`, 'utf8');
+  assert.doesNotMatch(html, /<script>|<style|\sstyle=|\son\w+=/);
+  for (const file of files.filter((name) => name.endsWith('.js'))) {
+    assert.doesNotMatch(readFileSync(PAGE + file, 'utf8'), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/, file);
+  }
+});
+
+test('static files need no token, and have a strict policy', async () => {
+  for (const file of ['', ...files.filter((name) => name !== 'index.html')]) {
+    const response = await fetch(`${world.url}/${file && `page/${file}`}`);
+    assert.equal(response.status, 200, file);
+    await response.arrayBuffer();
+  }
+  const policy = (await fetch(`${world.url}/`)).headers.get('content-security-policy') ?? '';
+  for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"]) assert.ok(policy.includes(part), part);
+  assert.doesNotMatch(policy, /unsafe/);
+});
+
+test('the token leaves the address at once, and stays for the tab', async () => {
+  const { page, close } = await world.open();
+  assert.ok(!page.url().includes(world.token));
+  await page.reload();
+  await page.waitForSelector('.rail');
+  assert.equal(await page.evaluate(() => Object.keys(localStorage).some((key) => key.includes('token'))), false);
+  await close();
+});
+
+test('the login refuses a wrong token and accepts the right one', async () => {
+  const { page, problems } = await world.open('', { signedIn: false });
+  await page.getByLabel('Token').fill('wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('The server does not accept this token.').waitFor();
+  await page.getByLabel('Token').fill(world.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForSelector('.rail');
+  assert.ok(problems.every((text) => text.includes('401')), problems.join());
+  await page.close();
+});
+
+test('the first paint takes at most a second', async () => {
+  const { page, close } = await world.open();
+  await page.reload();
+  await page.waitForSelector('.rail');
+  const paint = await until(() => page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime), 'a first paint');
+  assert.ok(paint <= 1000, `${paint} ms`);
+  await close();
+});
+
+test('a message has an answer, a run and a place in the lists', async () => {
+  const { page, close } = await world.open('#/chat');
+  const text = `Say hello, number ${Date.now()}.`;
+  await page.getByRole('textbox', { name: 'Message' }).fill(text);
+  await page.keyboard.press('Enter');
+  await page.locator('.bubble', { hasText: text }).waitFor();
+  await page.waitForURL(/#\/chat\/.+/);
+  const run = await until(async () => (await world.api('GET', '/api/runs?limit=20')).runs.find((one) => one.prompt === text && ENDED.includes(one.status)), 'the run ends', 60_000);
+  await until(() => page.locator('.turn .answer').last().textContent(), 'the answer is shown');
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), '');
+  await page.goto(`${world.url}/#/runs`);
+  await page.locator('table.runs a', { hasText: text }).first().click();
+  await page.waitForURL(new RegExp(`#/run/${run.id}`));
+  await page.locator('.wf-row').first().waitFor();
+  await page.locator('.inspector header h2').waitFor();
+  await close();
+});
+
+test('a run can be opened at a step', async () => {
+  const { runs } = await world.api('GET', '/api/runs?limit=50');
+  const run = runs.find((one) => one.steps > 0 && one.steps < 100) ?? runs[0];
+  const { page, close } = await world.open(`#/run/${run.id}/1`);
+  await page.locator('.wf-row[aria-selected="true"]').waitFor();
+  assert.match(await page.locator('.inspector header h2').innerText(), /^Step 1/);
+  for (const tab of ['Thought', 'Program', 'Authority', 'Calls', 'Result', 'Raw']) {
+    await page.getByRole('tab', { name: tab }).click();
+    await until(() => page.getByRole('tabpanel').innerText(), `the tab ${tab} has content`);
+  }
+  await close();
+});
+
+test('the sandbox checks as one types, and runs', async () => {
+  const { page, close } = await world.open('#/sandbox');
+  const editor = page.getByLabel('Program', { exact: true });
+  await editor.fill('(ret (str.upper "hi")');
+  await page.locator('.problems li.error').first().waitFor();
+  assert.equal(await editor.getAttribute('aria-invalid'), 'true');
+  await editor.fill('(ret (str.upper "hi"))');
+  await page.locator('.bar .badge', { hasText: 'no errors' }).waitFor();
+  await page.locator('.authority').waitFor();
+  await page.keyboard.press('Control+Enter');
+  assert.equal((await page.locator('.result .output').innerText()).trim(), 'HI');
+  await close();
+});
+
+test('the editor indents, completes, and can be left by keyboard', async () => {
+  const { page, close } = await world.open('#/sandbox');
+  const editor = page.getByLabel('Program', { exact: true });
+  await editor.fill('');
+  await editor.pressSequentially('(each $x (args)');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Enter');
+  assert.equal(await editor.inputValue(), '(each $x (args)\n  ');
+  await editor.pressSequentially('(ou');
+  await page.locator('.completions li', { hasText: 'out' }).first().waitFor();
+  await page.keyboard.press('Tab');
+  await editor.pressSequentially(' $x))');
+  assert.equal(await editor.inputValue(), '(each $x (args)\n  (out $x))');
+  await page.locator('.bracket-match').first().waitFor({ state: 'attached' });
+  await page.keyboard.press('Control+z');
+  assert.notEqual(await editor.inputValue(), '(each $x (args)\n  (out $x))', 'the browser undoes');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Tab');
+  assert.notEqual(await page.evaluate(() => document.activeElement?.tagName + (document.activeElement?.getAttribute('aria-label') ?? '')), 'TEXTAREAProgram');
+  await close();
+});
+
+test('a program of the catalog has a form of its arguments', async () => {
+  const { programs } = await world.api('GET', '/api/catalog');
+  const program = programs.find((one) => one.args.length > 0);
+  const { page, close } = await world.open('#/catalog');
+  await page.getByLabel('Search programs').fill(program.name);
+  await page.locator('.program-list code', { hasText: new RegExp(`^${program.name}$`) }).click();
+  await page.locator('.program-form').waitFor();
+  for (const arg of program.args) assert.ok(await page.locator('.program-form label', { hasText: arg.name }).count() > 0, arg.name);
+  await page.locator('.code-view').waitFor();
+  await close();
+});
+
+test('files of a session are uploaded, shown and deleted', async () => {
+  const { sessions } = await world.api('GET', '/api/sessions?limit=5');
+  const { page, close } = await world.open(`#/sessions/${encodeURIComponent(sessions[0].id)}`);
+  await page.getByLabel('Files to upload').setInputFiles({ name: 'page-test.txt', mimeType: 'text/plain', buffer: Buffer.from('first line\n') });
+  await page.getByRole('button', { name: 'page-test.txt', exact: true }).click();
+  await page.locator('.file-text', { hasText: 'first line' }).waitFor();
+  await page.keyboard.press('Escape');
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download page-test.txt' }).click();
+  assert.equal((await download).suggestedFilename(), 'page-test.txt');
+  await page.getByRole('button', { name: 'Delete page-test.txt' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await until(async () => (await page.getByRole('button', { name: 'page-test.txt', exact: true }).count()) === 0, 'the file is gone');
+  await close();
+});
+
+test('the settings name the version and the origins', async () => {
+  const settings = await world.api('GET', '/api/settings');
+  const { page, close } = await world.open('#/settings');
+  await page.locator('dd', { hasText: settings.version }).first().waitFor();
+  await page.getByLabel('Dark').check();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+  await page.reload();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+  await page.getByLabel('As the system').check();
+  await close();
+});
+
+test('the keyboard reaches everything', async () => {
+  const { page, close } = await world.open('#/runs');
+  await page.waitForSelector('w-runs .bar');
+  await page.keyboard.press('?');
+  await page.locator('dialog h2', { hasText: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search all' }).fill('sandbox');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/#\/sandbox/);
+  await page.waitForSelector('w-sandbox .editor');
+  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await page.keyboard.press('g');
+  await page.keyboard.press('s');
+  await page.waitForURL(/#\/sessions/);
+  await page.reload();
+  await page.waitForSelector('w-sessions .bar');
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to the content');
+  await close();
+});
+
+test('an unknown run and an unknown session say so', async () => {
+  const { page } = await world.open('#/run/01ZZZZZZZZZZZZZZZZZZZZZZZZ');
+  await page.getByText('This run does not exist').waitFor();
+  await page.evaluate(() => { location.hash = '#/chat/no-such-session-here'; });
+  await page.getByText('This chat does not exist').waitFor();
+  await page.close();
+});

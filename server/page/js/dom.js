@@ -1,0 +1,142 @@
+/**
+ * Builds DOM nodes. Strings become text nodes only; no function here parses HTML.
+ *
+ * @typedef {Node|string|number|null|undefined|false|any[]} Child A list is a list of children.
+ * @typedef {Record<string, any>} Props
+ */
+
+const SVG = 'http://www.w3.org/2000/svg';
+const PROPERTIES = new Set(['value', 'checked', 'selected', 'indeterminate', 'scrollTop']);
+
+/**
+ * Creates an element. A property that starts with `on` adds a listener, `true` and `false` set a
+ * boolean attribute, and every other one sets an attribute.
+ *
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Props|null} [props]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, props, ...children) {
+  const element = document.createElement(tag);
+  if (props) setProps(element, props);
+  append(element, children);
+  return element;
+}
+
+/**
+ * Creates an SVG element.
+ *
+ * @param {string} tag
+ * @param {Props|null} [props]
+ * @param {...Child} children
+ * @returns {SVGElement}
+ */
+export function svg(tag, props, ...children) {
+  const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  if (props) setProps(element, props);
+  append(element, children);
+  return element;
+}
+
+/**
+ * Sets properties as `h` does.
+ *
+ * @param {Element} element
+ * @param {Props} props
+ */
+export function setProps(element, props) {
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null) continue;
+    if (key.startsWith('on') && typeof value === 'function') {
+      element.addEventListener(key.slice(2), value);
+    } else if (PROPERTIES.has(key)) {
+      /** @type {any} */ (element)[key] = value;
+    } else if (typeof value === 'boolean' && !key.startsWith('aria-')) {
+      element.toggleAttribute(key, value);
+    } else {
+      element.setAttribute(key, String(value));
+    }
+  }
+}
+
+/**
+ * Appends children; skips `null`, `undefined` and `false`.
+ *
+ * @param {Node} parent
+ * @param {Child[]} children
+ */
+export function append(parent, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) append(parent, child);
+    else parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/**
+ * Replaces all children of an element.
+ *
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function fill(parent, ...children) {
+  parent.replaceChildren();
+  append(parent, children);
+}
+
+/**
+ * Sets an element's text, and leaves the DOM alone if it is already that text.
+ *
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * Returns a function that runs `draw` once in the next animation frame, however often it is called.
+ *
+ * @param {() => void} draw
+ * @returns {() => void}
+ */
+export function oncePerFrame(draw) {
+  let queued = false;
+  return () => {
+    if (queued) return;
+    queued = true;
+    requestAnimationFrame(() => {
+      queued = false;
+      draw();
+    });
+  };
+}
+
+/**
+ * Returns a function that runs `action` after a pause without calls.
+ *
+ * @param {() => void} action
+ * @param {number} ms
+ */
+export function debounce(action, ms) {
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, ms);
+  };
+}
+
+let lastId = 0;
+
+/**
+ * Returns an id that no other element of the page has.
+ *
+ * @param {string} prefix
+ */
+export function uniqueId(prefix) {
+  lastId += 1;
+  return `${prefix}-${lastId}`;
+}

@@ -1,0 +1,63 @@
+/**
+ * Short messages at the bottom of the page, and announcements for screen readers.
+ */
+
+import { errorText } from '../api.js';
+import { h } from '../dom.js';
+import { visible } from '../format.js';
+import { icon } from './icon.js';
+
+const toasts = h('div', { class: 'toasts', role: 'status', 'aria-live': 'polite' });
+const spoken = h('div', { class: 'visually-hidden', role: 'log', 'aria-live': 'polite', 'aria-label': 'Activity' });
+
+/** Returns the regions, which the page needs once. */
+export function notificationRegions() {
+  return [toasts, spoken];
+}
+
+/**
+ * Shows a message for some seconds.
+ *
+ * @param {string} text
+ * @param {{isError?: boolean}} [options]
+ */
+export function notify(text, { isError = false } = {}) {
+  const close = () => item.remove();
+  const item = h('div', { class: `toast${isError ? ' bad' : ''}` }, h('span', null, visible(text)),
+    h('button', { class: 'icon-only', 'aria-label': 'Dismiss', onclick: close }, icon('close')));
+  toasts.append(item);
+  while (toasts.childElementCount > 3) toasts.firstElementChild?.remove();
+  setTimeout(close, isError ? 9000 : 4000);
+}
+
+/** @param {unknown} error */
+export function notifyError(error) {
+  notify(errorText(error), { isError: true });
+}
+
+/**
+ * Tells screen readers what happened, without showing it.
+ *
+ * @param {string} text
+ */
+export function announce(text) {
+  spoken.append(h('p', null, visible(text)));
+  while (spoken.childElementCount > 5) spoken.firstElementChild?.remove();
+}
+
+/**
+ * Runs an action of a button: the button is disabled until it is done, and an error is shown.
+ *
+ * @param {HTMLButtonElement} button
+ * @param {() => Promise<unknown>} action
+ */
+export async function busy(button, action) {
+  button.disabled = true;
+  try {
+    await action();
+  } catch (error) {
+    notifyError(error);
+  } finally {
+    button.disabled = false;
+  }
+}

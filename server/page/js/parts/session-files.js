@@ -1,0 +1,112 @@
+/**
+ * The files of a session: view, download, upload, delete.
+ *
+ * @import {SessionFile} from '../types.js'
+ */
+
+import { errorText } from '../api.js';
+import { api } from '../app.js';
+import { fill, h } from '../dom.js';
+import { bytes, count, visible } from '../format.js';
+import { download, emptyState, timeLabel } from './bits.js';
+import { confirmAction, openDialog } from './dialogs.js';
+import { icon } from './icon.js';
+import { busy, notify, notifyError } from './notify.js';
+
+const MAX_VIEW = 400_000;
+const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
+
+export class SessionFiles {
+  /**
+   * @param {string} session
+   * @param {SessionFile[]} files
+   */
+  constructor(session, files) {
+    this.session = session;
+    this.files = files;
+    this.list = h('div', { class: 'table-scroll' });
+    this.input = h('input', { type: 'file', multiple: true, hidden: true, tabindex: '-1', 'aria-label': 'Files to upload', onchange: () => void this.upload([...(this.input.files ?? [])]) });
+    this.element = h('section', {
+      class: 'card files', 'aria-labelledby': 'files-heading', ondragover: (/** @type {DragEvent} */ event) => event.preventDefault(),
+      ondrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); void this.upload([...(event.dataTransfer?.files ?? [])]); },
+    }, h('header', null, h('h2', { id: 'files-heading' }, 'Files'), h('span', { class: 'end row' }, this.input,
+      h('button', { class: 'tiny', onclick: () => this.input.click() }, icon('upload'), 'Upload'),
+      h('button', { class: 'tiny', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.filesTar(session), `session-${session}.tar`)) }, icon('download'), 'All as tar'))), this.list);
+    this.draw();
+  }
+
+  draw() {
+    if (this.files.length === 0) {
+      fill(this.list, emptyState('file', 'No files', h('p', null, 'Files that programs write, and those that you attach or drop here, belong to the session.')));
+      return;
+    }
+    fill(this.list, h('table', null, h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Path'), h('th', { scope: 'col', class: 'align-end' }, 'Size'), h('th', { scope: 'col' }, 'Changed'), h('th', { scope: 'col' }, h('span', { class: 'visually-hidden' }, 'Actions')))),
+      h('tbody', null, this.files.map((file) => this.row(file)))));
+  }
+
+  /** @param {SessionFile} file */
+  row(file) {
+    const name = visible(file.path);
+    return h('tr', null,
+      h('td', null, file.deleted ? h('span', { class: 'row' }, h('del', { class: 'mono' }, name), h('span', { class: 'badge bad' }, 'deleted'))
+        : h('button', { class: 'link mono', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), () => this.view(file)) }, name)),
+      h('td', { class: 'align-end nowrap' }, file.deleted ? '' : bytes(file.size)), h('td', { class: 'nowrap' }, timeLabel(file.modified)),
+      h('td', { class: 'align-end nowrap' }, file.deleted ? null : [
+        h('button', { class: 'plain tiny icon-only', 'aria-label': `Download ${name}`, title: 'Download', onclick: (/** @type {MouseEvent} */ event) => busy(/** @type {HTMLButtonElement} */ (event.currentTarget), async () => download(await api.file(this.session, file.path), file.path.split('/').at(-1) ?? 'file')) }, icon('download')),
+        h('button', { class: 'plain tiny icon-only danger', 'aria-label': `Delete ${name}`, title: 'Delete', onclick: () => void this.remove(file) }, icon('trash'))]));
+  }
+
+  /** @param {SessionFile} file */
+  async view(file) {
+    const blob = await api.file(this.session, file.path);
+    const name = visible(file.path);
+    if (IMAGE.test(file.path)) {
+      // A type of our own: what the server says about a foreign file does not matter.
+      const address = URL.createObjectURL(new Blob([blob], { type: `image/${file.path.split('.').at(-1)?.toLowerCase().replace('jpg', 'jpeg')}` }));
+      const dialog = openDialog(name, [h('img', { class: 'preview', src: address, alt: name })]);
+      dialog.classList.add('large');
+      dialog.addEventListener('close', () => URL.revokeObjectURL(address));
+      return;
+    }
+    const text = await blob.slice(0, MAX_VIEW).text();
+    const dialog = openDialog(name, [
+      text.includes('\u0000') ? h('p', { class: 'muted' }, `A binary file of ${bytes(blob.size)}. Download it to open it.`)
+        : h('pre', { class: 'file-text', tabindex: '0', role: 'region', 'aria-label': name, dir: 'auto' }, visible(text)),
+      blob.size > MAX_VIEW ? h('p', { class: 'muted' }, `Shown are the first ${bytes(MAX_VIEW)} of ${bytes(blob.size)}.`) : null,
+    ], [h('button', { onclick: () => download(blob, file.path.split('/').at(-1) ?? 'file') }, icon('download'), 'Download')]);
+    dialog.classList.add('large');
+  }
+
+  /** @param {File[]} files */
+  async upload(files) {
+    this.input.value = '';
+    if (files.length === 0) return;
+    try {
+      for (const file of files) await api.putFile(this.session, file.name, file);
+      notify(`${count(files.length, 'file')} uploaded`);
+    } catch (error) {
+      notifyError(error);
+    }
+    await this.reload();
+  }
+
+  /** @param {SessionFile} file */
+  async remove(file) {
+    if (!(await confirmAction('Delete the file', `${visible(file.path)} is deleted from the session.`, 'Delete'))) return;
+    try {
+      await api.deleteFile(this.session, file.path);
+    } catch (error) {
+      notify(errorText(error), { isError: true });
+    }
+    await this.reload();
+  }
+
+  async reload() {
+    try {
+      this.files = (await api.files(this.session)).files;
+    } catch (error) {
+      notifyError(error);
+    }
+    this.draw();
+  }
+}

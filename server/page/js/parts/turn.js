@@ -1,0 +1,163 @@
+/**
+ * One message of a chat and its run: the message, the steps, the answer as it is written.
+ *
+ * @import {Run, RunLine} from '../types.js'
+ */
+
+import { api } from '../app.js';
+import { fill, h, setText } from '../dom.js';
+import { isEnded } from '../events.js';
+import { count, cost, duration, number, visible } from '../format.js';
+import { renderMarkdown } from '../markdown-dom.js';
+import { href } from '../router.js';
+import { RunFeed } from '../run-feed.js';
+import { activity, splitDraft } from '../run-text.js';
+import { approvalCard } from './approval-card.js';
+import { copyButton, notice, statusLabel, stopReason, usageText } from './bits.js';
+import { icon } from './icon.js';
+import { announce } from './notify.js';
+import { StepList } from './step-list.js';
+
+export class Turn {
+  /**
+   * @param {RunLine} line
+   * @param {AbortSignal} signal
+   * @param {{onEdit: (line: RunLine) => void, onGrow: () => void, onLine: (line: RunLine) => void}} actions
+   */
+  constructor(line, signal, actions) {
+    this.line = line;
+    this.signal = signal;
+    this.actions = actions;
+    this.steps = new StepList();
+    this.facts = h('span', { class: 'facts' });
+    this.status = h('span', { class: 'live-status' });
+    this.details = h('details', { class: 'steps', ontoggle: () => { if (this.details.open) this.follow(); } },
+      h('summary', null, h('span', { class: 'chevron' }, icon('right')), this.status, this.facts), this.steps.list);
+    this.draft = h('div', { class: 'draft markdown', hidden: true });
+    this.call = h('pre', { class: 'draft-call', hidden: true, 'aria-label': 'Program that the model writes' });
+    this.answer = h('div', { class: 'answer markdown' });
+    this.waiting = h('div', { class: 'stack' });
+    this.footer = h('div', { class: 'turn-actions' });
+    this.element = h('article', { class: 'turn', 'aria-label': `Message: ${visible(line.prompt).slice(0, 80)}` },
+      h('div', { class: 'ask' }, h('div', { class: 'bubble', dir: 'auto' }, visible(line.prompt))),
+      h('div', { class: 'reply' }, this.details, this.draft, this.call, this.waiting, this.answer, this.footer));
+    /** @type {RunFeed|null} */
+    this.feed = null;
+    this.asked = '';
+    /** Draws the elapsed time while the run is active. */
+    this.clock = setInterval(() => this.drawFacts(), 1000);
+    signal.addEventListener('abort', () => clearInterval(this.clock));
+    this.drawLine();
+    if (!isEnded(line.status)) {
+      this.details.open = true;
+      this.follow();
+    }
+  }
+
+  follow() {
+    if (this.feed) return;
+    this.feed = new RunFeed(api, this.line, this.signal, {
+      onChange: (from) => this.drawState(from),
+      onLine: (line) => {
+        const wasRunning = !isEnded(this.line.status);
+        this.line = line;
+        this.drawLine();
+        if (wasRunning && isEnded(line.status)) announce(line.status === 'done' ? 'The answer is complete' : `The run is ${line.status}`);
+        this.actions.onLine(line);
+        this.actions.onGrow();
+      },
+    });
+    this.feed.start();
+  }
+
+  /** @param {RunLine} line */
+  setLine(line) {
+    if (this.feed) this.feed.setLine(line);
+    else if (line.updated > this.line.updated || line.status !== this.line.status) {
+      this.line = line;
+      this.drawLine();
+    }
+  }
+
+  /** @param {number} from */
+  drawState(from) {
+    const { feed } = this;
+    if (!feed) return;
+    this.steps.update(feed, from);
+    const step = feed.state.root.steps.at(-1);
+    const draft = step && !feed.state.root.isEnded ? step.draft : '';
+    const { prose, call } = splitDraft(draft);
+    this.draft.hidden = prose.trim() === '';
+    if (!this.draft.hidden) renderMarkdown(this.draft, prose);
+    this.call.hidden = call === '';
+    if (call) setText(this.call, visible(call.slice(-600)));
+    if (feed.state.answer !== null) this.drawAnswer(feed.state.answer);
+    this.drawStatus();
+    this.actions.onGrow();
+  }
+
+  drawStatus() {
+    const isActive = !isEnded(this.line.status);
+    const text = isActive && this.feed && this.line.status === 'running' ? activity(this.feed.state) : '';
+    if (text) {
+      if (this.status.textContent !== text) fill(this.status, h('span', { class: 'status running' }, text));
+    } else {
+      fill(this.status, statusLabel(this.line));
+    }
+  }
+
+  drawLine() {
+    const { line } = this;
+    this.drawStatus();
+    this.drawFacts();
+    if (isEnded(line.status)) this.drawAnswer(line.result ?? '');
+    void this.drawWaiting();
+    fill(this.footer,
+      isEnded(line.status) && line.result ? copyButton(() => line.result ?? '', 'Answer', 'Copy') : null,
+      h('button', { class: 'plain tiny', onclick: () => this.actions.onEdit(line), title: 'Edit the message in a fork of the session' }, icon('edit'), 'Edit'),
+      h('a', { class: 'button plain tiny', href: href('run', [line.id]) }, icon('runs'), 'Open run'));
+  }
+
+  drawFacts() {
+    const { line } = this;
+    const hasEnded = isEnded(line.status);
+    if (hasEnded) clearInterval(this.clock);
+    const elapsed = hasEnded ? duration(line.updated - line.created) : `${Math.max(0, Math.round((Date.now() - line.created) / 1000))} s`;
+    const facts = [line.steps > 0 ? count(line.steps, 'step') : '', elapsed, usageText(line.usage), cost(line.usage?.cost)].filter((text) => text !== '');
+    if (this.facts.dataset.key === facts.join()) return;
+    this.facts.dataset.key = facts.join();
+    fill(this.facts, facts.map((text) => h('span', null, text)));
+  }
+
+  /** @param {string} text */
+  drawAnswer(text) {
+    const { status, stop } = this.line;
+    if (status === 'failed' || status === 'blocked') fill(this.answer, notice('bad', visible(text)));
+    else {
+      if (this.answer.querySelector('.notice')) fill(this.answer);
+      renderMarkdown(this.answer, text);
+      if (status === 'stopped') this.answer.append(notice('attention', `The run stopped ${stopReason(stop)}. Send “continue” to go on.`));
+    }
+  }
+
+  /** Shows the pending approvals of the run, each until it is answered. */
+  async drawWaiting() {
+    const { line } = this;
+    if (line.status !== 'parked') {
+      this.asked = '';
+      fill(this.waiting);
+      return;
+    }
+    /** @type {Run} */
+    const run = 'waiting' in line ? /** @type {Run} */ (line) : await api.run(line.id, this.signal);
+    const key = JSON.stringify([run.waiting, run.reason]);
+    if (key === this.asked) return;
+    this.asked = key;
+    const cards = run.waiting.map((one) => approvalCard(run, one, (next) => this.setLine(next)));
+    fill(this.waiting, cards.map((card) => card.element), run.reason ? notice('attention', visible(run.reason), ' ',
+      h('button', { class: 'tiny', onclick: async () => this.setLine(await api.release(run.id).then(() => api.run(run.id))) }, 'Release the run')) : null);
+    for (const card of cards) if (this.feed) card.setState(this.feed.state);
+    announce(`Approval needed: ${number(run.waiting.length)}`);
+    this.actions.onGrow();
+  }
+}

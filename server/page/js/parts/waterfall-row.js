@@ -1,0 +1,56 @@
+/**
+ * The text of a waterfall's row.
+ *
+ * @import {Row} from '../run-rows.js'
+ */
+
+import { fill, h } from '../dom.js';
+import { firstLine, visible } from '../format.js';
+import { callOutcome, callTitle, repairText } from '../run-text.js';
+
+/**
+ * Draws the text, unless it is already as it should be. Returns a key of what is drawn.
+ *
+ * @param {HTMLElement} element
+ * @param {Row} row
+ * @param {string} drawn
+ */
+export function drawRowText(element, row, drawn) {
+  if (row.host) {
+    const key = `host ${row.host.error ?? ''}${row.host.pending}`;
+    if (key !== drawn) {
+      const name = `${row.host.function}${args(row.host.args)}`;
+      fill(element, h('span', { class: `mark ${row.host.error ? 'failed' : row.host.pending ? 'waiting' : 'host'}` }), h('span', { class: 'ellipsis mono', title: visible(name) }, visible(name)));
+    }
+    return key;
+  }
+  if (row.call) {
+    const outcome = callOutcome(row.call);
+    const repaired = repairText(row.step);
+    const key = `call ${outcome} ${repaired} ${row.call.fixes.length}`;
+    if (key !== drawn) {
+      const title = callTitle(row.call);
+      fill(element, h('span', { class: `mark ${outcome}` }, h('span', { class: 'visually-hidden' }, `${outcome}: `)),
+        h('span', { class: 'ellipsis mono', title }, title),
+        repaired ? h('span', { class: 'badge' }, repaired) : null,
+        row.call.fixes.length > 0 && !repaired ? h('span', { class: 'badge' }, `fixed ×${row.call.fixes.length}`) : null,
+        outcome === 'waiting' ? h('span', { class: 'badge attention' }, 'waiting') : null);
+    }
+    return key;
+  }
+  const { step } = row;
+  const state = step.isAnswer ? 'answer' : step.thinkEnd === null ? 'thinking' : 'think';
+  const attempts = step.calls.length === 0 && step.attempts.length > 0 ? ` attempt ${step.attempts.length + 1}` : '';
+  const key = `${state} ${step.thought}${attempts}`;
+  if (key !== drawn) {
+    const thought = visible(firstLine(step.thought));
+    fill(element, h('span', { class: 'number' }, String(step.number)), h('span', { class: state === 'thinking' ? 'live' : null }, `${state}${state === 'thinking' ? '…' : ''}${attempts}`),
+      thought ? h('span', { class: 'ellipsis thought', dir: 'auto', title: thought }, thought) : null);
+  }
+  return key;
+}
+
+/** @param {string} text */
+function args(text) {
+  return text.startsWith('(') ? text : ` ${text}`;
+}

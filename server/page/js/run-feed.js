@@ -1,0 +1,119 @@
+/**
+ * The state of a run that stays up to date: follows its events, folds them, and reports which steps
+ * changed, at most once for each animation frame.
+ *
+ * @import {Api, ApiError} from './api.js'
+ * @import {HostCall, Run, RunLine} from './types.js'
+ * @import {RunState} from './run-state.js'
+ */
+
+import { oncePerFrame } from './dom.js';
+import { followRun, isEnded } from './events.js';
+import { applyEvent, createRun, expectStep, markPartial } from './run-model.js';
+
+const HOST_CALLS_MS = 1000;
+
+/**
+ * @typedef {object} FeedListener
+ * @property {(from: number) => void} onChange Receives the index of the first changed step.
+ * @property {(line: RunLine) => void} [onLine] Receives the run's newest status.
+ * @property {(error: ApiError) => void} [onError]
+ */
+
+export class RunFeed {
+  /**
+   * @param {Api} api
+   * @param {RunLine|Run} line
+   * @param {AbortSignal} signal
+   * @param {FeedListener} listener
+   */
+  constructor(api, line, signal, listener) {
+    this.api = api;
+    /** @type {RunLine|Run} */
+    this.line = line;
+    this.signal = signal;
+    this.listener = listener;
+    /** @type {RunState} */
+    this.state = createRun(line.id, line.created);
+    /** @type {Map<string, HostCall[]>} Host calls by the program's key, `STEP.CALL`. */
+    this.hostCalls = new Map();
+    this.hostCallsAt = -1;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.hostCallsTimer = undefined;
+    this.hostCallsTime = 0;
+    this.changed = Infinity;
+    this.isLoaded = false;
+    this.flush = oncePerFrame(() => {
+      if (this.signal.aborted) return;
+      const from = this.changed;
+      this.changed = Infinity;
+      if (!isEnded(this.line.status)) expectStep(this.state, Date.now());
+      this.listener.onChange(Number.isFinite(from) ? from : 0);
+    });
+  }
+
+  start() {
+    void followRun(this.api, this.line.id, this.signal, {
+      onEvents: (events) => {
+        this.isLoaded = true;
+        for (const event of events) {
+          this.changed = Math.min(this.changed, applyEvent(this.state, event));
+          if (event.type === 'parked' || event.type === 'response' || event.type === 'error') void this.refreshLine();
+        }
+        this.flush();
+      },
+      onResume: () => markPartial(this.state),
+      onEnd: () => {
+        this.isLoaded = true;
+        void this.refreshLine();
+        this.flush();
+      },
+      onError: (error) => this.listener.onError?.(error),
+    });
+    if (!isEnded(this.line.status)) this.flush();
+    return this;
+  }
+
+  /** Reads the run's status again. */
+  async refreshLine() {
+    try {
+      this.setLine(await this.api.run(this.line.id, this.signal));
+    } catch { /* the stream reports a lost connection */ }
+  }
+
+  /** @param {RunLine|Run} line */
+  setLine(line) {
+    if (this.signal.aborted || line.updated < this.line.updated) return;
+    this.line = { ...this.line, ...line };
+    if (line.status === 'running') this.state.parked.clear();
+    this.listener.onLine?.(this.line);
+  }
+
+  /** Reads the recorded host calls, if events have arrived since, and at most once a second. */
+  loadHostCalls() {
+    if (this.hostCallsAt === this.state.lastSeq || this.hostCallsTimer !== undefined) return;
+    const wait = Math.max(0, this.hostCallsTime + HOST_CALLS_MS - Date.now());
+    this.hostCallsTimer = setTimeout(() => {
+      this.hostCallsTimer = undefined;
+      void this.readHostCalls();
+    }, wait);
+  }
+
+  async readHostCalls() {
+    if (this.signal.aborted) return;
+    this.hostCallsAt = this.state.lastSeq;
+    this.hostCallsTime = Date.now();
+    try {
+      const { calls } = await this.api.calls(this.line.id, this.signal);
+      this.hostCalls = new Map();
+      for (const call of calls) {
+        const key = `${call.step}.${call.program}`;
+        const list = this.hostCalls.get(key);
+        if (list) list.push(call);
+        else this.hostCalls.set(key, [call]);
+      }
+      this.changed = 0;
+      this.flush();
+    } catch { /* the tab says that there are none */ }
+  }
+}

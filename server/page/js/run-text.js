@@ -1,0 +1,61 @@
+/**
+ * One-line texts about calls and steps. It has no DOM.
+ *
+ * @import {CallState, RunState, StepState} from './run-state.js'
+ */
+
+import { count, firstLine, visible } from './format.js';
+
+/**
+ * Returns a call as the terminal prints it: `csv_to_json("sales.csv")` or `program, 5 lines`.
+ *
+ * @param {Pick<CallState, 'source'|'label'|'args'|'body'>} call
+ */
+export function callTitle(call) {
+  if (call.source === 'wat') return `program, ${count((call.body ?? '').split('\n').length, 'line')}`;
+  const args = call.args.map((arg) => JSON.stringify(arg.length > 60 ? `${arg.slice(0, 60)}…` : arg)).join(', ');
+  return visible(`${call.label}(${args})`);
+}
+
+/** @param {CallState} call */
+export function callOutcome(call) {
+  if (call.question !== null) return 'waiting';
+  if (call.end === null) return 'running';
+  return call.success ? 'done' : 'failed';
+}
+
+/** @param {StepState} step */
+export function repairText(step) {
+  return step.attempts.length === 0 ? '' : `repaired ×${step.attempts.length}`;
+}
+
+/**
+ * Returns what a running run is doing now.
+ *
+ * @param {RunState} run
+ */
+export function activity(run) {
+  const step = run.root.steps.at(-1);
+  if (!step) return 'Starting';
+  const open = step.calls.filter((call) => call.end === null);
+  const first = open[0];
+  if (run.parked.size > 0) return 'Waiting for approval';
+  if (!first) return step.attempts.length > 0 ? 'The model repairs its program' : 'The model is thinking';
+  return open.length === 1 ? `Running ${first.source === 'wat' ? 'a program' : first.label}` : `Running ${open.length} programs`;
+}
+
+/**
+ * Splits the model's raw answer, while it is written, into prose and a call.
+ *
+ * @param {string} draft
+ * @returns {{prose: string, call: string}}
+ */
+export function splitDraft(draft) {
+  const at = draft.indexOf('ToolCall::');
+  return at < 0 ? { prose: draft, call: '' } : { prose: draft.slice(0, at), call: draft.slice(at) };
+}
+
+/** @param {CallState} call */
+export function outputPreview(call) {
+  return visible(firstLine(call.output, 140));
+}

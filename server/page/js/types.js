@@ -1,0 +1,185 @@
+/**
+ * The shapes of the HTTP API, as JSDoc types. This module has no code.
+ *
+ * @typedef {'queued'|'running'|'parked'|'done'|'failed'|'cancelled'|'blocked'|'stopped'} Status
+ *
+ * @typedef {object} Usage
+ * @property {number} prompt Tokens sent, including cached ones.
+ * @property {number} completion Tokens that the model wrote.
+ * @property {number} cached
+ * @property {number} [cost] In dollars.
+ *
+ * @typedef {object} Waiting
+ * @property {string} call The step and the call within it, such as `2.1`.
+ * @property {string} question
+ *
+ * @typedef {object} RunLine
+ * @property {string} id
+ * @property {string|null} session_id
+ * @property {Status} status
+ * @property {string} prompt
+ * @property {string} model
+ * @property {string} agent
+ * @property {number} created Milliseconds since 1970.
+ * @property {number} updated
+ * @property {number} steps
+ * @property {string|null} result
+ * @property {string|null} stop
+ * @property {Usage|null} usage
+ * @property {[string, number]|null} [forked] The run and the step that it was forked from.
+ * @property {string|null} [reason] Why an operator must release it.
+ *
+ * @typedef {object} RunDetails
+ * @property {{name: string, calls: number, failed: number, dur_ms: number}[]} tools
+ * @property {Waiting[]} waiting
+ * @property {string} [events_org]
+ *
+ * @typedef {RunLine & RunDetails} Run
+ *
+ * @typedef {object} Envelope
+ * @property {string} run_id
+ * @property {string} root_run_id
+ * @property {number} [seq] Absent in live deltas.
+ * @property {number} ts
+ * @property {string} type
+ * @property {number} [step]
+ * @property {string|number} [call]
+ * @property {string} [text]
+ * @property {string} [content]
+ * @property {string} [label]
+ * @property {'wat'|'catalog'} [source]
+ * @property {string} [description]
+ * @property {string} [body]
+ * @property {string[]} [args]
+ * @property {boolean} [success]
+ * @property {string} [output]
+ * @property {number|null} [exit_code]
+ * @property {number} [dur_ms]
+ * @property {number|null} [fuel]
+ * @property {string[]} [mended]
+ * @property {number} [attempt]
+ * @property {string} [error]
+ * @property {string} [question]
+ * @property {unknown} [verdict]
+ * @property {string|null} [session_id]
+ * @property {number} [steps]
+ * @property {Usage} [usage]
+ * @property {string} [stop]
+ * @property {string} [message]
+ *
+ * @typedef {object} HostCall
+ * @property {number} step
+ * @property {number|string} program The call of the step that ran the program.
+ * @property {string} path
+ * @property {number} number
+ * @property {string} function
+ * @property {string} effect
+ * @property {string} args
+ * @property {string|null} result
+ * @property {string|null} error
+ * @property {boolean} [pending]
+ * @property {number} [ts]
+ * @property {number} [dur_ms]
+ *
+ * @typedef {object} SessionLine
+ * @property {string} id
+ * @property {string} title
+ * @property {number} messages
+ * @property {number} bytes
+ * @property {number} made
+ * @property {number} used
+ * @property {boolean} active
+ *
+ * @typedef {object} SessionFile
+ * @property {string} path
+ * @property {number} size
+ * @property {number|null} modified
+ * @property {boolean} deleted
+ *
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {string} title
+ * @property {{role: string, content: string}[]} messages
+ * @property {RunLine[]} runs
+ * @property {SessionFile[]} files
+ *
+ * @typedef {object} ProgramArg
+ * @property {string} name
+ * @property {string} type
+ * @property {string|number|boolean|null} [default]
+ * @property {boolean} required
+ * @property {string} description
+ *
+ * @typedef {object} Program
+ * @property {string} name
+ * @property {string} description
+ * @property {string} family
+ * @property {string} origin
+ * @property {ProgramArg[]} args
+ * @property {string[]} uses
+ * @property {string} [source]
+ * @property {{args: (string|number|boolean)[], output?: string}[]} [examples]
+ *
+ * @typedef {object} ExecResult
+ * @property {boolean} success
+ * @property {number|null} exit_code
+ * @property {string} output
+ * @property {string|null} error
+ * @property {number} dur_ms
+ * @property {number|null} fuel
+ *
+ * @typedef {object} Diagnostic
+ * @property {number} line Counted from 1.
+ * @property {number} column Counted from 1.
+ * @property {number} end_line
+ * @property {number} end_column
+ * @property {'error'|'warning'} severity
+ * @property {string} message
+ * @property {string} [hint]
+ * @property {{text: string}} [fix] The whole program with the fix applied.
+ *
+ * @typedef {object} Authority
+ * @property {string[]} unknown What is known only when the program runs.
+ * @property {string[]} [imports]
+ * @property {string[]} [functions]
+ * @property {string[]} [reads]
+ * @property {string[]} [writes]
+ * @property {string[]} [hosts]
+ * @property {string[]} [urls]
+ * @property {string[]} [keys]
+ * @property {string[]} [secrets]
+ * @property {string[]} [services]
+ * @property {string[]} [programs]
+ *
+ * @typedef {object} Check
+ * @property {boolean} ok
+ * @property {Diagnostic[]} diagnostics
+ * @property {Authority|null} authority Null if the program is not valid.
+ * @property {string} [formatted]
+ *
+ * @typedef {object} Settings
+ * @property {string} version
+ * @property {string} model
+ * @property {string[]} models
+ * @property {string} agent
+ * @property {string} tenant
+ * @property {string[]} scopes
+ * @property {boolean} hasOneScope If true, a token has one scope, which includes the lesser ones.
+ * @property {Record<string, unknown>} limits
+ * @property {boolean} exec
+ * @property {{key: string, value: unknown, origin: string}[]} settings
+ *
+ * @typedef {object} Token
+ * @property {string} name
+ * @property {string[]} scopes
+ * @property {string} [tenant]
+ * @property {number} [created]
+ *
+ * @typedef {object} Integration
+ * @property {string} name
+ * @property {string} [system_prompt]
+ * @property {string} [agent]
+ * @property {string} [session_id]
+ */
+
+export {};

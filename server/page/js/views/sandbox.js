@@ -1,0 +1,173 @@
+/**
+ * The sandbox: an editor with diagnostics as one types, the program's authority beside it, and a
+ * run against the files of a session.
+ *
+ * @import {Route} from '../router.js'
+ * @import {Check, ExecResult} from '../types.js'
+ */
+
+import { errorText, isAbort } from '../api.js';
+import { api, live } from '../app.js';
+import { debounce, fill, h } from '../dom.js';
+import { count, visible } from '../format.js';
+import { copy, download } from '../parts/bits.js';
+import { Editor } from '../parts/editor.js';
+import { execResult } from '../parts/exec-result.js';
+import { icon } from '../parts/icon.js';
+import { authorityList } from '../parts/inspector-tabs.js';
+import { announce, notify } from '../parts/notify.js';
+import { href } from '../router.js';
+import { View } from '../view.js';
+
+const DRAFT = 'wattle.sandbox';
+const CHECK_MS = 80;
+const SAMPLE = `;; Counts the words of the first argument.
+(let $count (map))
+(each $word (str.words (arg 0))
+  (map.incr $count $word 1))
+(each $word $n $count
+  (out (fmt "{} {}" $word $n)))
+`;
+const NEW_PROGRAM = `;;; name = "my_program"
+;;; description = "What the program does, in one sentence"
+;;; returns = "what it outputs"
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "What the argument is"
+;;; [[example]]
+;;; args = ["hello"]
+;;; results = ["HELLO"]
+
+(ret (str.upper (arg 0)))
+`;
+
+class SandboxView extends View {
+  constructor() {
+    super();
+    this.editor = new Editor({ onChange: (source) => this.onChange(source), onRun: () => void this.run() });
+    this.check = debounce(() => void this.checkNow(), CHECK_MS);
+    this.checking = new AbortController();
+    /** @type {Check|null} */
+    this.latest = null;
+    this.state = h('span', { class: 'badge', role: 'status' });
+    this.problems = h('ul', { class: 'problems', 'aria-label': 'Problems' });
+    this.authority = h('div', { class: 'body' }, h('p', { class: 'muted' }, 'Write a program to see what it touches.'));
+    this.args = h('textarea', { id: 'sandbox-args', rows: '2', class: 'code', placeholder: 'one argument a line' });
+    this.world = h('select', { id: 'sandbox-world' });
+    this.result = h('div', { class: 'result', 'aria-live': 'polite' });
+    this.runButton = h('button', { class: 'primary', onclick: () => void this.run(), title: 'Run (Ctrl Enter)' }, icon('play'), 'Run');
+    this.formatButton = h('button', { disabled: true, onclick: () => { if (this.latest?.formatted !== undefined) this.editor.replaceAll(this.latest.formatted); } }, 'Format');
+    this.code = '';
+  }
+
+  connectedCallback() {
+    super.connectedCallback();
+    this.setTitle('Sandbox');
+    this.append(
+      h('header', { class: 'bar' }, h('h1', null, 'Sandbox'), this.state, h('div', { class: 'actions' }, this.formatButton,
+        h('button', { onclick: () => this.save(), title: 'Download the program, for the folder of the catalog' }, icon('download'), h('span', { class: 'wide' }, 'Save')),
+        h('button', { onclick: () => void copy(new URL(href('sandbox', [], { code: this.editor.value }), location.href).href, 'Link'), title: 'Copy a link that contains the program' }, icon('link'), h('span', { class: 'wide' }, 'Share')),
+        this.runButton)),
+      h('div', { class: 'sandbox-body' },
+        h('div', { class: 'sandbox-main' }, this.editor.element, this.problems),
+        h('div', { class: 'sandbox-side' },
+          h('section', { class: 'card', 'aria-labelledby': 'run-heading' }, h('header', null, h('h2', { id: 'run-heading' }, 'Run')),
+            h('div', { class: 'body stack' },
+              h('div', { class: 'field' }, h('label', { for: 'sandbox-args' }, 'Arguments'), this.args),
+              h('div', { class: 'field' }, h('label', { for: 'sandbox-world' }, 'Files'), this.world), this.result)),
+          h('section', { class: 'card', 'aria-labelledby': 'authority-heading' }, h('header', null, h('h2', { id: 'authority-heading' }, 'Authority')), this.authority))));
+    this.listen(live, 'change', () => this.drawWorlds());
+    this.drawWorlds();
+    void this.loadNames();
+    this.editor.field.focus({ preventScroll: true });
+  }
+
+  /** @param {Route} route */
+  open(route) {
+    const code = route.query.get('code');
+    const source = code ?? (route.query.has('new') ? NEW_PROGRAM : localStorage.getItem(DRAFT) ?? SAMPLE);
+    if (this.editor.value === '' || (code !== null && code !== this.code) || route.query.has('new')) this.editor.setValue(source);
+    this.code = code ?? '';
+  }
+
+  async loadNames() {
+    const [language, catalog] = await Promise.allSettled([api.language(), api.catalog()]);
+    if (language.status === 'fulfilled') this.editor.functions = language.value.functions ?? [];
+    if (catalog.status === 'fulfilled') this.editor.programs = catalog.value.programs.map((one) => ({ name: one.name, signature: '', sentence: visible(one.description) }));
+  }
+
+  drawWorlds() {
+    const key = live.sessions.map((one) => one.id + one.title).join();
+    if (this.world.dataset.key === key && this.world.options.length > 0) return;
+    this.world.dataset.key = key;
+    const selected = this.world.value;
+    fill(this.world, h('option', { value: '' }, 'The working folder'), live.sessions.slice(0, 30).map((one) => h('option', { value: one.id }, `Session: ${visible(one.title || one.id).slice(0, 60)}`)));
+    this.world.value = [...this.world.options].some((option) => option.value === selected) ? selected : '';
+  }
+
+  /** @param {string} source */
+  onChange(source) {
+    localStorage.setItem(DRAFT, source);
+    this.check();
+  }
+
+  async checkNow() {
+    this.checking.abort();
+    this.checking = new AbortController();
+    const source = this.editor.value;
+    if (source.trim() === '') {
+      this.showCheck(null);
+      return;
+    }
+    try {
+      const check = await api.check(source, AbortSignal.any([this.signal, this.checking.signal]));
+      if (source === this.editor.value) this.showCheck(check);
+    } catch (error) {
+      if (isAbort(error)) return;
+      this.state.className = 'badge';
+      this.state.textContent = 'not checked';
+    }
+  }
+
+  /** @param {Check|null} check */
+  showCheck(check) {
+    this.latest = check;
+    this.formatButton.disabled = check?.formatted === undefined || check.formatted === this.editor.value;
+    this.editor.setDiagnostics(check?.diagnostics ?? []);
+    const errors = check?.diagnostics.filter((one) => one.severity === 'error').length ?? 0;
+    const warnings = (check?.diagnostics.length ?? 0) - errors;
+    this.state.className = `badge ${errors > 0 ? 'bad' : warnings > 0 ? 'attention' : check ? 'good' : ''}`;
+    this.state.textContent = !check ? '' : errors > 0 ? count(errors, 'error') : warnings > 0 ? count(warnings, 'warning') : 'no errors';
+    fill(this.problems, [...(check?.diagnostics ?? [])].sort((a, b) => a.line - b.line || a.column - b.column).map((one) => h('li', { class: one.severity },
+      h('button', { class: 'plain tiny', onclick: () => this.editor.goTo(one), 'aria-label': `Go to line ${one.line}` }, `${one.line}:${one.column}`),
+      h('span', { class: 'grow' }, h('span', { class: 'visually-hidden' }, `${one.severity}: `), visible(one.message), one.hint ? h('span', { class: 'muted' }, ` ${visible(one.hint)}`) : null),
+      one.fix ? h('button', { class: 'tiny', onclick: () => { if (one.fix) this.editor.replaceAll(one.fix.text); } }, 'Apply the fix') : null)));
+    fill(this.authority, check ? authorityList(check.authority) : h('p', { class: 'muted' }, 'Write a program to see what it touches.'));
+  }
+
+  async run() {
+    if (this.runButton.disabled) return;
+    this.runButton.disabled = true;
+    fill(this.result, h('p', { class: 'status running' }, 'running'));
+    try {
+      const args = this.args.value === '' ? [] : this.args.value.replace(/\n$/, '').split('\n');
+      /** @type {ExecResult} */
+      const result = await api.exec({ body: this.editor.value, args, ...(this.world.value ? { session_id: this.world.value } : {}) });
+      fill(this.result, execResult(result));
+      announce(result.success ? 'The program ended with a result' : 'The program failed');
+    } catch (error) {
+      fill(this.result, h('p', { class: 'notice bad', role: 'alert' }, visible(errorText(error))));
+    } finally {
+      this.runButton.disabled = false;
+    }
+  }
+
+  save() {
+    const name = /^;;; name = "([\w-]+)"/m.exec(this.editor.value)?.[1] ?? 'program';
+    download(new Blob([this.editor.value], { type: 'text/plain' }), `${name}.wat`);
+    notify(`Saved as ${name}.wat. Copy it to the folder of your catalog.`);
+  }
+}
+
+customElements.define('w-sandbox', SandboxView);
