@@ -75,7 +75,7 @@ impl Asker for Person {
             .iter()
             .map(|(question, line)| format!("{question} | {}", line.as_ref().unwrap()));
         self.questions.lock().unwrap().push(words.collect::<Vec<_>>().join("\n"));
-        let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::No);
+        let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::No(String::new()));
         Box::pin(async move { answer })
     }
 }
@@ -102,7 +102,7 @@ impl World {
         let all: Vec<_> = ALL.iter().copied().chain([PROBE]).collect();
         let (probe, web, person) =
             (Probe::default(), Arc::new(Web::default()), Arc::new(Person::default()));
-        *person.answers.lock().unwrap() = answers.iter().rev().copied().collect();
+        *person.answers.lock().unwrap() = answers.iter().rev().cloned().collect();
         let asker = (!answers.is_empty()).then(|| Arc::<Person>::clone(&person) as Arc<dyn Asker>);
         let files = Arc::new(Files::overlay(None, 1 << 20));
         let grants = pure_grants()
@@ -186,7 +186,7 @@ async fn without_an_approver_a_question_is_a_denial() {
 #[tokio::test]
 async fn approvals_are_for_once_or_for_the_session() {
     let policy = || Policy::new(Vec::new(), rules(&["http"]), Vec::new());
-    let answers = [Answer::Yes, Answer::No, Answer::Always];
+    let answers = [Answer::Yes, Answer::No(String::new()), Answer::Always];
     let world = World::asking(policy(), &answers);
     world.run(FETCH, &["https://a.example/1"]).await.unwrap();
     assert!(

@@ -43,7 +43,9 @@ impl Asker for Terminal {
                 }
             }
             let program = request.program.to_owned();
-            tokio::task::spawn_blocking(move || read(&program)).await.unwrap_or(Answer::No)
+            tokio::task::spawn_blocking(move || read(&program))
+                .await
+                .unwrap_or(Answer::No(String::new()))
         })
     }
 }
@@ -69,7 +71,7 @@ fn parse(reply: &str) -> Option<Answer> {
         "y" | "yes" => Answer::Yes,
         "s" | "session" | "a" | "always" => Answer::Always,
         "e" => return None,
-        _ => Answer::No,
+        _ => Answer::No(String::new()),
     })
 }
 
@@ -85,11 +87,11 @@ mod tests {
             ("a\n", Answer::Always),
             ("s\n", Answer::Always),
             ("always", Answer::Always),
-            ("", Answer::No),
-            ("\n", Answer::No),
-            ("n\n", Answer::No),
-            ("yy\n", Answer::No),
-            ("yes, but\n", Answer::No),
+            ("", Answer::No(String::new())),
+            ("\n", Answer::No(String::new())),
+            ("n\n", Answer::No(String::new())),
+            ("yy\n", Answer::No(String::new())),
+            ("yes, but\n", Answer::No(String::new())),
         ] {
             assert_eq!(parse(reply), Some(answer), "{reply:?}");
         }

@@ -40,8 +40,11 @@ struct Parts {
     base: Option<PathBuf>,
     host_files: HostFiles,
     policy: Policy,
-    approvals: Arc<Mutex<HashMap<(Tenant, String), Arc<Preflight>>>>,
+    approvals: Arc<Mutex<Approvals>>,
 }
+
+/// The guards of sessions, each of which remembers the approvals of its session.
+type Approvals = HashMap<(Tenant, String), Arc<Preflight>>;
 
 /// A function that opens the parts of a tenant.
 pub type OpenTenant = Arc<dyn Fn(&Tenant) -> Result<TenantParts, String> + Send + Sync>;

@@ -1,6 +1,7 @@
 //! Approvals: the questions of a run that a person must answer.
 
 use serde::{Deserialize, Serialize};
+use wattle_capability::policy::Answer;
 use wattle_rt::tape::{QUESTION, RecordedValue};
 
 use super::{RecordedCall, RecordedEffect, ResumeError, SharedJournal};
@@ -17,10 +18,10 @@ pub struct PendingApproval {
 }
 
 /// A person's answer to a pending approval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Denied: the program does not run.
-    Denied,
+    /// Denied: the program does not run. The model reads the reason, which may be empty.
+    Denied(String),
     /// Approved for this program.
     Once,
     /// Approved for the rest of the session.
@@ -31,16 +32,17 @@ impl Approval {
     /// Returns the answer that approves once, or denies.
     #[must_use]
     pub fn once(yes: bool) -> Approval {
-        if yes { Approval::Once } else { Approval::Denied }
+        if yes { Approval::Once } else { Approval::Denied(String::new()) }
     }
 
     /// Returns the answer's form in a journal.
-    fn word(self) -> &'static str {
-        match self {
-            Approval::Denied => "no",
-            Approval::Once => "yes",
-            Approval::Session => "always",
-        }
+    fn word(&self) -> String {
+        let answer = match self {
+            Approval::Denied(reason) => Answer::No(reason.clone()),
+            Approval::Once => Answer::Yes,
+            Approval::Session => Answer::Always,
+        };
+        answer.word().unwrap_or_default()
     }
 }
 
@@ -71,7 +73,7 @@ pub(crate) async fn record_answers(
     for (waiting, call) in open {
         match answers.iter().find(|(asked, _)| *asked == waiting.call) {
             Some((_, answer)) => {
-                let word = answer.word().as_bytes().to_vec();
+                let word = answer.word().into_bytes();
                 answered
                     .push(RecordedCall { result: Some(Ok(RecordedValue::Bytes(word))), ..call });
             }

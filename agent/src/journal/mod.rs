@@ -12,6 +12,7 @@
 //! [`Journal`] is the port that a store implements.
 
 mod approval;
+mod calls;
 mod durable;
 mod fork;
 mod recorder;
@@ -31,6 +32,7 @@ use wattle_rt::tape::{CallId, CallResult};
 
 pub(crate) use approval::record_answers;
 pub use approval::{Approval, PendingApproval, waiting};
+pub use calls::{CallView, calls};
 pub use durable::{
     ParkedRun, ResumeError, ResumeOptions, RunOutcome, conversation, end, lock_session, new_id,
     resume, run,

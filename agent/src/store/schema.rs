@@ -120,6 +120,7 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     ALTER TABLE run ADD COLUMN summary TEXT;
     CREATE INDEX run_of_session ON run (tenant, session, id);
+    CREATE INDEX run_of_time ON run (tenant, made, id);
     CREATE TABLE session_file (
         number INTEGER PRIMARY KEY,
         tenant TEXT NOT NULL,
@@ -166,6 +167,8 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // The process may not be permitted to create files elsewhere.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize =
         transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;

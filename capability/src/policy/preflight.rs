@@ -42,10 +42,10 @@ impl fmt::Display for Line {
 }
 
 /// An answer to a request for approval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Denied: the program does not run.
-    No,
+    /// Denied: the program does not run. The text is the reason, which may be empty.
+    No(String),
     /// Approved once.
     Yes,
     /// Approved for the rest of the session.
@@ -56,12 +56,14 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the word for the answer in a journal.
-    fn word(self) -> Option<&'static str> {
+    /// Returns the form of the answer in a journal, or `None` if there is no answer yet.
+    #[must_use]
+    pub fn word(&self) -> Option<String> {
         match self {
-            Answer::No => Some("no"),
-            Answer::Yes => Some("yes"),
-            Answer::Always => Some("always"),
+            Answer::No(reason) if reason.is_empty() => Some("no".to_owned()),
+            Answer::No(reason) => Some(format!("no: {reason}")),
+            Answer::Yes => Some("yes".to_owned()),
+            Answer::Always => Some("always".to_owned()),
             Answer::Later => None,
         }
     }
@@ -70,7 +72,7 @@ impl Answer {
         match word {
             "yes" => Answer::Yes,
             "always" => Answer::Always,
-            _ => Answer::No,
+            other => Answer::No(other.strip_prefix("no: ").unwrap_or_default().to_owned()),
         }
     }
 }
@@ -160,7 +162,7 @@ impl Preflight {
         let text: Vec<String> =
             asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
         let request = Request { questions: &asked, program: preview.program.source() };
-        let ask = async { asker.ask(request).await.word().map(str::to_owned) };
+        let ask = async { asker.ask(request).await.word() };
         let answer = match preview.ask(&text.join("; "), ask).await {
             QuestionReply::Answer(word) => Answer::of(&word),
             QuestionReply::Unanswered => return Err(refused),
@@ -172,11 +174,8 @@ impl Preflight {
         });
         let mut decided = self.clone();
         match answer {
-            Answer::No | Answer::Later => {
-                let each =
-                    text.iter().map(|question| format!("{question}, and the user denied it"));
-                return Err(each.collect::<Vec<_>>().join("\n"));
-            }
+            Answer::Later => return Err(denial(&text, "")),
+            Answer::No(reason) => return Err(denial(&text, &reason)),
             Answer::Yes => decided.once.extend(approvals),
             Answer::Always => {
                 self.always.lock().unwrap_or_else(PoisonError::into_inner).extend(approvals)
@@ -184,6 +183,15 @@ impl Preflight {
         }
         Ok(decided)
     }
+}
+
+/// Renders the denial of questions, with the user's reason if there is one.
+fn denial(questions: &[String], reason: &str) -> String {
+    let each = questions.iter().map(|question| match reason {
+        "" => format!("{question}, and the user denied it"),
+        reason => format!("{question}, and the user denied it: {reason}"),
+    });
+    each.collect::<Vec<_>>().join("\n")
 }
 
 /// Renders a question, followed by the line of the program that causes it.

@@ -162,7 +162,7 @@ pub(crate) enum TokenCommand {
     New {
         /// The token's name
         name: String,
-        /// The rights of the token; each includes those before it
+        /// Set the rights; each includes those before it
         #[arg(long, value_enum, default_value = "run")]
         scope: TokenScope,
         #[command(flatten)]

@@ -11,6 +11,7 @@
 mod load;
 mod manual;
 mod poison;
+mod stream;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -96,7 +96,7 @@ test('a run can be opened at a step', async () => {
 test('the sandbox checks as one types, and runs', async () => {
   const { page, close } = await world.open('#/sandbox');
   const editor = page.getByLabel('Program', { exact: true });
-  await editor.fill('(ret (str.upper "hi")');
+  await editor.fill('(ret (str.upppper "hi"))');
   await page.locator('.problems li.error').first().waitFor();
   assert.equal(await editor.getAttribute('aria-invalid'), 'true');
   await editor.fill('(ret (str.upper "hi"))');

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::routing::post;
+use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::{Call, Completion, Execution};
@@ -34,6 +34,14 @@ pub(super) fn routes() -> Vec<Route> {
         .body::<CheckBody>()
         .json::<Checked>(200, "The result of the check.")
         .errors(&[NOT_JSON, INVALID]),
+        Route::new(
+            "GET",
+            "/api/language",
+            Scope::Read,
+            get(language),
+            "Returns the host functions that programs may call.",
+        )
+        .json::<Language>(200, "The functions, by namespace."),
         Route::new("POST", "/api/exec", Scope::Run, post(exec), "Runs a program.")
             .body::<ExecBody>()
             .json::<Performed>(200, "The result.")
@@ -115,6 +123,24 @@ struct Authority {
     unknown: Vec<String>,
 }
 
+/// The host functions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Language {
+    /// The functions, by namespace.
+    functions: Vec<HostFunction>,
+}
+
+/// A host function.
+#[derive(Debug, Serialize, JsonSchema)]
+struct HostFunction {
+    /// The name, such as `fs.read`.
+    name: String,
+    /// The call with its parameters and results.
+    signature: String,
+    /// What the function does.
+    sentence: String,
+}
+
 /// A program with its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +198,17 @@ async fn check(
         authority: prepared.ok().map(|program| touched(&program).into()),
         formatted,
     }))
+}
+
+async fn language(State(shared): State<Arc<Shared>>, _: Caller) -> Json<Language> {
+    let capabilities = shared.app.host().runtime().capabilities().iter();
+    let functions =
+        capabilities.flat_map(|capability| capability.functions).map(|function| HostFunction {
+            name: function.name.to_owned(),
+            signature: function.signature.usage(),
+            sentence: format!("{}.", function.about),
+        });
+    Json(Language { functions: functions.collect() })
 }
 
 async fn exec(

@@ -65,6 +65,15 @@ pub(super) fn routes() -> Vec<Route> {
         .json::<EventPage>(200, "The events, in order.")
         .errors(&[NOT_FOUND, INVALID]),
         Route::new(
+            "GET",
+            "/api/run/{id}/calls",
+            Scope::Read,
+            get(calls),
+            "Returns the calls that the programs of a run made to the outside.",
+        )
+        .json::<CallList>(200, "The calls, in order.")
+        .errors(&[NOT_FOUND]),
+        Route::new(
             "POST",
             "/api/run/{id}/approvals/{call}",
             Scope::Run,
@@ -280,6 +289,40 @@ struct EventPage {
     done: bool,
 }
 
+/// The calls of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CallList {
+    /// The calls, in order.
+    calls: Vec<RunCall>,
+}
+
+/// A call that a program made to the outside.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunCall {
+    /// The step, counted from 1.
+    step: u32,
+    /// The call within the step that ran the program, counted from 1.
+    program: u32,
+    /// The position of the nested program that made the call. Empty for the program itself.
+    path: Vec<u32>,
+    /// The number of the call in its program.
+    number: u32,
+    /// The function.
+    function: String,
+    /// The function's effect.
+    effect: String,
+    /// Number of consecutive calls with the same arguments and result.
+    times: u32,
+    /// The arguments, in at most 4,000 characters.
+    args: String,
+    /// The result, in at most 4,000 characters, if the call succeeded.
+    result: Option<String>,
+    /// The error, if the call failed.
+    error: Option<String>,
+    /// If true, the call has no result yet.
+    pending: bool,
+}
+
 /// An answer to a pending approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -289,6 +332,8 @@ struct AnswerBody {
     /// How long the approval holds.
     #[serde(default)]
     scope: AnswerScope,
+    /// The reason of a denial, which the model reads.
+    reason: Option<String>,
 }
 
 /// How long an approval holds.
@@ -522,15 +567,38 @@ async fn events(
     Ok(Json(EventPage { events, last, done }))
 }
 
+async fn calls(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<CallList>, ApiError> {
+    view(&shared, &caller, &id).await?;
+    let journal: SharedJournal = Arc::new(caller.store.clone());
+    let calls = journal::calls(&journal, &id).await?.into_iter().map(|call| RunCall {
+        pending: call.result.is_none() && call.error.is_none(),
+        step: call.step,
+        program: call.program,
+        path: call.path,
+        number: call.number,
+        function: call.function,
+        effect: call.effect.to_owned(),
+        times: call.times,
+        args: call.args,
+        result: call.result,
+        error: call.error,
+    });
+    Ok(Json(CallList { calls: calls.collect() }))
+}
+
 async fn answer(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
     Path((id, call)): Path<(String, String)>,
     request: Request,
 ) -> Result<Json<Run>, ApiError> {
-    let AnswerBody { approve, scope } = read_json(request, &shared.limits).await?;
+    let AnswerBody { approve, scope, reason } = read_json(request, &shared.limits).await?;
     let approval = match (approve, scope) {
-        (false, _) => Approval::Denied,
+        (false, _) => Approval::Denied(reason.unwrap_or_default()),
         (true, AnswerScope::Once) => Approval::Once,
         (true, AnswerScope::Session) => Approval::Session,
     };

@@ -75,10 +75,10 @@ async fn a_run_is_started_shown_and_listed() {
             .collect()
     };
     assert_eq!(listed("").await, [failed.clone(), run.clone()]);
-    assert_eq!(listed("?status=done").await, [run.clone()]);
-    assert_eq!(listed("?session_id=s").await, [run.clone()]);
-    assert_eq!(listed("?q=FAI").await, [failed.clone()]);
-    assert_eq!(listed(&format!("?before={failed}")).await, [run.clone()]);
+    assert_eq!(listed("?status=done").await, [run.as_str()]);
+    assert_eq!(listed("?session_id=s").await, [run.as_str()]);
+    assert_eq!(listed("?q=FAI").await, [failed.as_str()]);
+    assert_eq!(listed(&format!("?before={failed}")).await, [run.as_str()]);
     let page = world.api("GET /api/runs?limit=1", "").await.json();
     assert_eq!(page["next"], failed.as_str());
     let replay = world.api(&format!("POST /api/run/{run}/replay"), "").await.json();

@@ -32,10 +32,11 @@ async fn a_question_parks_the_run_until_a_client_answers() {
         let answer = format!("POST /api/run/{run}/approvals/1.2");
         world.api(&answer, r#"{"approve":true}"#).await.refused(409, "not_waiting");
         let answer = format!("POST /api/run/{run}/approvals/1.1");
-        let body = json!({"approve": approve}).to_string();
+        let body = json!({"approve": approve, "reason": "not on Sundays"}).to_string();
         assert_eq!(world.api(&answer, &body).await.head.status, 200);
         let question = world.question().await;
-        assert_eq!(question.last().contains("denied"), !approve, "{}", question.last());
+        let denied = question.last().contains("the user denied it: not on Sundays");
+        assert_eq!(denied, !approve, "{}", question.last());
         question.respond("done");
         let rest = client.events().await;
         let kinds: Vec<&str> = rest.iter().map(|event| event["type"].as_str().unwrap()).collect();

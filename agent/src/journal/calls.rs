@@ -1,0 +1,89 @@
+//! The recorded calls of a run, for people.
+
+use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
+
+use super::{RecordedCall, RecordedEffect, SharedJournal};
+use crate::error::StoreError;
+use crate::trace::clip;
+
+/// Maximum number of characters of the arguments and of the result.
+const MAX_CHARS: usize = 4_000;
+
+/// A call that a program of a run made to the outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallView {
+    /// The step, counted from 1.
+    pub step: u32,
+    /// The call within the step that ran the program, counted from 1.
+    pub program: u32,
+    /// The position of the nested program that made the call. Empty for the program itself.
+    pub path: Vec<u32>,
+    /// The number of the call in its program.
+    pub number: u32,
+    /// The function, such as `fs.read`.
+    pub function: String,
+    /// The name of the function's effect, such as `read`.
+    pub effect: &'static str,
+    /// Number of consecutive calls with the same arguments and result.
+    pub times: u32,
+    /// The arguments.
+    pub args: String,
+    /// The result, if the call succeeded.
+    pub result: Option<String>,
+    /// The error, if the call failed.
+    pub error: Option<String>,
+}
+
+/// Returns the calls of a run, in order. A call without result and error is pending.
+///
+/// # Errors
+/// The journal cannot be read.
+pub async fn calls(journal: &SharedJournal, run: &str) -> Result<Vec<CallView>, StoreError> {
+    let mut views = Vec::new();
+    for (number, turn) in (0..).zip(journal.turns(run).await?) {
+        let step = turn.effects.iter().find_map(|effect| match effect {
+            RecordedEffect::Execute { step, .. } => Some(*step),
+            _ => None,
+        });
+        let Some(step) = step else { continue };
+        let recorded = journal.calls_of(run, number).await?.into_iter();
+        let to_outside =
+            recorded.filter(|call| call.id.function != PROGRAM && call.id.function != QUESTION);
+        views.extend(to_outside.map(|call| view(step, call)));
+    }
+    Ok(views)
+}
+
+fn view(step: u32, call: RecordedCall) -> CallView {
+    let (result, error) = match call.result {
+        None => (None, None),
+        Some(Ok(value)) => (Some(clip(&text(&value), MAX_CHARS)), None),
+        Some(Err(failure)) => (None, Some(format!("{:?}: {}", failure.code, failure.reason))),
+    };
+    CallView {
+        step,
+        program: call.program.saturating_add(1),
+        path: call.id.path.to_vec(),
+        number: call.id.number,
+        function: call.id.function.into_owned(),
+        effect: call.id.effect.name(),
+        times: call.times,
+        args: clip(&call.id.args, MAX_CHARS),
+        result,
+        error,
+    }
+}
+
+fn text(value: &RecordedValue) -> String {
+    let bytes = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match value {
+        RecordedValue::Unit => String::new(),
+        RecordedValue::Int(number) => number.to_string(),
+        RecordedValue::Long(number) => number.to_string(),
+        RecordedValue::Float(number) => number.to_string(),
+        RecordedValue::Bytes(value) => bytes(value),
+        RecordedValue::Items(items) => {
+            items.iter().map(|item| bytes(item)).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
