@@ -87,14 +87,15 @@ impl Events {
         };
         match next {
             Ok(Some(event)) => {
-                let frame = Frame::default().data(text(&event));
                 let is_kept = event.seq > self.newest;
+                let frame = Frame::default();
+                let frame = if is_kept { frame.id(event.seq.to_string()) } else { frame };
                 self.newest = self.newest.max(event.seq);
                 if is_last(&event.event) {
                     self.is_over = true;
                     self.finish();
                 }
-                Some(if is_kept { frame.id(event.seq.to_string()) } else { frame })
+                Some(frame.data(text(&event)))
             }
             Ok(None) => {
                 self.finish();

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_tests::provider::{Answer, Provider, Recorded};
@@ -70,6 +71,9 @@ fn a_run_goes_on_after_its_client_and_its_server_were_killed_and_no_event_is_los
     {
         events.push(event(&mut stream).unwrap());
     }
+    while provider.requests().len() < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     served.child.kill().unwrap();
     served.child.wait().unwrap();
     while let Some(more) = event(&mut stream) {
@@ -77,7 +81,7 @@ fn a_run_goes_on_after_its_client_and_its_server_were_killed_and_no_event_is_los
     }
 
     let served = Served::start(home.path(), &provider);
-    let last = events.iter().filter_map(|(id, _)| *id).last().unwrap();
+    let last = events.iter().rev().find_map(|(id, _)| *id).unwrap();
     let mut stream = send(&served, &token, &route, &format!("Last-Event-ID: {last}\r\n"), "");
     while let Some(more) = event(&mut stream) {
         events.push(more);
