@@ -118,6 +118,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
         Some(Command::Token(command)) => threads::run(commands::token::token(command, outer)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
+        Some(Command::Init(args)) => commands::init::init(args, outer),
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),
         Some(Command::Trust(args)) => commands::trust::trust(args, &outer),
         Some(Command::Untrust(args)) => commands::trust::untrust(args, &outer),

@@ -66,7 +66,7 @@ pub struct Limits {
     /// Maximum number of open connections. Further ones are answered with status 503 (default 1,024).
     pub connections: usize,
     /// Maximum number of runs, including those that wait for their turn in a session. Further ones
-    /// are answered with status 503 (default 32).
+    /// are answered with status 503 (default 64).
     pub runs: usize,
     /// Maximum number of waiting messages of one session. Further ones are answered with status 429
     /// (default 8).
@@ -91,7 +91,7 @@ impl Default for Limits {
             body_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
             connections: 1_024,
-            runs: 32,
+            runs: 64,
             waiting: 8,
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),

@@ -166,10 +166,10 @@ impl RunService {
             () = live.cancel.cancelled() => None,
             turn = self.turn(&journal, session.as_deref(), position) => Some(turn),
         };
-        let _turn = match turn {
-            Some(Err(cause)) => return suspended(&run.id, cause),
-            Some(Ok(turn)) => Some(turn),
-            None => None,
+        // The turn lasts until this function returns.
+        let turn = match turn.transpose() {
+            Ok(turn) => turn,
+            Err(cause) => return suspended(&run.id, cause),
         };
         self.refresh().await;
         let history = match session.as_deref() {
@@ -210,10 +210,9 @@ impl RunService {
             meter,
         };
         let to = (&journal, id.clone(), origin);
-        let had_turn = _turn.is_some();
         match journal::run(&self.0.host, &*model, &settings, job, live, to).await {
             Ok(RunOutcome::Done(report)) => {
-                let turns = if had_turn { report.turns } else { Vec::new() };
+                let turns = if turn.is_some() { report.turns } else { Vec::new() };
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
             }
             Ok(RunOutcome::Parked(parked)) => Driven::Parked(parked),

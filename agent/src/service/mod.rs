@@ -89,7 +89,7 @@ pub struct ServiceLimits {
 
 impl Default for ServiceLimits {
     fn default() -> Self {
-        ServiceLimits { runs: 32, waiting: 8 }
+        ServiceLimits { runs: 64, waiting: 8 }
     }
 }
 

@@ -14,7 +14,7 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
 pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
-pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, StatusArgs, TrustArgs};
+pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
     LedgerCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
 };
@@ -127,6 +127,8 @@ pub(crate) enum Command {
     Token(TokenCommand),
     /// Play recorded runs; only the model's answers are recorded
     Demo(DemoArgs),
+    /// Choose the model, try it and save the settings
+    Init(InitArgs),
     /// Check the installation and suggest repairs
     Doctor(DoctorArgs),
     /// Trust the project file of a folder in its current state

@@ -16,6 +16,26 @@ pub(crate) struct DemoArgs {
     pub(crate) list: bool,
 }
 
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Use a well-known endpoint: openrouter, openai, ollama, …
+    #[arg(long, value_name = "PRESET", conflicts_with = "base_url")]
+    pub(crate) provider: Option<String>,
+    /// Call this chat-completions endpoint, such as http://127.0.0.1:8080/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Read the API key from this environment variable
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
+    /// Use this model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Skip the test request
+    #[arg(long)]
+    pub(crate) no_test: bool,
+}
+
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {

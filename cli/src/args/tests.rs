@@ -59,6 +59,7 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("token list", "json", &[STORE]),
     ("token revoke", "", &[STORE]),
     ("demo", "list", &[]),
+    ("init", "provider base-url api-key-env model no-test", &[]),
     ("doctor", "json", &[MODEL, ENDPOINT, SEARCH, "allow-host", STORE, PROCESS, "catalog"]),
     ("trust", "", &[]),
     ("untrust", "", &[]),

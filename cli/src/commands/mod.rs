@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod exec;
 pub(crate) mod expand;
+pub(crate) mod init;
 pub(crate) mod ledger;
 pub(crate) mod parse;
 pub(crate) mod replay;

@@ -8,6 +8,7 @@ mod durable;
 mod eval;
 mod exec;
 mod first_try;
+mod init;
 mod interrupt;
 mod models;
 mod place;

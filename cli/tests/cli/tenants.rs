@@ -73,6 +73,7 @@ const COMMANDS: &[(&str, Row)] = &[
     ("token revoke", Call(&["token", "revoke", "alices-token"], "", 2)),
     ("ledger verify", Call(&["ledger", "verify", "--run", "RUN", "--json"], "", 0)),
     ("ledger key", Call(&["ledger", "key"], "", 1)),
+    ("init", Without("it writes the user file, which is no tenant's")),
     ("doctor", Call(&["doctor"], "", 0)),
     ("check", Without("it reads files")),
     ("expand", Without("it reads files")),

@@ -1,0 +1,205 @@
+//! Measures streams of events: 500 clients follow 50 runs of a real server, whose model answers at
+//! once. Checks that no event is lost or doubled, and prints the delay of events, the memory of an
+//! idle stream, and both again beside 50 clients that never read.
+//!
+//! `cargo bench --bench streams`. With `-- --test` it is one small round.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a bench that cannot go on has failed"
+)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value as Json;
+use wattle_tests::provider::{Answer, Provider, Recorded};
+
+const TOKEN: &str = "token-of-the-bench";
+/// Number of steps of a run before its answer.
+const STEPS: usize = 5;
+
+/// The numbers of a round.
+#[derive(Clone, Copy)]
+struct Size {
+    runs: usize,
+    clients: usize,
+    /// Clients that never read.
+    idle: usize,
+}
+
+struct Server {
+    child: Child,
+    address: String,
+    _home: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(provider: &Provider) -> Server {
+        let home = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wattle"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--model", "m", "--base-url"])
+            .arg(provider.base_url())
+            .current_dir(home.path())
+            .env("HOME", home.path())
+            .env("WATTLE_TOKEN", TOKEN)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().expect("the server ended").unwrap();
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        Server { child, address, _home: home }
+    }
+
+    fn send(&self, line: &str, body: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+
+    /// Returns the resident memory of the server, in KiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails only if the server has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads all events of a stream. Returns the delay of each kept event, in milliseconds.
+fn follow(stream: &mut BufReader<TcpStream>) -> Vec<u64> {
+    let (mut delays, mut newest) = (Vec::new(), 0);
+    let mut line = String::new();
+    while {
+        line.clear();
+        stream.read_line(&mut line).unwrap() > 0
+    } {
+        let Some(data) = line.strip_prefix("data: ") else { continue };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+        let event: Json = serde_json::from_str(data).unwrap();
+        if event["type"] == "delta" {
+            continue;
+        }
+        newest += 1;
+        assert_eq!(event["seq"], newest, "an event is lost or doubled: {event}");
+        delays.push(now.saturating_sub(event["ts"].as_u64().unwrap()));
+        if event["type"] == "response" {
+            return delays;
+        }
+    }
+    panic!("the stream broke off");
+}
+
+/// Runs a round, and prints its figures.
+fn round(size: Size) {
+    let go = Arc::new(AtomicBool::new(false));
+    let ready = Arc::clone(&go);
+    let provider = Provider::answering(move |request: &Recorded| {
+        while !ready.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let steps = request.body.matches("[Observation (step ").count();
+        // The prompt has one such line.
+        if steps > STEPS {
+            return Answer::text("ToolCall::Response(\"done\")");
+        }
+        Answer::text(format!("ToolCall::Wat(```wat\n(out (+ {steps} 1))\n```)"))
+    });
+    let server = Server::start(&provider);
+    let runs: Vec<String> = (0..size.runs)
+        .map(|number| {
+            let mut answer =
+                server.send("POST /api/run", &format!("{{\"prompt\":\"run {number}\"}}"));
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut answer, &mut text).unwrap();
+            let body: Json = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+            body["id"].as_str().unwrap_or_else(|| panic!("{text}")).to_owned()
+        })
+        .collect();
+    // All runs wait for the model.
+    while provider.requests().len() < size.runs {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let open = |count: usize| -> Vec<BufReader<TcpStream>> {
+        let streams = (0..count).map(|at| {
+            let run = &runs[at % runs.len()];
+            let mut stream = server.send(&format!("GET /api/run/{run}/stream"), "");
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+            stream
+        });
+        streams.collect()
+    };
+    let before = server.memory();
+    let streams = open(size.clients);
+    let per_stream = server.memory().saturating_sub(before) as f64 / size.clients as f64;
+    let _idle = open(size.idle);
+    let barrier = Arc::new(Barrier::new(size.clients + 1));
+    let clients: Vec<_> = streams
+        .into_iter()
+        .map(|mut stream| {
+            let barrier = Arc::clone(&barrier);
+            std::thread::spawn(move || {
+                barrier.wait();
+                follow(&mut stream)
+            })
+        })
+        .collect();
+    barrier.wait();
+    let started = Instant::now();
+    go.store(true, Ordering::Relaxed);
+    let mut delays: Vec<u64> =
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    let elapsed = started.elapsed();
+    delays.sort_unstable();
+    let at = |share: f64| delays[((delays.len() - 1) as f64 * share) as usize];
+    println!(
+        "{} clients, {} runs, {} clients that never read: {} events in {:.2} s; delay p50 {} ms, \
+         p99 {} ms; {per_stream:.1} KiB per idle stream",
+        size.clients,
+        size.runs,
+        size.idle,
+        delays.len(),
+        elapsed.as_secs_f64(),
+        at(0.5),
+        at(0.99),
+    );
+}
+
+fn main() {
+    let sizes = match std::env::args().any(|arg| arg == "--test") {
+        true => vec![Size { runs: 4, clients: 20, idle: 2 }],
+        false => vec![
+            Size { runs: 50, clients: 500, idle: 0 },
+            Size { runs: 50, clients: 500, idle: 50 },
+        ],
+    };
+    sizes.into_iter().for_each(round);
+}

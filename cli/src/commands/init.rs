@@ -1,0 +1,192 @@
+//! `wattle init`: chooses the model, tries it with one request, and writes the user file.
+
+use std::io::{BufRead, Write as _};
+use std::path::Path;
+
+use toml_edit::{DocumentMut, value};
+use wattle_agent::machine::Message;
+use wattle_agent::model::{ModelRequest, presets};
+
+use crate::args::InitArgs;
+use crate::config::{Config, Layer, Places};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, paint, visible};
+use crate::setup::{Setup, make_private, variable};
+use crate::{ask, threads};
+
+/// Maximum number of tokens of the answer to the test request.
+const MAX_TOKENS: u32 = 64;
+
+/// Writes the settings of the model to the user file, after one request to it succeeded.
+pub(crate) fn init(args: InitArgs, outer: Layer) -> Result<Exit, Fault> {
+    let Some(path) = Places::of_user().user_file else {
+        return Err(Fault::configuration("there is no home directory for the user file")
+            .hint("set `HOME`, or `XDG_CONFIG_HOME`"));
+    };
+    let choice = Choice::complete(&args)?;
+    let document = choice.written(&path)?;
+    if !args.no_test {
+        threads::run(try_out(choice.layer(), outer))?;
+    }
+    save(&path, &document)?;
+    output::note(&format!("saved in {}", path.display()));
+    output::note(&paint(DIM, "next: wattle run \"…\", or wattle for a session"));
+    Ok(Exit::Done)
+}
+
+/// The chosen model.
+struct Choice {
+    provider: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    model: Option<String>,
+}
+
+impl Choice {
+    /// Completes the flags by questions at a terminal.
+    fn complete(args: &InitArgs) -> Result<Choice, Fault> {
+        let (mut provider, base_url) = (args.provider.clone(), args.base_url.clone());
+        if provider.is_none() && base_url.is_none() {
+            provider = Some(choose_provider()?);
+        }
+        let preset = presets().iter().find(|preset| Some(&preset.name) == provider.as_ref());
+        if let (Some(name), None) = (&provider, preset) {
+            return Err(Fault::usage(format!("unknown provider `{name}`"))
+                .hint(format!("use one of {}", names())));
+        }
+        let default = preset.and_then(|preset| preset.model.clone());
+        let model = match (args.model.clone(), default) {
+            (Some(model), _) => Some(model),
+            (None, default) if ask::is_terminal() => {
+                let shown = default.as_deref().map(|name| format!(" [{name}]")).unwrap_or_default();
+                Some(question(&format!("model{shown}:"))?)
+                    .filter(|text| !text.is_empty())
+                    .or(default)
+            }
+            (None, default) => default,
+        };
+        if model.is_none() {
+            return Err(Fault::usage("no model is named").hint("add `--model NAME`"));
+        }
+        let needed = preset.is_some_and(|preset| preset.needs_key);
+        let usual = preset.and_then(|preset| preset.key_variable.clone());
+        check_key(args.api_key_env.as_deref(), usual.as_deref(), needed)?;
+        Ok(Choice { provider, base_url, api_key_env: args.api_key_env.clone(), model })
+    }
+
+    fn layer(&self) -> Layer {
+        Layer {
+            provider: self.provider.clone().map(Some),
+            base_url: self.base_url.clone().map(Some),
+            api_key_env: self.api_key_env.clone().map(Some),
+            model: self.model.clone().map(Some),
+            ..Layer::default()
+        }
+    }
+
+    /// Returns the user file with the choice. Everything else in the file stays as it is.
+    fn written(&self, path: &Path) -> Result<DocumentMut, Fault> {
+        let failed = |why: String| {
+            Fault::configuration(format!("failed to read `{}`: {why}", path.display()))
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let mut document: DocumentMut =
+            text.parse().map_err(|error: toml_edit::TomlError| failed(error.to_string()))?;
+        for (key, chosen) in [
+            ("provider", &self.provider),
+            ("base_url", &self.base_url),
+            ("api_key_env", &self.api_key_env),
+            ("model", &self.model),
+        ] {
+            match chosen {
+                Some(text) => {
+                    document.insert(key, value(text));
+                }
+                // An earlier choice of another endpoint would contradict this one.
+                None => drop(document.remove(key)),
+            }
+        }
+        Ok(document)
+    }
+}
+
+/// Checks that the variable with the key is set.
+fn check_key(given: Option<&str>, usual: Option<&str>, needed: bool) -> Result<(), Fault> {
+    let is_set = |name: &str| variable(name).is_some_and(|key| !key.trim().is_empty());
+    let missing = |name: &str| {
+        Fault::configuration(format!("the variable `{name}` with the key is not set"))
+            .hint(format!("`export {name}=…`, then run `wattle init` again"))
+    };
+    match (given, usual) {
+        (Some(name), _) if !is_set(name) => Err(missing(name)),
+        (None, Some(name)) if needed && !is_set(name) && !is_set("WATTLE_API_KEY") => {
+            Err(missing(name))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn names() -> String {
+    presets().iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Asks for the provider at a terminal.
+fn choose_provider() -> Result<String, Fault> {
+    if !ask::is_terminal() {
+        return Err(Fault::usage("no provider is named").hint(format!(
+            "add `--provider NAME` with one of {}, or `--base-url URL`, and `--model NAME`",
+            names()
+        )));
+    }
+    output::note(&format!("providers: {}", names()));
+    question("provider:")
+}
+
+/// Prints a question and reads a line from the terminal.
+fn question(text: &str) -> Result<String, Fault> {
+    let failed =
+        |error: std::io::Error| Fault::usage(format!("failed to read the answer: {error}"));
+    output::note(text);
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(answer.trim().to_owned())
+}
+
+/// Sends one request to the model.
+async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
+    let setup = Setup::new(Config::gather(&[layer, outer])?)?;
+    let model = setup.model()?;
+    output::note(&format!("asking {} …", visible(model.name())));
+    let messages = [Message::user("Answer with the word: ready")];
+    let request = ModelRequest {
+        messages: &messages,
+        functions: &[],
+        temperature: 0.0,
+        max_tokens: MAX_TOKENS,
+    };
+    match model.complete(request).await {
+        Ok(_) => Ok(Exit::Done),
+        Err(error) => Err(Fault::new(Exit::Provider, error.to_string())
+            .hint("nothing is saved; `--no-test` saves the settings without a request")),
+    }
+}
+
+/// Writes the file atomically, for its owner only.
+fn save(path: &Path, document: &DocumentMut) -> Result<(), Fault> {
+    let written = || -> std::io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        make_private(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(document.to_string().as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    written().map_err(|error| {
+        Fault::configuration(format!("failed to write `{}`: {error}", path.display()))
+    })
+}
