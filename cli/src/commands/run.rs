@@ -373,6 +373,10 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
             })
         }
         None if json => Ok(()),
+        // At a terminal the answer is rendered; files and pipes get its text.
+        None if output::is_styled() => {
+            output::styled(&output::markdown::render(text, output::width::layout()))
+        }
         None => output::text(text),
     }
 }

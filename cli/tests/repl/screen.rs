@@ -14,7 +14,17 @@ const HOSTILE: &str = "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF
 /// Runs a command on a terminal, and returns its output.
 fn shows(place: &Place, args: &[&str], typed: &str) -> String {
     let mut command = place.command(args);
-    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    command.env("NO_COLOR", "1");
+    output_of(command, typed)
+}
+
+/// Runs a command on a terminal with colours, and returns its output.
+fn shows_styled(place: &Place, args: &[&str]) -> String {
+    output_of(place.command(args), "")
+}
+
+fn output_of(mut command: std::process::Command, typed: &str) -> String {
+    command.env("TERM", "xterm");
     let options = Options::new().timeout_ms(Some(300_000)).strip_ansi_escape_codes(false);
     let mut session = spawn_with_options(command, options).unwrap();
     if !typed.is_empty() {
@@ -128,6 +138,20 @@ fn a_model_and_its_provider_cannot_control_the_terminal() {
         &["trace", "feed"],
     ] {
         harmless(&shows(&place, command, ""), "");
+    }
+}
+
+#[test]
+fn the_answer_of_a_run_is_rendered_at_a_terminal() {
+    let place = Place::new();
+    let answer = format!("ToolCall::Response(\"\"\"\n# Totals\n\n- **one** {HOSTILE}\n\"\"\")");
+    let provider = Provider::start([Answer::text(answer)]);
+    let url = provider.base_url();
+    let shown = shows_styled(&place, &["run", "count", "--base-url", &url, "--model", "m"]);
+    assert!(shown.contains("Totals") && !shown.contains("# Totals"), "{shown:?}");
+    assert!(!shown.contains("**one**"), "{shown:?}");
+    for sequence in ["\u{1b}[2J", "\u{1b}]52", "\u{9b}31m", "\u{202e}"] {
+        assert!(!shown.contains(sequence), "{shown:?}");
     }
 }
 

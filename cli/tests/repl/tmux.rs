@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::terminal::Place;
 
+/// Maximum time to wait for a prompt, and for a typed line to be shown.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// Maximum time to wait for an expected text.
 const NEVER: Duration = Duration::from_secs(60);
 
@@ -64,10 +67,26 @@ impl Screen {
         self.run(&["send-keys", "-l", "--", text]);
     }
 
-    /// Types a line.
+    /// Types a line. Waits for a prompt, and until the line is shown, so that the prompt before it is
+    /// not taken for the next one. During a run there is neither.
     pub(crate) fn types(&self, line: &str) {
+        let prompts = |content: &str| {
+            content.trim_end().lines().last().is_some_and(|last| last.starts_with('›'))
+        };
+        self.settles(prompts);
+        let begin: String = line.chars().take(30).collect();
+        let before = self.content().matches(&begin).count();
         self.text(line);
+        self.settles(|content| content.matches(&begin).count() > before);
         self.press(&["Enter"]);
+    }
+
+    /// Waits for a condition, for a limited time.
+    fn settles(&self, is_met: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        while !is_met(&self.content()) && begun.elapsed() < SETTLED {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Pastes a text.

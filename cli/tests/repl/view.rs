@@ -286,16 +286,21 @@ fn inputs_continue_each_other_and_repeat_no_call() {
     screen.prompts();
     screen.types("(out (fmt \"{} {}\" ($double $x) $count))");
     screen.shows("\n12 1\n");
+    screen.prompts();
     screen.types("(out (fmt \"stored {}\" (kv.get \"n\")))");
     let content = screen.shows("\nstored 1\n");
+    screen.prompts();
     // Earlier output is not repeated.
     assert_eq!(content.matches("\n12 1\n").count(), 1, "{content}");
     screen.types("(let $y 1) (ret \"end\")");
     screen.shows("later inputs do not see the variables of this one");
+    screen.prompts();
     screen.types("(out $y)");
     screen.shows("error");
+    screen.prompts();
     screen.types("/wat");
     screen.shows("(set $x (+ $x 1))\n");
+    screen.prompts();
     screen.types("/wat new");
     screen.prompts();
     screen.types("(out (fmt \"{} again\" $x))");
@@ -404,7 +409,8 @@ fn keys_from_before_a_question_do_not_answer_it() {
         screen!(place, 100, "--base-url", &provider.base_url(), "--model", "m", "--ask", "kv");
     screen.types("begin");
     screen.waits("the request", |_| provider.requests().len() == 1);
-    screen.types("y");
+    screen.text("y");
+    screen.press(&["Enter"]);
     screen.shows("[y] once  [s] this session  [n] no  [e] show program");
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(provider.requests().len(), 1, "the question is open");
