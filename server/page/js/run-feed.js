@@ -2,11 +2,12 @@
  * The state of a run that stays up to date: follows its events, folds them, and reports which steps
  * changed, at most once for each animation frame.
  *
- * @import {Api, ApiError} from './api.js'
+ * @import {Api} from './api.js'
  * @import {HostCall, Run, RunLine} from './types.js'
  * @import {RunState} from './run-state.js'
  */
 
+import { ApiError } from './api.js';
 import { oncePerFrame } from './dom.js';
 import { followRun, isEnded } from './events.js';
 import { applyEvent, createRun, expectStep, markPartial } from './run-model.js';
@@ -38,6 +39,7 @@ export class RunFeed {
     /** @type {Map<string, HostCall[]>} Host calls by the program's key, `STEP.CALL`. */
     this.hostCalls = new Map();
     this.hostCallsAt = -1;
+    this.hasHostCalls = true;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     this.hostCallsTimer = undefined;
     this.hostCallsTime = 0;
@@ -91,7 +93,7 @@ export class RunFeed {
 
   /** Reads the recorded host calls, if events have arrived since, and at most once a second. */
   loadHostCalls() {
-    if (this.hostCallsAt === this.state.lastSeq || this.hostCallsTimer !== undefined) return;
+    if (!this.hasHostCalls || this.hostCallsAt === this.state.lastSeq || this.hostCallsTimer !== undefined) return;
     const wait = Math.max(0, this.hostCallsTime + HOST_CALLS_MS - Date.now());
     this.hostCallsTimer = setTimeout(() => {
       this.hostCallsTimer = undefined;
@@ -114,6 +116,9 @@ export class RunFeed {
       }
       this.changed = 0;
       this.flush();
-    } catch { /* the tab says that there are none */ }
+    } catch (error) {
+      // A server without the route is not asked again for this run; the tab says that there are none.
+      if (error instanceof ApiError && error.status === 404) this.hasHostCalls = false;
+    }
   }
 }

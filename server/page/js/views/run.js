@@ -128,6 +128,10 @@ class RunView extends View {
     if (!feed) return;
     this.waterfall.update(feed, from);
     this.selectWanted();
+    if (this.waterfall.isFollowing && !this.isNarrow()) {
+      const newest = this.waterfall.rows.findLast((row) => row.kind !== 'host');
+      if (newest && newest.key !== this.waterfall.selected) this.showRow(newest);
+    }
     const selected = this.waterfall.rows[this.waterfall.model.indexOf(this.waterfall.selected)];
     if (selected) {
       this.inspector.show(feed, selected);
