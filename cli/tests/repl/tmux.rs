@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::terminal::Place;
@@ -11,6 +12,9 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for an expected text.
 const NEVER: Duration = Duration::from_secs(60);
+
+/// Number of screens that this process has started.
+static SCREENS: AtomicU32 = AtomicU32::new(0);
 
 /// A screen with a session in it. Each has its own server, which ends with it.
 pub(crate) struct Screen {
@@ -30,7 +34,9 @@ impl Screen {
             return None;
         }
         let home = place.home("");
-        let socket = home.join("tmux.sock").to_str().unwrap().to_owned();
+        // A server that is about to end would take the next screen with it.
+        let number = SCREENS.fetch_add(1, Ordering::Relaxed);
+        let socket = home.join(format!("tmux-{number}.sock")).to_str().unwrap().to_owned();
         let screen = Screen { socket, columns };
         let size = [("-x", columns.to_string()), ("-y", "50".to_owned())];
         let mut command = screen.tmux(&["-f", "/dev/null", "-u", "new-session", "-d"]);
