@@ -4,6 +4,7 @@ use serde::Serialize;
 use wattle_rt::{Argument, Program, Reach, Target};
 
 /// What a program may touch outside its run. Each list is sorted and has no duplicates.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Touched {
     /// The host functions that reach outside the run, such as `fs.read`.

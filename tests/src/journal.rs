@@ -57,25 +57,17 @@ async fn events(journal: &SharedJournal) {
         ts: 7,
         event: Event::Thinking { step: 1, content: format!("event {seq} \u{0} ü") },
     };
-    let turn = || Turn {
-        spent: Usage::default(),
-        input: Input::Begin { message: "go".to_owned() },
-        effects: Vec::new(),
-        seq: 1,
-        elapsed_ms: 0,
-        files: None,
-    };
-    journal.turn("a", turn(), vec![event(1), event(2)]).await.unwrap();
+    journal.turn("a", begun(), vec![event(1), event(2)]).await.unwrap();
     journal.park("a", None, vec![event(3)]).await.unwrap();
     let other = Envelope { ts: 8, ..event(3) };
-    journal.turn("a", turn(), vec![other, event(4)]).await.unwrap();
+    journal.turn("a", begun(), vec![other, event(4)]).await.unwrap();
     let after = async |after, limit| journal.events("a", after, limit).await.unwrap();
     assert_eq!(after(0, 10).await, [event(1), event(2), event(3), event(4)], "an event is final");
     assert_eq!(after(2, 1).await, [event(3)]);
     assert_eq!(after(4, 10).await, []);
     assert_eq!(after(u64::MAX, u32::MAX).await, []);
     assert_eq!(journal.events("none", 0, 10).await.unwrap(), []);
-    assert!(journal.turn("none", turn(), vec![event(1)]).await.is_err());
+    assert!(journal.turn("none", begun(), vec![event(1)]).await.is_err());
 
     journal.pause("a").await.unwrap();
     let summary = RunSummary {
@@ -96,15 +88,7 @@ async fn attempts(journal: &SharedJournal) {
     journal.open(opened("a", 0)).await.unwrap();
     let now = async || journal.run("a").await.unwrap().unwrap();
     assert_eq!((journal.attempt("a").await.unwrap(), journal.attempt("a").await.unwrap()), (2, 3));
-    let turn = Turn {
-        spent: Usage::default(),
-        input: Input::Begin { message: "go".to_owned() },
-        effects: Vec::new(),
-        seq: 1,
-        elapsed_ms: 0,
-        files: None,
-    };
-    journal.turn("a", turn.clone(), Vec::new()).await.unwrap();
+    journal.turn("a", begun(), Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 1, "a turn is progress");
     assert!(!journal.release("a").await.unwrap(), "it is not parked");
     journal.park("a", None, Vec::new()).await.unwrap();
@@ -119,9 +103,20 @@ async fn attempts(journal: &SharedJournal) {
         (now().await.status, now().await.reason, now().await.attempts),
         (Status::Open, None, 0)
     );
-    journal.turn("a", turn, Vec::new()).await.unwrap();
+    journal.turn("a", begun(), Vec::new()).await.unwrap();
     assert_eq!(now().await.attempts, 0, "a run that no process drives has no attempts");
     assert!(!journal.release("none").await.unwrap());
+}
+
+fn begun() -> Turn {
+    Turn {
+        spent: Usage::default(),
+        input: Input::Begin { message: "go".to_owned() },
+        effects: Vec::new(),
+        seq: 1,
+        elapsed_ms: 0,
+        files: None,
+    }
 }
 
 fn opened(id: &str, made: u64) -> RunRecord {

@@ -8,6 +8,7 @@ use super::{RecordedCall, RecordedEffect, ResumeError, SharedJournal};
 use crate::error::StoreError;
 
 /// A question of a run that a user must answer.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
     /// The id of the call that needs approval: the numbers of the step and of the call within it,

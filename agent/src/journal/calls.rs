@@ -1,5 +1,6 @@
 //! The recorded calls of a run, for people.
 
+use serde::Serialize;
 use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
 
 use super::{RecordedCall, RecordedEffect, SharedJournal};
@@ -10,7 +11,8 @@ use crate::trace::clip;
 const MAX_CHARS: usize = 4_000;
 
 /// A call that a program of a run made to the outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallView {
     /// The step, counted from 1.
     pub step: u32,
@@ -26,15 +28,17 @@ pub struct CallView {
     pub effect: &'static str,
     /// Number of consecutive calls with the same arguments and result.
     pub times: u32,
-    /// The arguments.
+    /// The arguments, in at most 4,000 characters.
     pub args: String,
-    /// The result, if the call succeeded.
+    /// The result, in at most 4,000 characters, if the call succeeded.
     pub result: Option<String>,
     /// The error, if the call failed.
     pub error: Option<String>,
+    /// If true, the call has no result yet.
+    pub pending: bool,
 }
 
-/// Returns the calls of a run, in order. A call without result and error is pending.
+/// Returns the calls of a run, in order.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -69,6 +73,7 @@ fn view(step: u32, call: RecordedCall) -> CallView {
         effect: call.id.effect.name(),
         times: call.times,
         args: clip(&call.id.args, MAX_CHARS),
+        pending: result.is_none() && error.is_none(),
         result,
         error,
     }

@@ -66,6 +66,14 @@ impl Follower {
         Follower { ends_when_parked: true, ..self }
     }
 
+    /// Checks that there is such a run.
+    ///
+    /// # Errors
+    /// The run is unknown, or the store cannot be read.
+    pub async fn check(&self) -> Result<(), FollowError> {
+        self.status().await.map(drop)
+    }
+
     /// Returns the next event: each kept event once, in order, and pieces of the current answer in
     /// between. Returns `None` after the last event. A slow reader gets pieces joined.
     ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
 
 use super::RunService;
@@ -13,7 +13,8 @@ use crate::journal::{
 use crate::store::TenantStore;
 
 /// The status of a run, for clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// The run waits for its turn.
@@ -53,7 +54,7 @@ impl RunStatus {
 }
 
 /// A run, for clients.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunView {
     /// The run's id.
     pub id: String,
@@ -88,6 +89,7 @@ pub struct RunView {
 }
 
 /// The use of a program by a run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolUse {
     /// `wat` for inline programs, otherwise the catalog program's name.

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
+use wattle_agent::journal::Journal as _;
 use wattle_agent::{Scope, trace};
 
 use super::{FULL, NOT_FOUND};
@@ -134,10 +135,7 @@ async fn trace_of(
 ) -> Result<Json<Trace>, ApiError> {
     let view = shared.service.get(&caller.store, &run).await?;
     let view = view.ok_or_else(|| ApiError::not_found("run", &run))?;
-    let events = {
-        use wattle_agent::journal::Journal as _;
-        caller.store.events(&run, 0, u32::MAX).await?
-    };
+    let events = caller.store.events(&run, 0, u32::MAX).await?;
     let steps = trace::steps_of(&run, (&view.agent, &view.model), &events);
     let steps = steps.iter().map(|step| serde_json::to_value(step).unwrap_or_default());
     Ok(Json(Trace { steps: steps.collect() }))

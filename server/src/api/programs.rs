@@ -65,7 +65,7 @@ struct Checked {
     /// Errors and warnings, in the order of the text.
     diagnostics: Vec<Finding>,
     /// What a valid program may touch outside its run.
-    authority: Option<Authority>,
+    authority: Option<Touched>,
     /// The formatted text, if it differs and the program is valid.
     formatted: Option<String>,
 }
@@ -100,27 +100,6 @@ struct Fixed {
     description: String,
     /// The whole text after the fix.
     text: String,
-}
-
-/// What a program may touch outside its run.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Authority {
-    /// The host functions that reach outside the run.
-    functions: Vec<String>,
-    /// The paths that are read.
-    reads: Vec<String>,
-    /// The paths that are written.
-    writes: Vec<String>,
-    /// The URLs that are requested.
-    urls: Vec<String>,
-    /// The keys of the state.
-    keys: Vec<String>,
-    /// The programs and agents that are started.
-    programs: Vec<String>,
-    /// The operator's services.
-    services: Vec<String>,
-    /// The functions whose target is known only when the program runs.
-    unknown: Vec<String>,
 }
 
 /// The host functions.
@@ -195,7 +174,7 @@ async fn check(
     Ok(Json(Checked {
         ok,
         diagnostics: found.iter().map(|found| finding(found, &body)).collect(),
-        authority: prepared.ok().map(|program| touched(&program).into()),
+        authority: prepared.ok().map(|program| touched(&program)),
         formatted,
     }))
 }
@@ -282,12 +261,5 @@ fn finding(found: &Diagnostic, source: &str) -> Finding {
             .fix
             .as_ref()
             .map(|fix| Fixed { description: fix.description.clone(), text: fix.apply(source) }),
-    }
-}
-
-impl From<Touched> for Authority {
-    fn from(touched: Touched) -> Authority {
-        let Touched { functions, reads, writes, urls, keys, programs, services, unknown } = touched;
-        Authority { functions, reads, writes, urls, keys, programs, services, unknown }
     }
 }

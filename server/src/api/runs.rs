@@ -10,7 +10,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wattle_agent::journal::{self, Approval, Journal as _, RunFilter, SharedJournal};
+use wattle_agent::journal::{
+    self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
+};
 use wattle_agent::machine::{Envelope, Stop, Usage};
 use wattle_agent::service::{RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
@@ -148,29 +150,7 @@ struct Started {
     /// The session of the run.
     session_id: Option<String>,
     /// The status.
-    status: Status,
-}
-
-/// The status of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    /// The run waits for its turn.
-    Queued,
-    /// The run is being driven.
-    Running,
-    /// The run waits for a person.
-    Parked,
-    /// The model gave its answer.
-    Done,
-    /// The model or the host failed.
-    Failed,
-    /// The run was cancelled.
-    Cancelled,
-    /// The content guard blocked the message.
-    Blocked,
-    /// A limit was reached.
-    Stopped,
+    status: RunStatus,
 }
 
 /// A run.
@@ -179,9 +159,9 @@ pub(super) struct Run {
     #[serde(flatten)]
     line: RunLine,
     /// The programs that the run used.
-    tools: Vec<Tool>,
+    tools: Vec<ToolUse>,
     /// The approvals that the run waits for.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingApproval>,
     /// The run as an outline in Org format.
     events_org: String,
 }
@@ -194,7 +174,7 @@ pub(super) struct RunLine {
     /// The session of the run.
     session_id: Option<String>,
     /// The status.
-    status: Status,
+    status: RunStatus,
     /// The message.
     prompt: String,
     /// The model's name. Empty before the run begins.
@@ -219,28 +199,6 @@ pub(super) struct RunLine {
     forked: Option<(String, u32)>,
 }
 
-/// The use of a program by a run.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Tool {
-    /// `wat` for inline programs, otherwise the catalog program's name.
-    name: String,
-    /// Number of calls.
-    calls: u32,
-    /// Number of calls that failed.
-    failed: u32,
-    /// Duration of all calls, in milliseconds.
-    dur_ms: u64,
-}
-
-/// A pending approval.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Waiting {
-    /// The step and the call within it, such as `2.1`.
-    call: String,
-    /// What the program would do.
-    question: String,
-}
-
 /// A page of runs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunList {
@@ -255,7 +213,7 @@ struct RunList {
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     /// Only runs with this status.
-    status: Option<Status>,
+    status: Option<RunStatus>,
     /// Only runs of this session.
     session_id: Option<String>,
     /// Only runs whose message contains this text, in any case.
@@ -293,34 +251,7 @@ struct EventPage {
 #[derive(Debug, Serialize, JsonSchema)]
 struct CallList {
     /// The calls, in order.
-    calls: Vec<RunCall>,
-}
-
-/// A call that a program made to the outside.
-#[derive(Debug, Serialize, JsonSchema)]
-struct RunCall {
-    /// The step, counted from 1.
-    step: u32,
-    /// The call within the step that ran the program, counted from 1.
-    program: u32,
-    /// The position of the nested program that made the call. Empty for the program itself.
-    path: Vec<u32>,
-    /// The number of the call in its program.
-    number: u32,
-    /// The function.
-    function: String,
-    /// The function's effect.
-    effect: String,
-    /// Number of consecutive calls with the same arguments and result.
-    times: u32,
-    /// The arguments, in at most 4,000 characters.
-    args: String,
-    /// The result, in at most 4,000 characters, if the call succeeded.
-    result: Option<String>,
-    /// The error, if the call failed.
-    error: Option<String>,
-    /// If true, the call has no result yet.
-    pending: bool,
+    calls: Vec<CallView>,
 }
 
 /// An answer to a pending approval.
@@ -439,7 +370,7 @@ async fn start(
     let (id, session) = queue(&shared, &caller, new).await?;
     let mut response = (
         StatusCode::ACCEPTED,
-        Json(Started { id: id.clone(), session_id: Some(session), status: Status::Queued }),
+        Json(Started { id: id.clone(), session_id: Some(session), status: RunStatus::Queued }),
     )
         .into_response();
     if let Ok(location) = HeaderValue::from_str(&format!("/api/run/{id}")) {
@@ -473,7 +404,7 @@ async fn list(
     }
     let wanted = query.q.as_deref().map(str::to_lowercase);
     let matches = |view: &RunView| {
-        query.status.is_none_or(|status| Status::of(view.status) == status)
+        query.status.is_none_or(|status| view.status == status)
             && wanted.as_ref().is_none_or(|text| view.prompt.to_lowercase().contains(text))
     };
     let (mut runs, mut before) = (Vec::new(), query.before);
@@ -517,17 +448,9 @@ async fn show(
 async fn run(shared: &Shared, caller: &Caller, id: &str) -> Result<Run, ApiError> {
     let view = view(shared, caller, id).await?;
     let events = caller.store.events(id, 0, u32::MAX).await?;
-    let tools = ToolUse::of(&events).into_iter().map(|used| {
-        let ToolUse { name, calls, failed, dur_ms } = used;
-        Tool { name, calls, failed, dur_ms }
-    });
-    let waiting = view
-        .waiting
-        .iter()
-        .map(|waiting| Waiting { call: waiting.call.clone(), question: waiting.question.clone() });
     Ok(Run {
-        tools: tools.collect(),
-        waiting: waiting.collect(),
+        tools: ToolUse::of(&events),
+        waiting: view.waiting.clone(),
         events_org: trace::outline(id, &view.agent, &events),
         line: RunLine::from(view),
     })
@@ -574,20 +497,7 @@ async fn calls(
 ) -> Result<Json<CallList>, ApiError> {
     view(&shared, &caller, &id).await?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
-    let calls = journal::calls(&journal, &id).await?.into_iter().map(|call| RunCall {
-        pending: call.result.is_none() && call.error.is_none(),
-        step: call.step,
-        program: call.program,
-        path: call.path,
-        number: call.number,
-        function: call.function,
-        effect: call.effect.to_owned(),
-        times: call.times,
-        args: call.args,
-        result: call.result,
-        error: call.error,
-    });
-    Ok(Json(CallList { calls: calls.collect() }))
+    Ok(Json(CallList { calls: journal::calls(&journal, &id).await? }))
 }
 
 async fn answer(
@@ -649,24 +559,9 @@ async fn replay(
     }))
 }
 
-impl Status {
-    fn of(status: RunStatus) -> Status {
-        match status {
-            RunStatus::Queued => Status::Queued,
-            RunStatus::Running => Status::Running,
-            RunStatus::Parked => Status::Parked,
-            RunStatus::Done => Status::Done,
-            RunStatus::Failed => Status::Failed,
-            RunStatus::Cancelled => Status::Cancelled,
-            RunStatus::Blocked => Status::Blocked,
-            RunStatus::Stopped => Status::Stopped,
-        }
-    }
-}
-
 impl From<RunView> for Started {
     fn from(view: RunView) -> Started {
-        Started { id: view.id, session_id: view.session_id, status: Status::of(view.status) }
+        Started { id: view.id, session_id: view.session_id, status: view.status }
     }
 }
 
@@ -675,7 +570,7 @@ impl From<RunView> for RunLine {
         RunLine {
             id: view.id,
             session_id: view.session_id,
-            status: Status::of(view.status),
+            status: view.status,
             prompt: view.prompt,
             model: view.model,
             agent: view.agent,

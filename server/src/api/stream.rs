@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
+use wattle_agent::service::FollowError;
 
 use super::{INVALID, NOT_FOUND};
 use crate::caller::Caller;
@@ -51,9 +52,6 @@ async fn stream(
     Query(query): Query<StreamQuery>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    if shared.service.get(&caller.store, &id).await?.is_none() {
-        return Err(ApiError::not_found("run", &id));
-    }
     let last = request.headers().get("last-event-id");
     let last =
         match last.map(|value| value.to_str().unwrap_or_default().trim()) {
@@ -64,6 +62,10 @@ async fn stream(
         };
     let after = last.or(query.after).unwrap_or(0);
     let follower = shared.service.follow(&caller.store, &id, after);
+    follower.check().await.map_err(|error| match error {
+        FollowError::Unknown => ApiError::not_found("run", &id),
+        other => other.into(),
+    })?;
     let upgrades = request
         .headers()
         .get(header::UPGRADE)
