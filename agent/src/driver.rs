@@ -6,6 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_capability::agent::Agents;
+use wattle_capability::fs::Fs;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
@@ -16,6 +18,7 @@ use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
+use crate::delegates::{ChildRuns, RunDelegates, RunTree};
 use crate::error::HostError;
 use crate::history::StepHistory;
 use crate::host::Host;
@@ -51,9 +54,30 @@ pub struct Job {
     /// Counts the model usage of the run's programs. It must be the meter of the model that the
     /// programs may ask.
     pub meter: Meter,
+    /// The runs that the run belongs to.
+    pub tree: RunTree,
+    /// Starts the runs of other agents. Without it, programs cannot ask agents.
+    pub children: Option<Arc<dyn ChildRuns>>,
 }
 
 impl Job {
+    /// Grants the job the agents that its settings name.
+    pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
+        let Some(runs) = self.children.as_ref().filter(|_| !settings.delegates.is_empty()) else {
+            return self;
+        };
+        let delegates = RunDelegates {
+            run: run.to_owned(),
+            names: settings.delegates.clone(),
+            tree: self.tree.clone(),
+            children: Arc::clone(runs),
+            cancel: self.cancel.clone(),
+            files: self.grants.config::<Fs>().map(|fs| Arc::clone(&fs.0)),
+        };
+        let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
+        Job { grants: Arc::new(grants), ..self }
+    }
+
     /// Creates a job of the tenant `default`, without history, session or workdir.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
@@ -67,6 +91,8 @@ impl Job {
             signer: None,
             cancel: CancellationToken::new(),
             meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
         }
     }
 }
@@ -118,6 +144,7 @@ pub async fn run(
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
+        let job = job.with_delegates(&run_id, settings);
         let setup = setup(host, model, settings, &job).await;
         drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
     });
@@ -141,6 +168,9 @@ pub(crate) async fn drive(
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
     performer.functions = function_tools(&setup.programs);
+    if let Some(resumed) = resumed {
+        job.tree.charge(&resumed.state.usage());
+    }
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
@@ -185,8 +215,10 @@ pub(crate) async fn drive(
             },
         };
         performer.abort_pending_calls(&task, &input);
-        (state, effects) =
-            performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
+        let spent = job.meter.take();
+        job.tree.charge(&spent);
+        let spent = spent + job.tree.child_usage.take();
+        (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
     }
 }
 
@@ -255,6 +287,7 @@ struct Performer<'a> {
     /// The functions that are offered to a model with function calling.
     functions: Vec<FunctionTool>,
     meter: Meter,
+    tree: RunTree,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     recorder: Option<&'a TurnRecorder>,
@@ -284,8 +317,10 @@ impl<'a> Performer<'a> {
         >::clone(
             &history,
         )));
+        let tree = job.tree.clone();
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
+        let stamp = stamp.under(job.tree.root(run_id));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
@@ -299,6 +334,7 @@ impl<'a> Performer<'a> {
             grants,
             functions,
             meter,
+            tree,
             stamp,
             trace,
             recorder,
@@ -362,7 +398,10 @@ impl<'a> Performer<'a> {
                 Some(moderation) => moderation.judge(message, &self.meter).await,
                 None => Verdict::Allowed,
             }),
-            Task::Ask(ask) => self.ask(ask).await,
+            Task::Ask(ask) => match self.tree.exhausted() {
+                Some(limit) => Input::OutOfTokens { limit },
+                None => self.ask(ask).await,
+            },
             Task::Execute { step, calls } => {
                 let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
@@ -425,6 +464,7 @@ impl<'a> Performer<'a> {
         match asked {
             Ok(reply) => {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
+                self.tree.charge(&usage);
                 Input::Answer(reply.into_answer(usage))
             }
             Err(error) if error.kind() == ModelErrorKind::Functions => {

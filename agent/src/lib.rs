@@ -24,8 +24,10 @@
 //! ```
 
 mod act;
+pub mod agents;
 mod authority;
 mod bug;
+mod delegates;
 mod dialect;
 mod driver;
 mod error;
@@ -56,6 +58,7 @@ pub mod service;
 mod settings;
 mod setup;
 mod sink;
+mod span;
 mod store;
 mod tenant;
 pub mod trace;
@@ -63,6 +66,7 @@ mod wiring;
 
 pub use act::perform;
 pub use authority::{Touched, touched};
+pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, RunTree};
 pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
 pub use error::{HostError, StoreError};
@@ -79,6 +83,7 @@ pub use scene::Scene;
 pub use scope::Scope;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
+pub use span::Span;
 pub use store::{
     ExportedSession, Integration, LazySecrets, LazyState, Privacy, SESSION_ID, SessionFiles,
     SessionLine, State, StateValue, Store, StoredSecrets, TenantStore, TokenLine, is_session_id,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use wattle_capability::ai::Budget;
 
+use crate::agents::DEFAULT_AGENT;
 use crate::dialect::DialectSetting;
 use crate::model::{Prices, Timeouts};
 use crate::moderation::Moderation;
@@ -11,7 +12,7 @@ use crate::moderation::Moderation;
 /// The configuration of an agent, shared by all its runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The agent's name in the trace.
+    /// The agent's name.
     pub agent: String,
     /// Limits and policies of the loop.
     pub machine: wattle_machine::Settings,
@@ -34,6 +35,8 @@ pub struct Settings {
     /// If true, the first request of a run shows the names in the workdir, and the first lines of
     /// files that the message names.
     pub orient: bool,
+    /// The names of the agents that programs may ask.
+    pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
 }
@@ -41,7 +44,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            agent: "wattle".to_owned(),
+            agent: DEFAULT_AGENT.to_owned(),
             machine: wattle_machine::Settings::default(),
             timeout: None,
             temperature: 0.3,
@@ -52,6 +55,7 @@ impl Default for Settings {
             dialect: DialectSetting::default(),
             prices: Prices::default(),
             orient: true,
+            delegates: Vec::new(),
             moderation: None,
         }
     }

@@ -49,6 +49,7 @@ fn run(text: &str) -> RunRecord {
         capabilities: std::collections::BTreeMap::new(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::Value::Null,
     };
     RunRecord {

@@ -37,6 +37,7 @@ fn opened(id: &str) -> RunRecord {
         capabilities: [].into(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::Value::Null,
     };
     let session = Some("s".to_owned());
@@ -54,7 +55,7 @@ fn opened(id: &str) -> RunRecord {
 }
 
 fn integration() -> Integration {
-    Integration { name: "shop".to_owned(), system_prompt: None, session_id: None }
+    Integration { name: "shop".to_owned(), system_prompt: None, agent: None, session_id: None }
 }
 
 fn queued() -> QueuedRun {

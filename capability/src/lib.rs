@@ -2,13 +2,14 @@
 //! table of functions.
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
-//! [`kv::Backend`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
+//! [`kv::Backend`], `ai` through an [`ai::Inference`], `agent` through [`agent::Delegates`], `par` through [`par::Programs`], `help`
 //! through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
 //! a [`git::Repository`], `publish` writes other files, and `image` uses an
 //! [`image::ImageGenerator`].
 
+pub mod agent;
 pub mod ai;
 pub mod arr;
 pub mod date;
@@ -67,6 +68,7 @@ pub const ALL: &[Capability] = &[
     web::WEB,
     ai::AI,
     par::PAR,
+    agent::AGENT,
     workbook::WORKBOOK,
     shell::SHELL,
     vfs::VFS,

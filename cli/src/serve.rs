@@ -43,6 +43,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let settings = setup.run_settings(STEPS, &model)?;
     let own = parts(&setup.config, &setup)?;
     let app = App::new(setup.host.clone(), model, settings, own)
+        .with_agents(setup.agents.clone())
         .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone());

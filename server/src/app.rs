@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
@@ -32,6 +33,7 @@ pub struct App(Arc<Parts>);
 #[derive(Clone)]
 struct Parts {
     host: Host,
+    agents: Agents,
     model: Arc<dyn Model>,
     settings: Settings,
     default: TenantParts,
@@ -73,7 +75,7 @@ impl TenantParts {
 }
 
 /// The data of a run's request from which its parts are created, also when it is resumed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunOrigin {
     /// Always `serve`.
     pub(crate) by: String,
@@ -89,6 +91,21 @@ pub(crate) struct RunOrigin {
     /// Text that is added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
+    /// The agent, or `None` for the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<AgentSpec>,
+}
+
+impl RunOrigin {
+    /// Creates the origin of a plain run of an agent. `max_steps` is the limit that the request
+    /// sets, and `default` the one that applies if neither the request nor the agent sets one.
+    pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
+        RunOrigin {
+            max_steps: max_steps.or(agent.max_steps.is_none().then_some(default)),
+            agent: (*agent != AgentSpec::default()).then(|| agent.clone()),
+            ..RunOrigin::default()
+        }
+    }
 }
 
 impl Default for RunOrigin {
@@ -99,6 +116,7 @@ impl Default for RunOrigin {
             max_steps: None,
             timeout_ms: None,
             system: None,
+            agent: None,
         }
     }
 }
@@ -116,6 +134,7 @@ impl App {
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
         App(Arc::new(Parts {
             host,
+            agents: Agents::default(),
             model,
             settings,
             default: parts,
@@ -132,6 +151,12 @@ impl App {
         let mut parts = Arc::unwrap_or_clone(self.0);
         change(&mut parts);
         App(Arc::new(parts))
+    }
+
+    /// Lets requests choose among these agents.
+    #[must_use]
+    pub fn with_agents(self, agents: Agents) -> App {
+        self.with(|parts| parts.agents = agents)
     }
 
     /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
@@ -161,6 +186,14 @@ impl App {
 
     pub(crate) fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// Returns the agents, after reading the files that changed.
+    pub(crate) fn agents(&self) -> &Agents {
+        for problem in self.0.agents.refresh() {
+            tracing::warn!("{problem}");
+        }
+        &self.0.agents
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -221,30 +254,48 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
     }
 
-    /// Returns the grants of a run or a program with these files, in a session.
+    /// Returns the parts of the runs of a request's agent.
+    pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
+        let default = AgentSpec::default();
+        let agent = origin.agent.as_ref().unwrap_or(&default);
+        let base = AgentBase {
+            host: &self.0.host,
+            settings: &self.0.settings,
+            agents: &self.0.agents,
+            max_steps: origin.max_steps,
+        };
+        agent.parts(base).map_err(|error| error.to_string())
+    }
+
+    /// Returns the grants of a run or a program of an agent with these files, in a session.
     pub(crate) fn grants(
         &self,
+        agent: &AgentParts,
         parts: &TenantParts,
         session: &str,
         files: Arc<Files>,
         trusted: Option<Trusted>,
         meter: &Meter,
     ) -> Arc<Grants> {
-        let inference = ModelInference::new(Arc::clone(&self.0.model), &self.0.settings);
+        let inference = ModelInference::new(Arc::clone(&self.0.model), &agent.settings);
         let access = Access {
             secrets: parts.secrets.clone(),
             trusted,
             state: Arc::new(parts.store.state(session)),
             tenant: Arc::new(parts.store.variables()),
             inference: Some(Arc::new(inference.metered(meter.clone()))),
-            budget: self.0.settings.ai,
+            budget: agent.settings.ai,
             issues: parts
                 .workdir
                 .as_deref()
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
-            ..Access::new(&self.0.host, files)
+            ..Access::new(&agent.host, files)
         };
         let preflight = self.preflight(parts.store.tenant(), session);
+        let preflight = match agent.policy.is_open() {
+            true => preflight,
+            false => Arc::new(preflight.narrowed(agent.policy.clone())),
+        };
         Arc::new(access.grants().guarded(preflight))
     }
 
@@ -263,6 +314,7 @@ impl App {
     async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, String> {
         let origin: RunOrigin = serde_json::from_value(run.origin.clone())
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
+        let agent = self.agent_parts(&origin)?;
         let parts = self.tenant(run.store.tenant())?;
         let workdir = parts.workdir.clone();
         let trusted = parts.trusted.clone().filter(|_| origin.exec).zip(workdir.as_ref());
@@ -270,20 +322,20 @@ impl App {
             Some((trusted, folder)) => {
                 let base = Files::open_base(folder).map_err(|why| why.to_string())?;
                 let base = base.protecting(self.0.host_files.clone());
-                (Files::write_through(base), Some(trusted))
+                (Arc::new(Files::write_through(base)), Some(trusted))
             }
-            None => {
-                let files = self.files(run.store, run.state).await;
-                (files.map_err(|why| why.to_string())?, None)
-            }
+            None => match run.files {
+                Some(shared) => (Arc::clone(shared), None),
+                None => {
+                    let files = self.files(run.store, run.state).await;
+                    (Arc::new(files.map_err(|why| why.to_string())?), None)
+                }
+            },
         };
         let keeps_files = trusted.is_none() && run.session.is_some();
         let meter = Meter::default();
-        let grants = self.grants(&parts, run.state, Arc::new(files), trusted, &meter);
-        let mut settings = self.0.settings.clone();
-        if let Some(steps) = origin.max_steps {
-            settings.machine.max_steps = steps;
-        }
+        let grants = self.grants(&agent, &parts, run.state, files, trusted, &meter);
+        let AgentParts { host, mut settings, .. } = agent;
         if let Some(ms) = origin.timeout_ms {
             let asked = std::time::Duration::from_millis(ms);
             settings.timeout = Some(settings.timeout.map_or(asked, |limit| limit.min(asked)));
@@ -295,6 +347,7 @@ impl App {
             });
         }
         Ok(RunParts {
+            host,
             model: Arc::clone(&self.0.model),
             settings,
             grants,
@@ -310,6 +363,10 @@ impl App {
 impl RunAssembler for App {
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a> {
         Box::pin(self.parts(run))
+    }
+
+    fn agents(&self) -> Agents {
+        App::agents(self).clone()
     }
 
     fn resumes(&self, origin: &Json) -> bool {

@@ -133,6 +133,7 @@ fn opened(id: &str, made: u64) -> RunRecord {
         capabilities: [("kv".to_owned(), 2)].into(),
         workdir: Some("/tmp".into()),
         forked: Some(("x".to_owned(), 1)),
+        parent: None,
         origin: serde_json::json!({"by": "test", "n": [1, null]}),
     };
     RunRecord {

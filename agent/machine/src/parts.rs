@@ -178,7 +178,7 @@ pub struct Limits {
     pub program_secs: u32,
     /// Maximum length of a call's output in the conversation, in characters.
     pub observation_limit: usize,
-    /// Maximum number of steps of a run.
+    /// Maximum number of steps of a run; 0 for no limit.
     pub max_steps: u32,
 }
 

@@ -75,7 +75,10 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
 }
 
 fn volatile(parts: &PromptParts) -> String {
-    let steps = format!("At most {} calls before the final answer.\n", parts.limits.max_steps);
+    let steps = match parts.limits.max_steps {
+        0 => String::new(),
+        steps => format!("At most {steps} calls before the final answer.\n"),
+    };
     parts.volatile.iter().fold(steps, |lines, line| lines + line.trim() + "\n")
 }
 
@@ -269,6 +272,10 @@ pub(crate) fn repeated(times: u32, limit: u32) -> String {
 pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was \
                                            not used. Answer again, much shorter: think less, \
                                            write a shorter program, or do it in several steps.";
+
+/// The request after a call in the forced last turn.
+pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. Nothing \
+                                      more can be run: write the answer for the user.";
 
 /// The note on escaped marks in an observation.
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \

@@ -41,6 +41,9 @@ pub struct State {
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
+    /// The last text that the model wrote beside its calls, if the run may end with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) latest: Option<String>,
     #[serde(rename = "last")]
     pub(crate) last_calls: Option<RepeatedCalls>,
     /// The last program that the model wrote, if it failed.
@@ -85,6 +88,7 @@ impl State {
             conversation,
             steps: 0,
             usage: Usage::default(),
+            latest: None,
             last_calls: None,
             failed: None,
             phase: Phase::Ready,
@@ -152,7 +156,7 @@ pub struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Maximum number of steps. 12 by default.
+    /// Maximum number of steps; 0 for no limit. 12 by default.
     pub max_steps: u32,
     /// The behavior after the last step.
     pub on_max_steps: OnMaxSteps,
@@ -165,6 +169,16 @@ pub struct Settings {
     pub max_tokens_total: Option<u64>,
     /// Maximum cost of the run, as far as prices are known. Unlimited by default.
     pub max_cost: Option<Dollars>,
+    /// Maximum number of consecutive steps with the same calls and the same results; 0 for no
+    /// limit. 5 by default.
+    pub max_repetitions: u32,
+}
+
+impl Settings {
+    /// Returns true if a run with this number of steps has used them up.
+    pub(crate) fn is_last_step(&self, steps: u32) -> bool {
+        self.max_steps > 0 && steps >= self.max_steps
+    }
 }
 
 impl Default for Settings {
@@ -176,6 +190,7 @@ impl Default for Settings {
             observation_limit: 4_000,
             max_tokens_total: None,
             max_cost: None,
+            max_repetitions: 5,
         }
     }
 }
@@ -189,6 +204,9 @@ pub enum OnMaxSteps {
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
+    /// The result is what the model wrote last, without another turn. A model that wrote only calls
+    /// has no result, as for `Stop`.
+    Latest,
 }
 
 /// An input to the machine. An input that does not fit the run's phase has no effect.
@@ -218,6 +236,11 @@ pub enum Input {
     Cancel {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
+    },
+    /// The runs of the run's tree together used up its tokens.
+    OutOfTokens {
+        /// The limit.
+        limit: u64,
     },
     /// The run reached its time limit.
     Expired {
@@ -343,6 +366,8 @@ pub(crate) enum RetryReason {
     /// The answer was truncated.
     #[serde(rename = "cut")]
     Truncated,
+    /// The model called a program although it had to answer.
+    Called,
 }
 
 /// The calls and outputs of the last step, and the number of consecutive steps that had the same

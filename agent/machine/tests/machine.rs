@@ -73,7 +73,7 @@ fn input() -> impl Strategy<Value = Input> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (0..4_u32, 0..3_u32, any::<bool>()).prop_map(|(max_steps, max_retries, stop)| Settings {
+    (1..4_u32, 0..3_u32, any::<bool>()).prop_map(|(max_steps, max_retries, stop)| Settings {
         max_steps,
         max_retries,
         on_max_steps: if stop { OnMaxSteps::Stop } else { OnMaxSteps::Answer },

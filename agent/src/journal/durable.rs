@@ -17,6 +17,7 @@ use super::{
     RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
+use crate::delegates::{ChildRuns, RunTree};
 use crate::driver::{self, Job, Report, Suspended};
 use crate::error::StoreError;
 use crate::host::Host;
@@ -129,6 +130,7 @@ pub(crate) async fn refuse(
         capabilities: BTreeMap::new(),
         workdir: None,
         forked: None,
+        parent: None,
         origin,
     };
     let (status, reason_to_park, summary) = (Status::Open, None, None);
@@ -166,7 +168,7 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<RunOutcome, StoreError> {
-    let job = Job { tenant: journal.tenant().clone(), ..job };
+    let job = Job { tenant: journal.tenant().clone(), ..job }.with_delegates(&id, settings);
     host.mask_run(model, &job.grants).await;
     let setup = setup(host, model, settings, &job).await;
     let now = crate::now_ms();
@@ -202,6 +204,10 @@ pub struct ResumeOptions {
     pub settings: Settings,
     /// Counts the model usage of the run's programs.
     pub meter: Meter,
+    /// The runs that the run belongs to.
+    pub tree: RunTree,
+    /// Starts the runs of other agents.
+    pub children: Option<Arc<dyn ChildRuns>>,
     /// Answers to pending approvals, by call.
     pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked because it repeatedly ended its process is tried again.
@@ -278,8 +284,11 @@ pub async fn resume(
         workdir: start.workdir.clone(),
         signer: with.signer,
         meter: with.meter,
+        tree: with.tree,
+        children: with.children,
         cancel: with.cancel,
-    };
+    }
+    .with_delegates(run, &settings);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),
@@ -427,6 +436,7 @@ fn start(
             .collect(),
         workdir: job.workdir.clone(),
         forked: None,
+        parent: job.tree.parent(),
         origin,
     }
 }

@@ -208,6 +208,8 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Only runs of this session.
     pub session: Option<String>,
+    /// Only the child runs in the tree of this run. Without it, no child runs.
+    pub tree_of: Option<String>,
     /// Only runs whose id sorts before this one: the last id of the previous page.
     pub before: Option<String>,
     /// Maximum number of runs.
@@ -278,9 +280,21 @@ pub struct RunStart {
     /// The run and the step at which this run was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
+    /// The run that started this one, if it is a child run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
     /// Data from which the caller can recreate the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
+}
+
+/// The runs above a child run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentRun {
+    /// The id of the run that started it.
+    pub run: String,
+    /// The id of the run that a person or a client started.
+    pub root: String,
 }
 
 /// A turn of a run: an input of its state machine, and the resulting effects.

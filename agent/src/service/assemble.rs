@@ -5,9 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use wattle_capability::files::Files;
 use wattle_rt::Grants;
 
+use crate::agents::Agents;
 use crate::driver::Report;
+use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
@@ -22,6 +25,11 @@ pub trait RunAssembler: Send + Sync {
     /// # Errors
     /// A message for the user. The run ends with it.
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
+
+    /// Returns the agents that runs may delegate to.
+    fn agents(&self) -> Agents {
+        Agents::default()
+    }
 
     /// Returns true if runs with this origin are resumed by [`RunService::resume_open`].
     ///
@@ -45,10 +53,14 @@ pub struct RunSeed<'a> {
     pub state: &'a str,
     /// The data of the request.
     pub origin: &'a Json,
+    /// The files that a child run shares with its parent.
+    pub files: Option<&'a Arc<Files>>,
 }
 
 /// The parts of one run.
 pub struct RunParts {
+    /// The host, with the programs that the run's agent is offered.
+    pub host: Host,
     /// The model that the loop asks.
     pub model: Arc<dyn Model>,
     /// The settings of the loop. A resumed run keeps the recorded ones.

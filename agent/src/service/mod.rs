@@ -16,6 +16,7 @@
 //! each run.
 
 mod assemble;
+mod child;
 mod drive;
 mod error;
 mod follow;
@@ -173,10 +174,15 @@ impl RunService {
         approval: Approval,
     ) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        // The run at the top goes on, and resumes its child runs.
+        let (run, call) = match record.start.parent.as_ref() {
+            Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
+            None => (run, call.to_owned()),
+        };
         if record.status != Status::Parked || self.live(store.tenant(), run).is_some() {
             return Err(AnswerError::NotAsked);
         }
-        match self.resume(store, run, &[(call.to_owned(), approval)], false).await {
+        match self.resume(store, run, &[(call, approval)], false).await {
             // The others are answered later.
             Err(AnswerError::Pending(_)) => Ok(()),
             resumed => resumed.map(drop),
@@ -207,8 +213,7 @@ impl RunService {
             return Err(AnswerError::Held);
         }
         if record.status == Status::Parked || !answers.is_empty() {
-            let journal: journal::SharedJournal = Arc::new(store.clone());
-            let pending = journal::record_answers(&journal, run, answers).await?;
+            let pending = child::record_all(store, run, answers).await?;
             if let Some(first) = pending.into_iter().next() {
                 return Err(AnswerError::Pending(first));
             }

@@ -1,15 +1,11 @@
 //! Runs as clients see them.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
 
-use super::RunService;
+use super::{RunService, child};
 use crate::error::StoreError;
-use crate::journal::{
-    self, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal, Status,
-};
+use crate::journal::{Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, Status};
 use crate::store::TenantStore;
 
 /// The status of a run, for clients.
@@ -86,6 +82,8 @@ pub struct RunView {
     pub reason: Option<String>,
     /// The run and the step at which this run was forked.
     pub forked: Option<(String, u32)>,
+    /// The run that started this one, if it is a child run.
+    pub parent: Option<String>,
 }
 
 /// The use of a program by a run.
@@ -152,7 +150,7 @@ pub(super) async fn list(
     filter: RunFilter,
 ) -> Result<Vec<RunView>, StoreError> {
     let mut views = Vec::new();
-    if filter.status.is_none() && filter.before.is_none() {
+    if filter.status.is_none() && filter.before.is_none() && filter.tree_of.is_none() {
         let fits =
             |queued: &QueuedRun| filter.session.is_none() || filter.session == queued.session;
         views.extend(store.queued().await?.into_iter().rev().filter(fits).map(of_queued));
@@ -181,6 +179,7 @@ fn of_queued(run: QueuedRun) -> RunView {
         waiting: Vec::new(),
         reason: None,
         forked: None,
+        parent: None,
     }
 }
 
@@ -199,8 +198,7 @@ async fn of_record(
         (Status::Open | Status::Parked, _) => RunStatus::Running,
     };
     let waiting = if status == RunStatus::Parked && run.reason.is_none() {
-        let journal: SharedJournal = Arc::new(store.clone());
-        journal::waiting(&journal, &run.id).await?
+        child::waiting(store, &run.id).await?
     } else {
         Vec::new()
     };
@@ -224,5 +222,6 @@ async fn of_record(
         waiting,
         reason: run.reason,
         forked: run.start.forked,
+        parent: run.start.parent.map(|parent| parent.run),
     })
 }

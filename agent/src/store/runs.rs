@@ -86,8 +86,8 @@ impl Journal for TenantStore {
                 params![tenant, oldest],
             )?;
             transaction.execute(
-                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening, root)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)",
                 params![
                     tenant,
                     run.id,
@@ -95,7 +95,8 @@ impl Journal for TenantStore {
                     run.status.name(),
                     now(),
                     run.attempts,
-                    record(seal.as_deref(), &run.start)?
+                    record(seal.as_deref(), &run.start)?,
+                    run.start.parent.as_ref().map(|parent| parent.root.as_str())
                 ],
             )?;
             transaction.execute(
@@ -260,10 +261,11 @@ impl Journal for TenantStore {
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
         let seal = self.seal.clone();
         Box::pin(self.journal("read", move |transaction, tenant| {
-            let RunFilter { status, session, before, limit } = filter;
+            let RunFilter { status, session, tree_of, before, limit } = filter;
             let mut statement = transaction.prepare(
                 "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2)
                  AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR id < ?4)
+                 AND root IS ?6
                  ORDER BY made DESC, id DESC LIMIT ?5",
             )?;
             let limit = limit.map_or(-1, i64::from);
@@ -272,7 +274,8 @@ impl Journal for TenantStore {
                 status.map(Status::name),
                 session,
                 before,
-                limit
+                limit,
+                tree_of
             ])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {

@@ -158,6 +158,11 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (tenant, name)
     ) STRICT;
 ",
+    // The run at the top of the tree that a child run belongs to.
+    "
+    ALTER TABLE run ADD COLUMN root TEXT;
+    CREATE INDEX run_of_root ON run (tenant, root, id) WHERE root IS NOT NULL;
+",
 ];
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting

@@ -57,6 +57,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
         "fs" => Class::Files,
         "kv" => Class::State,
         "par" => Class::Programs,
+        "agent" => Class::Agents,
         "ai" => Class::Service(Service::Model),
         _ => return None,
     })

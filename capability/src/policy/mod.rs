@@ -11,6 +11,7 @@
 //! | `fs` | every access to the run's files; if it denies, also the public folder and tickets |
 //! | `kv` | every key of the state; if it denies, also tickets |
 //! | `par` | every program that a program starts |
+//! | `agent` | every question to another agent |
 //! | `ai` | every message to a model; if it denies, also to an image generator |
 //! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only for their purpose |
 //! | `http.post` | one function |

@@ -4,7 +4,7 @@ use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
 /// The capabilities whose names refer to classes of effects.
-const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "ai"];
 /// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
@@ -50,7 +50,7 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Read | Target::ReadTree | Target::Write | Target::Tree => ("fs", &[]),
         Target::Key | Target::Keys => ("kv", &[]),
         Target::Program => ("par", &[]),
-        Target::Agent => ("agents", &[]),
+        Target::Agent => ("agent", &[]),
         Target::Service(Service::Model) => ("ai", &["http"]),
         Target::Service(Service::Engine) => ("engine", &["http"]),
         Target::Service(Service::Remote) => ("remote", &["http"]),

@@ -14,6 +14,7 @@ use wattle_capability::files::{EntryKind, Files};
 use wattle_capability::git::Repository;
 use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
+use wattle_capability::agent::{Delegated, Delegates, Delegation};
 use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};
@@ -83,6 +84,13 @@ impl Repository for Watched<dyn Repository> {
         self.log.add(Target::Write, "/.git");
         self.log.add(self.target, "");
         self.inner.commit_push(message)
+    }
+}
+
+impl Delegates for Watched<dyn Delegates> {
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
+        self.log.add(self.target, delegation.agent.as_str());
+        self.inner.ask(delegation)
     }
 }
 

@@ -16,6 +16,7 @@ use wattle_capability::git::{Git, Repository};
 use wattle_capability::help::{Help, Manual};
 use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
+use wattle_capability::agent::{Agents, Delegated, Delegates, Delegation};
 use wattle_capability::issue::{IssueTracker, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
@@ -67,6 +68,7 @@ impl World {
             .allow("workbook")
             .with(Sh(Arc::new(Toy)))
             .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
+            .with(Agents(Arc::new(Echo)))
             .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
             .with(Git(Arc::new(Pushed)))
@@ -321,6 +323,13 @@ impl IssueTracker for TicketList {
 /// A model that returns the instruction followed by the text, or only the text if JSON is
 /// requested.
 pub(crate) struct Echo;
+
+impl Delegates for Echo {
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
+        let Delegation { agent, message, .. } = delegation;
+        Box::pin(async move { Ok(Delegated::Answer(format!("the answer of {agent}: {message}"))) })
+    }
+}
 
 impl Inference for Echo {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::CatalogFlags;
+use super::flags::{AgentsFlags, CatalogFlags};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -78,6 +78,50 @@ pub(crate) enum CatalogCommand {
         json: bool,
         #[command(flatten)]
         flags: CatalogFlags,
+    },
+}
+
+/// The commands of `agents`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List the agents
+    List {
+        /// Print the agents as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Show one agent: its declaration, and what its runs get
+    Show {
+        /// The agent's name or title
+        name: String,
+        /// Print the agent as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Check that all agents can be used
+    Check {
+        /// Agents [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Print the problems as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Write a new agent, as a starting point
+    New {
+        /// The agent's name: lowercase letters, digits, `_`, `-` and `.`
+        name: String,
+        /// Write to this folder [default: the last folder of agents, else .]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        #[command(flatten)]
+        flags: AgentsFlags,
     },
 }
 

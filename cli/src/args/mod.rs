@@ -12,8 +12,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
-pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
+pub(crate) use author::{AgentsCommand, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
+pub(crate) use flags::{AgentsFlags, CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
     LedgerCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
@@ -104,6 +104,9 @@ pub(crate) enum Command {
     /// List, search, write and test the catalog's programs
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// List, show, check and write agents
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// Replay a recorded run and compare it with the record
     Replay(ReplayArgs),
     /// List, show, copy and remove sessions and runs

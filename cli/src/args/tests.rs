@@ -28,6 +28,10 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("catalog test", "json", CATALOG),
     ("catalog fmt", "check json", CATALOG),
     ("catalog show", "json", CATALOG),
+    ("agents list", "json", AGENTS),
+    ("agents show", "json", AGENTS),
+    ("agents check", "json", AGENTS),
+    ("agents new", "dir", AGENTS),
     ("replay", "from json", &[STORE, "verbose root catalog"]),
     ("session list", "json", &[STORE]),
     ("session runs", "json", &[STORE]),
@@ -80,7 +84,7 @@ const RESUME: &[&str] = &[
     POLICY,
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents agent",
 ];
 const ALL: &[&str] = &[
     MODEL,
@@ -95,7 +99,7 @@ const ALL: &[&str] = &[
     "session",
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents agent",
 ];
 const SERVE: &[&str] = &[
     MODEL,
@@ -108,7 +112,7 @@ const SERVE: &[&str] = &[
     POLICY,
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents",
 ];
 const EXEC: &[&str] = &[
     MODEL,
@@ -126,6 +130,7 @@ const EXEC: &[&str] = &[
     "catalog",
 ];
 const CATALOG: &[&str] = &["root catalog"];
+const AGENTS: &[&str] = &["root catalog agents"];
 
 /// Returns all commands that have no commands below them, with their full names.
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {

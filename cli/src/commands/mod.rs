@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod agents;
 mod authority;
 pub(crate) mod catalog;
 pub(crate) mod check;

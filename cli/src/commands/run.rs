@@ -124,8 +124,8 @@ async fn begin(control: &RunControl, setup: Setup, prompt: &str) -> Result<Exit,
         // Without a store, the record of the run ends with the process.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
-    let request =
-        RunRequest { message, session: session.map(|session| session.id), origin: setup.origin() };
+    let origin = setup.origin(&*setup.agent().await?);
+    let request = RunRequest { message, session: session.map(|session| session.id), origin };
     let local = Local::new(setup, model, files)?;
     let run = local.service.start(&store, request).await.map_err(failed)?;
     local.follow(control, &store, &run, 0).await

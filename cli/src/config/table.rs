@@ -14,13 +14,13 @@ use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::Prices;
 use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{DEFAULT_TENANT, DialectSetting};
+use wattle_agent::{DEFAULT_TENANT, DialectSetting, Span};
 
 use super::class::{self, Class, Kind};
 use super::model::ContentGuard;
 use super::project::Request;
 use super::secret::SecretList;
-use super::value::{Sandbox, Span, Value};
+use super::value::{Sandbox, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
 
@@ -249,6 +249,10 @@ keys! {
     deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// Folders of programs. Later ones override earlier ones; built-in ones only by `replaces`.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// Folders of agents. Later ones override earlier ones.
+    agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// The agent, by its name.
+    agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust;
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
     /// The tenant of the run. All sessions of a tenant share its variables.
@@ -274,6 +278,7 @@ const GRANTED: &[&str] = &[
     "ask",
     "deny",
     "catalog",
+    "agents",
     "tenant",
     "ai.calls",
     "ai.tokens",

@@ -138,7 +138,7 @@ impl Session {
         let request = RunRequest {
             message,
             session: Some(self.kept.id.clone()),
-            origin: self.setup.origin(),
+            origin: self.setup.origin(&*self.setup.agent().await?),
         };
         let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
         let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;

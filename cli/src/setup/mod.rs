@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
+use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents, DEFAULT_AGENT};
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
@@ -59,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) config: Config,
     /// The engine, the catalog and the network.
     pub(crate) host: Host,
+    /// The agents.
+    pub(crate) agents: Agents,
     /// The check of programs against the policy, which remembers answers until the process ends.
     preflight: Arc<Preflight>,
 }
@@ -95,7 +98,39 @@ impl Setup {
             None => host,
         };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
-        Ok(Setup { config, host, preflight })
+        let agents = agents(&config);
+        Ok(Setup { config, host, agents, preflight })
+    }
+
+    /// Finds the agent of the settings.
+    ///
+    /// # Errors
+    /// If there is no such agent.
+    pub(crate) async fn agent(&self) -> Result<Arc<AgentSpec>, Fault> {
+        let name = self.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
+        self.agents.load(name).await.map_err(|error| {
+            Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
+        })
+    }
+
+    /// Returns the parts and the settings of an agent's runs. `base` are the settings without it.
+    ///
+    /// # Errors
+    /// If one of its tools or delegates does not exist.
+    pub(crate) fn for_agent(
+        &self,
+        agent: &AgentSpec,
+        base: &Settings,
+    ) -> Result<(Setup, Settings), Fault> {
+        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
+        let base = AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps };
+        let AgentParts { host, settings, policy } =
+            agent.parts(base).map_err(|error| Fault::configuration(error.to_string()))?;
+        let preflight = match policy.is_open() {
+            true => Arc::clone(&self.preflight),
+            false => Arc::new(self.preflight.narrowed(policy)),
+        };
+        Ok((Setup { host, preflight, ..self.clone() }, settings))
     }
 
     /// Waits for pending telemetry to be sent.
@@ -238,12 +273,12 @@ impl Setup {
     }
 
     /// Returns the data that a later command needs to resume the run, for the journal.
-    pub(crate) fn origin(&self) -> Json {
+    pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {
             std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned))
         };
-        for key in ["root", "catalog"] {
+        for key in ["root", "catalog", "agents"] {
             match granted.get_mut(key) {
                 Some(Json::String(path)) => {
                     absolute(path).into_iter().for_each(|whole| *path = whole)
@@ -256,7 +291,9 @@ impl Setup {
                 _ => {}
             }
         }
-        json!({"by": "run", "granted": granted})
+        let mut origin = json!({"by": "run", "granted": granted});
+        agent.write_to(&mut origin);
+        origin
     }
 
     /// Opens the tenant's part of the store, and creates the store if it is absent.
@@ -302,8 +339,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter that counts its use by programs. Without a session the run has its own state.
-    /// Tickets go to the workdir.
+    /// the meter that counts its use by programs, as `settings` say. Without a session the run has its
+    /// own state. Tickets go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -312,6 +349,7 @@ impl Setup {
         files: Arc<Files>,
         session: Option<&Session>,
         model: Option<(Arc<dyn Model>, Meter)>,
+        settings: &Settings,
     ) -> Result<Access, Fault> {
         let name = self.tenant()?;
         let base = Access::new(&self.host, files);
@@ -319,9 +357,8 @@ impl Setup {
             Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
-        let settings = self.settings(RUN_STEPS);
         let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
-            Arc::new(ModelInference::new(model, &settings).metered(meter))
+            Arc::new(ModelInference::new(model, settings).metered(meter))
         });
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
@@ -388,6 +425,13 @@ pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
+}
+
+/// Loads the agents of the folders in the settings, and warns about invalid ones.
+pub(crate) fn agents(config: &Config) -> Agents {
+    let agents = Agents::open(&config.agents.value);
+    agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+    agents
 }
 
 /// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no

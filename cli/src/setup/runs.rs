@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
+use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
 use wattle_agent::model::Model;
 use wattle_agent::service::{
@@ -52,15 +53,19 @@ impl LocalAssembler {
 
     fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
         let LocalRuns { setup, model, settings, files, settle } = &self.runs;
+        let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
+        let (setup, settings) = setup.for_agent(&agent, settings)?;
         let meter = Meter::default();
         let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
         let access = setup.access(
             Arc::clone(files),
             Some(&state),
             Some((Arc::clone(model), meter.clone())),
+            &settings,
         )?;
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
-        let settle = settle.clone().map(|settle| {
+        // The run at the top handles the files that it shares with its child runs.
+        let settle = settle.clone().filter(|_| seed.files.is_none()).map(|settle| {
             Box::new(move |report: &Report| {
                 if let Err(fault) = settle(&files, report) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
@@ -68,8 +73,9 @@ impl LocalAssembler {
             }) as wattle_agent::service::Settle
         });
         Ok(RunParts {
+            host: setup.host.clone(),
             model: Arc::clone(model),
-            settings: settings.clone(),
+            settings,
             grants: setup.grants(access),
             meter,
             workdir: Some(setup.config.root.value.clone()),
@@ -83,6 +89,11 @@ impl LocalAssembler {
 impl RunAssembler for LocalAssembler {
     fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
         Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string()) })
+    }
+
+    fn agents(&self) -> Agents {
+        self.runs.setup.agents.refresh();
+        self.runs.setup.agents.clone()
     }
 
     /// A command resumes only the run that it names.

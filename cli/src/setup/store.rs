@@ -103,6 +103,9 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     for folder in &config.catalog.value {
         files = files.protect(folder, "a folder of programs");
     }
+    for folder in &config.agents.value {
+        files = files.protect(folder, "a folder of agents");
+    }
     if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
         files = files.protect(folder, "the folder of the user's settings");
     }

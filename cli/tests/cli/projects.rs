@@ -63,6 +63,8 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("ask", "[\"http\"]", Fate::Applies),
     ("deny", "[\"http\"]", Fate::Applies),
     ("catalog", "[\"tools\"]", Fate::Refused),
+    ("agents", "[\"agents\"]", Fate::Refused),
+    ("agent", "\"clerk\"", Fate::Refused),
     ("session", "\"main\"", Fate::Refused),
     ("tenant", "\"other\"", Fate::Refused),
     ("session_ttl", "\"1ms\"", Fate::Refused),

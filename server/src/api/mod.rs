@@ -1,5 +1,6 @@
 //! The routes of the API, one file per resource.
 
+pub(crate) mod agents;
 mod catalog;
 mod chat;
 mod files;
@@ -23,6 +24,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(stream::routes());
     routes.extend(sessions::routes());
     routes.extend(files::routes());
+    routes.extend(agents::routes());
     routes.extend(catalog::routes());
     routes.extend(programs::routes());
     routes.extend(vars::routes());

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{
     self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
 };
@@ -17,6 +18,7 @@ use wattle_agent::machine::{Envelope, Stop, Usage};
 use wattle_agent::service::{RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
+use super::agents::choose;
 use super::chat::EXEC;
 use super::files::write_all;
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
@@ -128,9 +130,9 @@ struct RunBody {
     session_id: Option<SessionId>,
     /// The model: the server's own, by name.
     model: Option<String>,
-    /// The agent, by name.
+    /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
-    /// Maximum number of steps. Default: 40.
+    /// Maximum number of steps. Default: the agent's, or 40.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
     /// Maximum duration, in milliseconds.
@@ -197,6 +199,8 @@ pub(super) struct RunLine {
     reason: Option<String>,
     /// The run and the step at which this run was forked.
     forked: Option<(String, u32)>,
+    /// The run that started this one to ask its agent.
+    parent: Option<String>,
 }
 
 /// A page of runs.
@@ -216,6 +220,8 @@ struct ListQuery {
     status: Option<RunStatus>,
     /// Only runs of this session.
     session_id: Option<String>,
+    /// Only the runs that this run and the runs below it started. Without it, none of these.
+    tree_of: Option<String>,
     /// Only runs whose message contains this text, in any case.
     q: Option<String>,
     /// Only runs before this id.
@@ -344,15 +350,14 @@ async fn start(
     request: Request,
 ) -> Result<Response, ApiError> {
     let body: RunBody = read_json(request, &shared.limits).await?;
-    let max_steps = body.max_steps.unwrap_or(STEPS);
-    if !(1..=MAX_STEPS).contains(&max_steps) {
+    if body.max_steps.is_some_and(|steps| !(1..=MAX_STEPS).contains(&steps)) {
         return Err(ApiError::invalid_field(format!("`max_steps` is 1 to {MAX_STEPS}")));
     }
     if body.timeout_ms == Some(0) {
         return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
     }
     known("model", body.model.as_deref(), shared.app.model().name())?;
-    known("agent", body.agent.as_deref(), "default")?;
+    let agent = choose(&shared, body.agent.as_deref()).await?;
     let exec = body.exec.unwrap_or(false);
     let granted = exec && shared.app.may_trust(caller.store.tenant());
     let session = body.session_id.unwrap_or_else(SessionId::generate);
@@ -362,9 +367,8 @@ async fn start(
     }
     let origin = RunOrigin {
         exec: granted,
-        max_steps: Some(max_steps),
         timeout_ms: body.timeout_ms,
-        ..RunOrigin::default()
+        ..RunOrigin::of_agent(&agent, body.max_steps, STEPS)
     };
     let new = NewRun { message: body.prompt, session: Some(session), origin };
     let (id, session) = queue(&shared, &caller, new).await?;
@@ -412,6 +416,7 @@ async fn list(
     for _ in 0..20 {
         let filter = RunFilter {
             session: query.session_id.clone(),
+            tree_of: query.tree_of.clone(),
             before: before.clone(),
             limit: Some(MAX_PAGE.min(limit.saturating_add(1))),
             ..RunFilter::default()
@@ -544,7 +549,10 @@ async fn replay(
 ) -> Result<Json<Replayed>, ApiError> {
     let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
-    let report = journal::replay(shared.app.host(), &journal, &record, 0).await?;
+    let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
+    let origin = RunOrigin::of_agent(&agent, None, STEPS);
+    let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let report = journal::replay(&parts.host, &journal, &record, 0).await?;
     let difference = report.difference.map(|(step, differs)| ReplayDifference {
         step,
         what: differs.what,
@@ -582,6 +590,7 @@ impl From<RunView> for RunLine {
             usage: view.usage,
             reason: view.reason,
             forked: view.forked,
+            parent: view.parent,
         }
     }
 }

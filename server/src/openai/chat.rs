@@ -195,7 +195,8 @@ async fn complete(
         None => conversation.session(&caller).await?,
     };
     let system = conversation.system.clone();
-    let run = start(&shared, &caller, conversation.message.clone(), Some(session), system).await?;
+    let message = conversation.message.clone();
+    let run = start(&shared, &caller, &head.model, message, Some(session), system).await?;
     let session = HeaderValue::from_str(&run.session).map_err(ApiError::internal)?;
     let mut response = match streamed {
         true => streaming(&shared, caller, conversation, head, run),

@@ -57,11 +57,13 @@ struct Completion {
 async fn start(
     shared: &Arc<Shared>,
     caller: &Caller,
+    model: &str,
     message: MessageText,
     session: Option<SessionId>,
     system: Option<String>,
 ) -> Result<Completion, ApiError> {
-    let origin = RunOrigin { max_steps: Some(STEPS), system, ..RunOrigin::default() };
+    let agent = models::agent(shared, model).await?;
+    let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, STEPS) };
     let (run, session) = queue(shared, caller, NewRun { message, session, origin }).await?;
     let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
     let follower = shared.service.follow(&caller.store, &run, 0);

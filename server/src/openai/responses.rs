@@ -189,7 +189,7 @@ async fn create(
         (Some(instructions), Some(system)) => Some(format!("{instructions}\n\n{system}")),
         (one, other) => one.or(other),
     };
-    let run = start(&shared, &caller, conversation.message, session, system).await?;
+    let run = start(&shared, &caller, &body.model, conversation.message, session, system).await?;
     let pending = ResponseView {
         model: body.model,
         instructions: body.instructions,

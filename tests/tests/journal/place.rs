@@ -20,7 +20,9 @@ use wattle_agent::journal::{
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{
+    Access, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant, TenantStore,
+};
 
 /// A store, a workdir, a network and a host.
 pub(crate) struct Place {
@@ -184,6 +186,8 @@ impl Place {
             workdir: Some(self.workdir().to_owned()),
             signer: None,
             meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
             cancel: CancellationToken::new(),
         };
         (files, job)
@@ -220,6 +224,8 @@ impl Place {
             cancel: CancellationToken::new(),
             settings: Settings::default(),
             meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
             answers: answers
                 .iter()
                 .map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes)))

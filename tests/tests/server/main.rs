@@ -8,10 +8,12 @@
     reason = "tests may panic"
 )]
 
+mod agents;
 mod api;
 mod bounds;
 mod chat;
 mod client;
+mod delegates;
 mod exec;
 mod files;
 mod gate;

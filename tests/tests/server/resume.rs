@@ -26,6 +26,7 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
         capabilities: [].into(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::json!({"by": by}),
     };
     let run = RunRecord {

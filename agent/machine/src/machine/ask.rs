@@ -28,6 +28,16 @@ impl State {
         }
     }
 
+    /// Asks once more after a call in the forced last turn. After another call the run ends without
+    /// an answer: the thought beside a call is not meant for the user.
+    pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
+        if turn.retry_reason == Some(RetryReason::Called) {
+            return self.end(Ending::out_of_steps(self.settings.max_steps));
+        }
+        let turn = Turn { retry_reason: Some(RetryReason::Called), ..turn };
+        self.retry(turn, "the steps are used up, and the answer was another call".to_owned())
+    }
+
     /// Asks again after a repair that cannot be used, such as a fix whose old text occurs twice. If
     /// the step's retries are used up, the failed program and the reason are observed.
     pub(super) fn retry_repair(
@@ -95,6 +105,7 @@ impl State {
             Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
                 self.add_note(&mut messages, self.dialect.empty_answer());
             }
+            Some(RetryReason::Called) => self.add_note(&mut messages, prompt::ANSWER_ONLY),
             Some(RetryReason::Empty) | None => {}
         }
         let (step, dialect) = (self.steps + 1, self.dialect);

@@ -29,9 +29,6 @@ const TRUNCATED: &str = "the answer was cut off before its end";
 /// Number of consecutive repetitions of the same call at which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
-/// Number of consecutive repetitions of the same call at which the run ends.
-const MAX_REPETITIONS: u32 = 5;
-
 /// Applies an input to a run, and returns the new state with the effects to perform.
 ///
 /// An input that the run does not wait for has no effect. Examples are a late result, and any input
@@ -58,6 +55,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         }
         (phase, Input::Expired { limit_ms }) => {
             state.abort_pending_calls(&phase, Ending::expired(limit_ms))
+        }
+        (phase, Input::OutOfTokens { limit }) => {
+            state.abort_pending_calls(&phase, Ending::out_of_tokens(limit))
         }
         (phase, Input::Failed(message)) => {
             state.abort_pending_calls(&phase, Ending::failed(&message))
@@ -99,9 +99,15 @@ impl State {
             return self.end(ending);
         }
         let purpose = match self.settings.on_max_steps {
-            _ if self.steps < self.settings.max_steps => Purpose::Act,
+            _ if !self.settings.is_last_step(self.steps) => Purpose::Act,
             OnMaxSteps::Answer => Purpose::Conclude,
             OnMaxSteps::Stop => return self.end(Ending::out_of_steps(self.settings.max_steps)),
+            OnMaxSteps::Latest => {
+                let latest = self.latest.take();
+                let ending = latest.map(|text| Ending::Exhausted { text, bound: Bound::Steps });
+                let none = || Ending::out_of_steps(self.settings.max_steps);
+                return self.end(ending.unwrap_or_else(none));
+            }
         };
         vec![self.ask(Turn { purpose, attempt: 0, failed_program: None, retry_reason: None })]
     }
@@ -128,7 +134,8 @@ impl State {
                 TRUNCATED.to_owned(),
             ),
             (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
-            (Purpose::Conclude, intent) => self.conclude(parsed.message, parsed.thought, intent),
+            (Purpose::Conclude, Intent::Answer(text)) => self.conclude(parsed.message, text),
+            (Purpose::Conclude, Intent::Calls(_)) => self.retry_call(turn),
             (_, Intent::Answer(text)) => {
                 self.conversation.push(parsed.message);
                 self.end(match is_truncated {
@@ -223,6 +230,11 @@ impl State {
             args.clone_from(&failed.args);
             answer = self.dialect.rewrite_calls(answer, &planned, &self.programs);
         }
+        if self.settings.on_max_steps == OnMaxSteps::Latest
+            && let Some(thought) = thought.filter(|thought| !thought.trim().is_empty())
+        {
+            self.latest = Some(thought.to_owned());
+        }
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
         let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
@@ -294,7 +306,10 @@ impl State {
         {
             *output = Output::silent(plan.call.label());
         }
-        let warning = (times >= WARN_REPETITIONS).then(|| prompt::repeated(times, MAX_REPETITIONS));
+        let max_times = self.settings.max_repetitions;
+        let is_repeated = max_times > 0 && times >= max_times;
+        let warning = (max_times > 0 && times >= WARN_REPETITIONS.min(max_times))
+            .then(|| prompt::repeated(times, max_times));
         let escaped =
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
@@ -312,7 +327,7 @@ impl State {
                 self.conversation.push(Message::assistant(text.as_str()));
                 self.end(Ending::Answered { text })
             }
-            None if times >= MAX_REPETITIONS => self.end(Ending::repeated(times)),
+            None if is_repeated => self.end(Ending::repeated(times)),
             None => self.next_turn(),
         });
         effects
@@ -352,20 +367,8 @@ impl State {
         matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
     }
 
-    /// Ends the run with the answer of the forced last turn. Calls are no longer run.
-    fn conclude(
-        &mut self,
-        answer: Message,
-        thought: Option<String>,
-        intent: Intent,
-    ) -> Vec<Effect> {
-        let text = match intent {
-            Intent::Answer(text) => text,
-            Intent::Calls(_) => match thought {
-                Some(thought) => thought,
-                None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
-            },
-        };
+    /// Ends the run with the answer of the forced last turn.
+    fn conclude(&mut self, answer: Message, text: String) -> Vec<Effect> {
         // An endpoint would reject the session's next turn if a call had no result.
         let answer =
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
