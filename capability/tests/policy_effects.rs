@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use watch::Log;
 use wattle_capability::ALL;
+use wattle_capability::agent::{Agents, Delegates};
 use wattle_capability::ai::{Ai, Budget, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
 use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
-use wattle_capability::agent::{Agents, Delegates};
 use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{Par, Programs};
@@ -66,11 +66,7 @@ async fn attempt(
         .with(Kv { session: state(""), tenant: state("tenant:") })
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
-        .with(Agents(log.of(
-            Arc::new(world::Echo) as Arc<dyn Delegates>,
-            Target::Agent,
-            "",
-        )))
+        .with(Agents(log.of(Arc::new(world::Echo) as Arc<dyn Delegates>, Target::Agent, "")))
         .with(Issues::new(log.of(
             Arc::clone(&world.tracker) as Arc<dyn IssueTracker>,
             service(Service::Tickets),

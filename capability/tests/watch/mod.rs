@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use wattle_capability::PortFuture;
+use wattle_capability::agent::{Delegated, Delegates, Delegation};
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
 use wattle_capability::git::Repository;
 use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
-use wattle_capability::agent::{Delegated, Delegates, Delegation};
 use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};

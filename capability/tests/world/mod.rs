@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use wattle_capability::PortFuture;
+use wattle_capability::agent::{Agents, Delegated, Delegates, Delegation};
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage, StatusCode};
 use wattle_capability::files::Files;
@@ -16,7 +17,6 @@ use wattle_capability::git::{Git, Repository};
 use wattle_capability::help::{Help, Manual};
 use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
-use wattle_capability::agent::{Agents, Delegated, Delegates, Delegation};
 use wattle_capability::issue::{IssueTracker, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
