@@ -80,9 +80,9 @@ pub use scope::Scope;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    ExportedSession, Integration, LazySecrets, LazyState, Privacy, SESSION_ID, SessionFiles,
-    SessionLine, State, StateValue, Store, StoredSecrets, TenantStore, TokenLine, is_session_id,
-    own_session, privacy,
+    ExportedSession, Integration, LazyMemory, LazySecrets, LazyState, Privacy, SESSION_ID,
+    SessionFiles, SessionLine, State, StateValue, Store, StoredMemory, StoredSecrets, TenantStore,
+    TokenLine, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};

@@ -2,7 +2,7 @@
 //! table of functions.
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
-//! [`kv::Backend`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
+//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
 //! through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
@@ -28,6 +28,7 @@ pub mod kv;
 pub mod manual;
 pub mod map;
 pub mod math;
+pub mod memory;
 mod model_answer;
 pub mod par;
 pub mod policy;
@@ -61,6 +62,7 @@ pub const ALL: &[Capability] = &[
     url::URL,
     html::HTML,
     kv::KV,
+    memory::MEMORY,
     http::HTTP,
     fs::FS,
     search::SEARCH,

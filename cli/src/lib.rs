@@ -116,6 +116,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
         Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, outer)),
         Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
+        Some(Command::Memory(command)) => threads::run(commands::memory::memory(command, outer)),
         Some(Command::Token(command)) => threads::run(commands::token::token(command, outer)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
         Some(Command::Init(args)) => commands::init::init(args, outer),

@@ -17,6 +17,7 @@ mod issue;
 mod kv;
 mod memory;
 mod par;
+mod remember;
 mod shell;
 mod site;
 mod vfs;

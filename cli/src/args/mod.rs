@@ -16,7 +16,8 @@ pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs}
 pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
-    LedgerCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
+    LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
+    TraceCommand, VarsCommand,
 };
 pub(crate) use run::{EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs};
 
@@ -122,6 +123,9 @@ pub(crate) enum Command {
     /// Read and write the tenant's variables and secrets
     #[command(subcommand)]
     Vars(VarsCommand),
+    /// List, search, add and remove what later conversations recall
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Create, list and revoke tokens of the HTTP server
     #[command(subcommand)]
     Token(TokenCommand),

@@ -11,6 +11,7 @@ pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod init;
 pub(crate) mod ledger;
+pub(crate) mod memory;
 pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
