@@ -15,6 +15,7 @@ use wattle_machine::{
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
+use crate::act::perform_within;
 use crate::bug::{BUG, Bug, caught};
 use crate::error::HostError;
 use crate::history::StepHistory;
@@ -29,6 +30,9 @@ use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
+
+/// Maximum duration of a program that recalls items, unless it sets its own.
+const RECALL_TIME: Duration = Duration::from_secs(10);
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -160,6 +164,7 @@ pub(crate) async fn drive(
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Recall { step, call } => task = Task::Recall { step, call },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
@@ -241,6 +246,7 @@ enum Task {
     Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
+    Recall { step: u32, call: Call },
     Nothing,
 }
 
@@ -364,7 +370,9 @@ impl<'a> Performer<'a> {
             }),
             Task::Ask(ask) => self.ask(ask).await,
             Task::Execute { step, calls } => {
-                let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
+                let time = self.host.runtime().limits().time;
+                let calls =
+                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, time));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
@@ -378,6 +386,7 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
+            Task::Recall { step, call } => Input::Recalled(self.recall(*step, call).await),
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
             ),
@@ -392,11 +401,34 @@ impl<'a> Performer<'a> {
             Input::Failed(message) => message,
             _ => return,
         };
-        if let Task::Execute { step, calls } = task {
-            let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            let outcome = CallOutcome::of(&execution);
-            calls.iter().for_each(|call| self.trace.write(*step, call, &outcome, 0));
-        }
+        let (step, calls) = match task {
+            Task::Execute { step, calls } => (*step, calls.as_slice()),
+            Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
+            Task::Moderate { .. } | Task::Ask(_) | Task::Nothing => return,
+        };
+        let execution = Execution::Refused { reason: format!("stopped: {reason}") };
+        let outcome = CallOutcome::of(&execution);
+        calls.iter().for_each(|call| self.trace.write(step, call, &outcome, 0));
+    }
+
+    /// Runs the program that recalls items. Its failure is not the run's: a program that needs an
+    /// approval is refused, so that no run waits for it.
+    async fn recall(&self, step: u32, call: &Call) -> Execution {
+        let refused = match self.call((step, 0), call, RECALL_TIME).await {
+            Ok(CallState::Done(execution)) => return *execution,
+            Ok(CallState::Pending(waiting)) => {
+                let asked: Vec<String> = waiting.into_iter().map(|one| one.question).collect();
+                format!(
+                    "it needs an approval, which no recall waits for ({}); allow it with the \
+                     setting `allow`",
+                    asked.join("; ")
+                )
+            }
+            Err(broken) => broken,
+        };
+        let execution = Execution::Refused { reason: refused };
+        self.trace.write(step, call, &CallOutcome::of(&execution), 0);
+        execution
     }
 
     async fn ask(&self, ask: &Ask) -> Input {
@@ -434,7 +466,13 @@ impl<'a> Performer<'a> {
         }
     }
 
-    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<CallState, String> {
+    /// Runs a call of a step. A program that sets no time limit of its own runs at most `time` long.
+    async fn call(
+        &self,
+        (step, at): (u32, usize),
+        call: &Call,
+        time: Duration,
+    ) -> Result<CallState, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.recorder.map(|recorder| recorder.tape(at));
         let grants = match &tape {
@@ -442,7 +480,7 @@ impl<'a> Performer<'a> {
             None => Arc::clone(&self.grants),
         };
         let performed =
-            crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
+            perform_within(self.host.runtime(), &self.catalog, &grants, call, time).await;
         let execution = performed.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);

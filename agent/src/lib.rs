@@ -86,6 +86,7 @@ pub use store::{
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
+pub use wattle_machine::RecallContract;
 pub use wiring::{Access, Trusted};
 
 pub use {

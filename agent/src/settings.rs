@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use wattle_capability::ai::Budget;
+use wattle_machine::RecallContract;
 
 use crate::dialect::DialectSetting;
 use crate::model::{Prices, Timeouts};
@@ -36,6 +37,10 @@ pub struct Settings {
     pub orient: bool,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
+    /// Items of memory that the system prompt contains.
+    pub memory: Vec<String>,
+    /// The rule by which runs recall items from memory, or `None` to recall nothing.
+    pub recall: Option<RecallContract>,
 }
 
 impl Default for Settings {
@@ -53,6 +58,8 @@ impl Default for Settings {
             prices: Prices::default(),
             orient: true,
             moderation: None,
+            memory: Vec::new(),
+            recall: None,
         }
     }
 }

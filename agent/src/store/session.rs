@@ -413,10 +413,10 @@ fn read_messages(
     Ok(newest_first)
 }
 
-/// Serializes a message that calls functions, or that is the result of a call. Other messages need
-/// only their role and text.
+/// Serializes a message that calls functions, is the result of a call, or contains recalled items.
+/// Other messages need only their role and text.
 fn whole(message: &Message) -> Option<String> {
-    let is_plain = message.calls.is_empty() && message.answers.is_none();
+    let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.recalled;
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
