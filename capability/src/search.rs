@@ -206,7 +206,8 @@ fn verified(
         let Some(found) = index.passage(*id)? else { continue };
         let passages = passages_of.entry(found.path.clone()).or_insert_with(|| {
             let data = files.read(&found.path).ok();
-            data.as_deref().and_then(store::text_of).map(passages).unwrap_or_default()
+            let text = data.as_deref().and_then(store::text_of);
+            text.map(|text| passages(&found.path, text)).unwrap_or_default()
         });
         if passages.iter().any(|passage| found.is(passage)) {
             top.push((found, *score));

@@ -111,6 +111,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Expand(args)) => commands::expand::expand(&args),
         Some(Command::Parse) => commands::parse::parse(),
         Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, outer)),
+        Some(Command::Workbook(command)) => commands::workbook::workbook(command, outer),
         Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, outer)),
         Some(Command::Trace(command)) => threads::run(commands::trace::trace(command)),
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),

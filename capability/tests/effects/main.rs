@@ -22,6 +22,7 @@ mod shell;
 mod site;
 mod vfs;
 mod workbook;
+mod workbook_org;
 
 use serde_json::Value as Json;
 use wattle_rt::{Code, Exit, Outcome};

@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
+pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs, WorkbookCommand};
 pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
@@ -105,6 +105,9 @@ pub(crate) enum Command {
     /// List, search, write and test the catalog's programs
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Run, list and check workbooks
+    #[command(subcommand)]
+    Workbook(WorkbookCommand),
     /// Replay a recorded run and compare it with the record
     Replay(ReplayArgs),
     /// List, show, copy and remove sessions and runs

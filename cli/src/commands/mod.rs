@@ -21,6 +21,7 @@ pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod vars;
+pub(crate) mod workbook;
 
 use wattle_agent::catalog::Catalog;
 
