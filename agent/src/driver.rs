@@ -1,5 +1,7 @@
 //! The driver: performs the machine's effects and passes the results back to it.
 
+mod recall;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -30,9 +32,6 @@ use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
-
-/// Maximum duration of a program that recalls items, unless it sets its own.
-const RECALL_TIME: Duration = Duration::from_secs(10);
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -411,26 +410,6 @@ impl<'a> Performer<'a> {
         calls.iter().for_each(|call| self.trace.write(step, call, &outcome, 0));
     }
 
-    /// Runs the program that recalls items. Its failure is not the run's: a program that needs an
-    /// approval is refused, so that no run waits for it.
-    async fn recall(&self, step: u32, call: &Call) -> Execution {
-        let refused = match self.call((step, 0), call, RECALL_TIME).await {
-            Ok(CallState::Done(execution)) => return *execution,
-            Ok(CallState::Pending(waiting)) => {
-                let asked: Vec<String> = waiting.into_iter().map(|one| one.question).collect();
-                format!(
-                    "it needs an approval, which no recall waits for ({}); allow it with the \
-                     setting `allow`",
-                    asked.join("; ")
-                )
-            }
-            Err(broken) => broken,
-        };
-        let execution = Execution::Refused { reason: refused };
-        self.trace.write(step, call, &CallOutcome::of(&execution), 0);
-        execution
-    }
-
     async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
         let request = ModelRequest {
@@ -466,7 +445,8 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// Runs a call of a step. A program that sets no time limit of its own runs at most `time` long.
+    /// Runs a call of a step. A program that sets no time limit of its own runs at most as long as
+    /// `time`.
     async fn call(
         &self,
         (step, at): (u32, usize),

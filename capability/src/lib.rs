@@ -2,12 +2,12 @@
 //! table of functions.
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
-//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
-//! through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
-//! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
-//! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
-//! a [`git::Repository`], `publish` writes other files, and `image` uses an
-//! [`image::ImageGenerator`].
+//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`], `par`
+//! through [`par::Programs`], `help` through a [`help::Manual`], `shell` through a
+//! [`shell::Shell`], `wattle` through a [`wattle::CatalogIndex`], `issue` through an
+//! [`issue::IssueTracker`], `http` and `web` through the [`egress`] guard, `fs` and `search`
+//! through the run's [`files`]. In trusted runs, `git` uses a [`git::Repository`], `publish` writes
+//! other files, and `image` uses an [`image::ImageGenerator`].
 
 pub mod ai;
 pub mod arr;

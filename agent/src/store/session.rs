@@ -431,18 +431,22 @@ fn export(
         return Ok(None);
     }
     let mut statement = connection.prepare(
-        "SELECT role, content FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id",
+        "SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id",
     )?;
     let messages = statement.query_map(of, |row| {
         let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
         let content = open_text(seal, content).map_err(broken)?;
-        Ok(if role == role_name(Role::User) {
-            Message::user(content)
-        } else {
-            Message::assistant(content)
-        })
+        let whole: Option<String> = row.get(2)?;
+        let whole = whole.map(|whole| open_text(seal, whole).map_err(broken)).transpose()?;
+        let whole: Option<Message> = whole.and_then(|whole| serde_json::from_str(&whole).ok());
+        // A run after an import recalls for itself.
+        let is_recalled = whole.is_some_and(|whole| whole.recalled);
+        Ok((!is_recalled).then(|| match role == role_name(Role::User) {
+            true => Message::user(content),
+            false => Message::assistant(content),
+        }))
     })?;
-    let messages = messages.collect::<rusqlite::Result<_>>()?;
+    let messages = messages.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?;
     let mut statement = connection
         .prepare("SELECT key, value FROM state WHERE tenant = ?1 AND session = ?2 ORDER BY key")?;
     let state = statement

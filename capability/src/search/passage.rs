@@ -28,8 +28,8 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits the text of a file at headings. A long section is split at blank lines, or where a passage
-/// is full. No passage is blank.
+/// Splits the text of a file at headings. A long section is split at blank lines, or where a
+/// passage is full. No passage is blank.
 pub(super) fn passages(path: &str, text: &str) -> Vec<Passage> {
     // Elsewhere, a line with one star is an item of a list.
     let fewest = if path.ends_with(".org") { 1 } else { 2 };

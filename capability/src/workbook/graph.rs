@@ -53,8 +53,8 @@ impl Graph {
         let book = text::read(book)?;
         if book.components.is_empty() {
             return Err(wrong(
-                "the workbook has no components: add a table [components.NAME], or in Org a headline \
-                 with a program",
+                "the workbook has no components: add a table [components.NAME], or in Org a \
+                 headline with a program",
             ));
         }
         if book.components.len() > MAX_COMPONENTS {
@@ -180,8 +180,8 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
         (None, Some(source)) => Work::Inline(source),
         (None, None) => {
             let message = format!(
-                "component `{name}` has no program: set `program` to a name, or `source` to a text; \
-                 in Org, set `:PROGRAM:`, or write a block `#+begin_src wat`"
+                "component `{name}` has no program: set `program` to a name, or `source` to a \
+                 text; in Org, set `:PROGRAM:`, or write a block `#+begin_src wat`"
             );
             return Err(wrong(message));
         }

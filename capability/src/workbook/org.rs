@@ -236,7 +236,8 @@ impl Section {
                 }
                 _ => Err(wrong(
                     self.line,
-                    "an export is a name, with the number of a result if it is not the whole output",
+                    "an export is a name, with the number of a result unless it is the whole \
+                     output",
                 )),
             }
         };

@@ -203,8 +203,8 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 }
 
 /// The first words of the help of commands and options.
-const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose Compare \
-                     Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
+const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
+                     Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
                      Replay Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
                      Summarize Trust Use Verify Work Write";
