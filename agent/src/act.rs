@@ -25,6 +25,18 @@ pub async fn perform(
     grants: &Arc<Grants>,
     call: &Call,
 ) -> Result<Execution, HostError> {
+    perform_within(runtime, catalog, grants, call, runtime.limits().time).await
+}
+
+/// Executes a call like [`perform`]. A program that sets no time limit of its own runs at most
+/// `default` long.
+pub(crate) async fn perform_within(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    grants: &Arc<Grants>,
+    call: &Call,
+    default: Duration,
+) -> Result<Execution, HostError> {
     let (source, args, time) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None),
         Call::Catalog { name, args } => {
@@ -50,7 +62,7 @@ pub async fn perform(
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
     let started = Instant::now();
-    let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
+    let time = time.unwrap_or(default).min(runtime.limits().time);
     match runtime.run_within(&program, grants, args, time).await {
         Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),

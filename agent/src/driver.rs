@@ -1,5 +1,7 @@
 //! The driver: performs the machine's effects and passes the results back to it.
 
+mod recall;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +19,7 @@ use wattle_machine::{
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
+use crate::act::perform_within;
 use crate::bug::{BUG, Bug, caught};
 use crate::delegates::{ChildRuns, RunDelegates, RunTree};
 use crate::error::HostError;
@@ -190,6 +193,7 @@ pub(crate) async fn drive(
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Recall { step, call } => task = Task::Recall { step, call },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
@@ -273,6 +277,7 @@ enum Task {
     Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
+    Recall { step: u32, call: Call },
     Nothing,
 }
 
@@ -403,7 +408,9 @@ impl<'a> Performer<'a> {
                 None => self.ask(ask).await,
             },
             Task::Execute { step, calls } => {
-                let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
+                let time = self.host.runtime().limits().time;
+                let calls =
+                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, time));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
@@ -417,6 +424,7 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
+            Task::Recall { step, call } => Input::Recalled(self.recall(*step, call).await),
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
             ),
@@ -431,11 +439,14 @@ impl<'a> Performer<'a> {
             Input::Failed(message) => message,
             _ => return,
         };
-        if let Task::Execute { step, calls } = task {
-            let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            let outcome = CallOutcome::of(&execution);
-            calls.iter().for_each(|call| self.trace.write(*step, call, &outcome, 0));
-        }
+        let (step, calls) = match task {
+            Task::Execute { step, calls } => (*step, calls.as_slice()),
+            Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
+            Task::Moderate { .. } | Task::Ask(_) | Task::Nothing => return,
+        };
+        let execution = Execution::Refused { reason: format!("stopped: {reason}") };
+        let outcome = CallOutcome::of(&execution);
+        calls.iter().for_each(|call| self.trace.write(step, call, &outcome, 0));
     }
 
     async fn ask(&self, ask: &Ask) -> Input {
@@ -474,7 +485,14 @@ impl<'a> Performer<'a> {
         }
     }
 
-    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<CallState, String> {
+    /// Runs a call of a step. A program that sets no time limit of its own runs at most as long as
+    /// `time`.
+    async fn call(
+        &self,
+        (step, at): (u32, usize),
+        call: &Call,
+        time: Duration,
+    ) -> Result<CallState, String> {
         let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.recorder.map(|recorder| recorder.tape(at));
         let grants = match &tape {
@@ -482,7 +500,7 @@ impl<'a> Performer<'a> {
             None => Arc::clone(&self.grants),
         };
         let performed =
-            crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
+            perform_within(self.host.runtime(), &self.catalog, &grants, call, time).await;
         let execution = performed.map_err(|broken| {
             if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);

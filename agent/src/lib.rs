@@ -85,12 +85,13 @@ pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use span::Span;
 pub use store::{
-    ExportedSession, Integration, LazySecrets, LazyState, Privacy, SESSION_ID, SessionFiles,
-    SessionLine, State, StateValue, Store, StoredSecrets, TenantStore, TokenLine, is_session_id,
-    own_session, privacy,
+    ExportedSession, Integration, LazyMemory, LazySecrets, LazyState, Privacy, SESSION_ID,
+    SessionFiles, SessionLine, State, StateValue, Store, StoredMemory, StoredSecrets, TenantStore,
+    TokenLine, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
+pub use wattle_machine::RecallContract;
 pub use wiring::{Access, Trusted};
 
 pub use {

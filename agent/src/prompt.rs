@@ -67,6 +67,7 @@ pub(crate) fn parts(
             max_steps: settings.machine.max_steps,
         },
         preamble: settings.preamble.clone(),
+        memory: settings.memory.clone(),
         volatile: Vec::new(),
     }
 }

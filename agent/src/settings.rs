@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use wattle_capability::ai::Budget;
+use wattle_machine::RecallContract;
 
 use crate::agents::DEFAULT_AGENT;
 use crate::dialect::DialectSetting;
@@ -39,6 +40,10 @@ pub struct Settings {
     pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
+    /// Items of memory that the system prompt contains.
+    pub memory: Vec<String>,
+    /// The rule by which runs recall items from memory, or `None` to recall nothing.
+    pub recall: Option<RecallContract>,
 }
 
 impl Default for Settings {
@@ -57,6 +62,8 @@ impl Default for Settings {
             orient: true,
             delegates: Vec::new(),
             moderation: None,
+            memory: Vec::new(),
+            recall: None,
         }
     }
 }

@@ -45,6 +45,8 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
         programs: functions(&catalog, &listing, &job.grants),
         is_moderated: settings.moderation.is_some(),
+        recall: settings.recall.clone(),
+        memory: settings.memory.clone(),
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
+use wattle_agent::capability::search::Query;
 use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{
     Journal as _, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
@@ -137,6 +139,12 @@ async fn fill(alice: &TenantStore, keys: &Path) {
     alice.set_conversation("s", [7; 32]).await.unwrap();
     assert!(alice.add_integration(&integration()).await.unwrap());
     alice.add_token("laptop", Scope::Run, "alice's token").await.unwrap();
+    for scope in [memory::Scope::Tenant, memory::Scope::Session] {
+        let text = MemoryText::new("alice's memory").unwrap();
+        alice.memory(Some("s")).add(None, NewItem { text, scope }).await.unwrap();
+    }
+    let vectors = vec![(1, vec![0; 4])];
+    alice.memory(None).add_vectors("m".to_owned(), vectors).await.unwrap();
 }
 
 /// Returns all data of alice as text.
@@ -155,9 +163,16 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     let tokens = alice.tokens().await.unwrap();
     let conversation = alice.session_of(&[7; 32]).await.unwrap();
     let integrations = alice.integrations().await.unwrap();
+    let memory = alice.memory(Some("s"));
+    // The scores depend on the words of all tenants.
+    let found = memory.by_words(Query::read("memory").unwrap()).await.unwrap();
+    let found: Vec<i32> = found.into_iter().map(|(id, _)| id).collect();
+    let without = memory.without_vector("m".to_owned(), Vec::new(), 9).await.unwrap();
+    let memory = memory.list(9).await.unwrap();
     format!(
         "{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?} {events:?} \
-         {queued:?} {files:?} {tokens:?} {conversation:?} {integrations:?}"
+         {queued:?} {files:?} {tokens:?} {conversation:?} {integrations:?} {memory:?} {found:?} \
+         {without:?}"
     )
 }
 
@@ -219,6 +234,20 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert_eq!(bob.variables().keys(String::new()).await.unwrap(), Vec::<String>::new());
             bob.variables().update("k".to_owned(), set()).await.unwrap();
             bob.variables().update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
+        }
+        "TenantStore::memory" => {
+            let memory = bob.memory(Some("s"));
+            assert_eq!(memory.list(9).await.unwrap(), []);
+            assert_eq!(memory.items(vec![1, 2]).await.unwrap(), []);
+            assert!(!memory.remove(None, 1).await.unwrap());
+            assert_eq!(memory.by_words(Query::read("memory").unwrap()).await.unwrap(), []);
+            assert_eq!(memory.without_vector("m".to_owned(), vec![1], 9).await.unwrap(), []);
+            memory.add_vectors("m".to_owned(), vec![(2, vec![0; 4])]).await.unwrap();
+            let text = MemoryText::new("alice's memory").unwrap();
+            let item = NewItem { text, scope: memory::Scope::Session };
+            assert_eq!(memory.add(None, item).await.unwrap(), 1, "ids are the tenant's");
+            let found = memory.by_words(Query::read("memory").unwrap()).await.unwrap();
+            assert_eq!(found.len(), 1);
         }
         "TenantStore::has_session" => assert!(!bob.has_session("s").await.unwrap()),
         "TenantStore::first_message" => {
@@ -316,6 +345,7 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::tenants_with_open_runs",
     "TenantStore::file",
     "LazySecrets::new",
+    "LazyMemory::new",
     "LazyState::new",
     "StoreError::open",
 ];

@@ -22,6 +22,7 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
 use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::memory::{self, Memory, MemoryGrant};
 use wattle_capability::par::{Par, Programs};
 use wattle_capability::policy::Verdict;
 use wattle_capability::publish::Publish;
@@ -64,6 +65,14 @@ async fn attempt(
         .with(Http::new(log.of(network(), Target::Url, "")))
         .with(Web::new(engine.map(Arc::new)))
         .with(Kv { session: state(""), tenant: state("tenant:") })
+        .with(MemoryGrant::new(
+            log.of(
+                Arc::new(memory::InMemory::default()) as Arc<dyn Memory>,
+                service(Service::Memory),
+                "",
+            ),
+            None,
+        ))
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
         .with(Agents(log.of(Arc::new(world::Echo) as Arc<dyn Delegates>, Target::Agent, "")))

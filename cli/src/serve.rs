@@ -46,7 +46,8 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         .with_agents(setup.agents.clone())
         .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
-        .with_policy(setup.config.policy.clone());
+        .with_policy(setup.config.policy.clone())
+        .with_embed_model(setup.config.embed_model.value.clone());
     // The folder is given to clients only if the operator names it.
     let app = match setup.config.root.origin {
         Origin::Default => app,

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
+use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
+use wattle_agent::capability::search::Embedder;
 use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::ledger::Signer;
 use wattle_agent::model::Model;
@@ -42,6 +44,7 @@ struct Parts {
     base: Option<PathBuf>,
     host_files: HostFiles,
     policy: Policy,
+    embed_model: Option<String>,
     approvals: Arc<Mutex<Approvals>>,
 }
 
@@ -143,6 +146,7 @@ impl App {
             base: None,
             host_files: HostFiles::default(),
             policy: Policy::default(),
+            embed_model: None,
             approvals: Arc::default(),
         }))
     }
@@ -182,6 +186,13 @@ impl App {
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         self.with(|parts| parts.policy = policy)
+    }
+
+    /// Finds files and memory also by meaning. `name` is the embedding model that the model's
+    /// endpoint asks.
+    #[must_use]
+    pub fn with_embed_model(self, name: Option<String>) -> App {
+        self.with(|parts| parts.embed_model = name)
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -278,12 +289,17 @@ impl App {
         meter: &Meter,
     ) -> Arc<Grants> {
         let inference = ModelInference::new(Arc::clone(&self.0.model), &agent.settings);
+        let inference: Arc<dyn Inference> = Arc::new(inference.metered(meter.clone()));
+        let embedder =
+            self.0.embed_model.clone().map(|name| Embedder { name, model: Arc::clone(&inference) });
         let access = Access {
+            embedder,
             secrets: parts.secrets.clone(),
             trusted,
             state: Arc::new(parts.store.state(session)),
             tenant: Arc::new(parts.store.variables()),
-            inference: Some(Arc::new(inference.metered(meter.clone()))),
+            memory: Arc::new(parts.store.memory(Some(session))),
+            inference: Some(inference),
             budget: agent.settings.ai,
             issues: parts
                 .workdir

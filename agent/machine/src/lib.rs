@@ -46,6 +46,7 @@ mod orientation;
 mod parts;
 mod prompt;
 mod reader;
+mod recall;
 mod state;
 
 pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
@@ -65,4 +66,5 @@ pub use parts::{
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
+pub use recall::RecallContract;
 pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};

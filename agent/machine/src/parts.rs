@@ -86,6 +86,8 @@ pub struct PromptParts {
     pub limits: Limits,
     /// Text that the deployment adds, such as a role or house rules.
     pub preamble: Option<String>,
+    /// Items of memory that all sessions of the agent know.
+    pub memory: Vec<String>,
     /// Lines that change from session to session: the date, budgets, memory. They come last, so
     /// that the rest of the prompt stays the same byte for byte and providers can cache it.
     pub volatile: Vec<String>,

@@ -58,6 +58,7 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
         withheld(&parts.withheld),
         example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
         programs(parts.dialect, &parts.programs),
+        memory(&parts.memory),
     ] {
         if !section.is_empty() {
             _ = write!(stable, "\n{section}");
@@ -155,6 +156,23 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
         _ = writeln!(section, "More, described by `help`: {}", names.join(" "));
     }
     section
+}
+
+/// Maximum number of items of memory in the prompt.
+const MAX_MEMORY: usize = 100;
+
+/// Maximum length of an item of memory in the prompt, in characters.
+const MAX_MEMORY_ITEM: usize = 500;
+
+/// Lists the items of memory.
+fn memory(items: &[String]) -> String {
+    let lines = items.iter().map(|item| one_line(item, MAX_MEMORY_ITEM));
+    let lines: String = lines
+        .filter(|line| !line.is_empty())
+        .take(MAX_MEMORY)
+        .map(|line| format!("- {line}\n"))
+        .collect();
+    if lines.is_empty() { lines } else { format!("# Memory\n{lines}") }
 }
 
 /// Lists the programs that match the message, most relevant first, within a number of bytes.

@@ -17,6 +17,7 @@ use crate::{
     moderation::Verdict,
     orientation::Orientation,
     parts::SystemPrompt,
+    recall::RecallContract,
 };
 
 /// The whole state of a run. It is plain data, so a run can be stored and resumed.
@@ -49,6 +50,14 @@ pub struct State {
     /// The last program that the model wrote, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<WrittenProgram>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recall: Option<RecallContract>,
+    /// The items in the system prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) memory: Vec<String>,
+    /// Length of the conversation at the last recall, without the system message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recall_tried: Option<usize>,
     pub(crate) phase: Phase,
 }
 
@@ -91,6 +100,9 @@ impl State {
             latest: None,
             last_calls: None,
             failed: None,
+            recall: setup.recall,
+            memory: setup.memory,
+            recall_tried: None,
             phase: Phase::Ready,
         }
     }
@@ -150,6 +162,12 @@ pub struct Setup {
     pub programs: Vec<ProgramFunction>,
     /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
+    /// The rule for recalling items from memory. Without it, nothing is recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<RecallContract>,
+    /// The items of memory that the system prompt contains. They are not recalled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
 }
 
 /// Limits and policies of a run.
@@ -232,6 +250,8 @@ pub enum Input {
     /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
     /// same order.
     Executed(Vec<Execution>),
+    /// The program of an [`Effect::Recall`] has ended. If it failed, the run continues.
+    Recalled(Execution),
     /// The run was cancelled.
     Cancel {
         /// The cause, such as `interrupted by the user`. May be empty.
@@ -287,6 +307,13 @@ pub enum Effect {
         /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
+    /// Run the program that recalls items from memory, and return [`Input::Recalled`].
+    Recall {
+        /// The step that the items are for, counted from 1.
+        step: u32,
+        /// The call, with the recent conversation as its first argument.
+        call: Call,
+    },
     /// Send the event to the sinks.
     Emit(Event),
     /// The run has ended. No effect follows.
@@ -328,6 +355,8 @@ pub(crate) enum Phase {
     Ready,
     /// The verdict on the user's message.
     Moderating,
+    /// The report of the program that recalls.
+    Recalling(Turn),
     /// The model's answer.
     Asking(Turn),
     /// The reports of the calls.

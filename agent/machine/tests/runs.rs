@@ -31,6 +31,7 @@ fn input(kind: &str, payload: &str) -> Input {
         "executed" => Input::Executed(
             serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls"),
         ),
+        "recalled" => Input::Recalled(serde_json::from_str(payload).expect("a report of a call")),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
         "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },
         _ => panic!("unknown input {kind}"),
@@ -71,6 +72,9 @@ fn show(effect: &Effect) -> String {
         }
         Effect::Execute { step, calls } => {
             format!("execute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
+        }
+        Effect::Recall { step, call } => {
+            format!("recall (step {step}) {}\n", serde_json::to_string(call).unwrap())
         }
         Effect::Moderate { message } => format!("moderate {message}\n"),
         Effect::Emit(event) => format!("emit {}\n", serde_json::to_string(event).unwrap()),

@@ -331,6 +331,7 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
             let programs: Vec<&str> = calls.iter().map(|call| call.label()).collect();
             Some(format!("step {step}: {} ran", programs.join(", ")))
         }
+        RecordedEffect::Recall { step, call } => Some(format!("step {step}: {} ran", call.label())),
         RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
         RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
     });

@@ -46,11 +46,17 @@ pub async fn replay(
     let mut before: Option<&Turn> = None;
     for (at, turn) in (0..).zip(&turns) {
         let number = state.steps().saturating_add(1);
-        if let (Input::Executed(executions), Some(before)) = (&turn.input, before)
-            && number >= from
-        {
+        let executions = match &turn.input {
+            Input::Executed(executions) => executions.as_slice(),
+            // A recall that needed an approval was refused, and its tape has no answer.
+            Input::Recalled(Execution::Refused { .. }) => &[],
+            Input::Recalled(execution) => std::slice::from_ref(execution),
+            _ => &[],
+        };
+        if let Some(before) = before.filter(|_| !executions.is_empty() && number >= from) {
             let calls = before.effects.iter().find_map(|effect| match effect {
                 RecordedEffect::Execute { calls, .. } => Some(calls.as_slice()),
+                RecordedEffect::Recall { call, .. } => Some(std::slice::from_ref(call)),
                 _ => None,
             });
             let tapes = journal.calls_of(&run.id, at - 1).await?;
@@ -99,6 +105,7 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     let settings = Settings {
         machine: start.setup.settings,
         preamble: start.preamble.clone(),
+        memory: start.setup.memory.clone(),
         ..Settings::default()
     };
     let first =
@@ -198,6 +205,7 @@ fn name(effect: &RecordedEffect) -> &'static str {
         RecordedEffect::Moderate { .. } => "the moderated message",
         RecordedEffect::Ask(_) => "the request to the model",
         RecordedEffect::Execute { .. } => "the programs to run",
+        RecordedEffect::Recall { .. } => "the program that recalls",
         RecordedEffect::Emit(_) => "an event",
         RecordedEffect::Finish(_) => "the end of the run",
     }

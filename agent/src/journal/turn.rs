@@ -23,6 +23,13 @@ pub enum RecordedEffect {
         /// The programs.
         calls: Vec<Call>,
     },
+    /// The program that recalls items from memory was run.
+    Recall {
+        /// The step that the items are for, counted from 1.
+        step: u32,
+        /// The program.
+        call: Call,
+    },
     /// An event was emitted.
     Emit(Event),
     /// The run ended.
@@ -78,6 +85,9 @@ impl EffectRecorder {
             }
             Effect::Execute { step, calls } => {
                 RecordedEffect::Execute { step: *step, calls: calls.clone() }
+            }
+            Effect::Recall { step, call } => {
+                RecordedEffect::Recall { step: *step, call: call.clone() }
             }
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
             Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),

@@ -9,7 +9,7 @@
 //! | `*` | every effect outside the run |
 //! | `http` | every request to a URL; if it denies, also requests to a search engine, a model, a remote |
 //! | `fs` | every access to the run's files; if it denies, also the public folder and tickets |
-//! | `kv` | every key of the state; if it denies, also tickets |
+//! | `kv` | every key of the state; if it denies, also tickets and the memory |
 //! | `par` | every program that a program starts |
 //! | `agent` | every question to another agent |
 //! | `ai` | every message to a model; if it denies, also to an image generator |

@@ -14,6 +14,7 @@ const FOR: &[&str] = &[
     "workbook: par",
     "wattle: par",
     "issue: tickets",
+    "memory: memory",
     "git: fs remote",
     "publish: fs public",
     "image: fs images",
@@ -57,6 +58,7 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Service(Service::Images) => ("images", &["http", "ai"]),
         Target::Service(Service::Public) => ("public", &["fs"]),
         Target::Service(Service::Tickets) => ("tickets", &["fs", "kv"]),
+        Target::Service(Service::Memory) => ("memory", &["kv"]),
     }
 }
 
@@ -102,6 +104,9 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
         }
         ("key", Target::Service(Service::Tickets)) => {
             (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
+        }
+        ("key", Target::Service(Service::Memory)) => {
+            (refuses && what.is_empty()).then_some((0, 0, false))
         }
         ("read" | "write" | "path", _) if kind(target).0 == "fs" => {
             (touches(reads, writes, target) && starts(&names(text), &names(what)))

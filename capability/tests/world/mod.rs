@@ -19,6 +19,7 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
 use wattle_capability::issue::{IssueTracker, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::memory::{InMemory as MemoryOfRun, MemoryGrant};
 use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
@@ -56,6 +57,7 @@ impl World {
                 session: Arc::new(InMemory::default()),
                 tenant: Arc::new(InMemory::default()),
             })
+            .with(MemoryGrant::new(Arc::new(MemoryOfRun::default()), None))
             .with(Http::new(Arc::new(Web)))
             .with(Par::new(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Fs(Arc::clone(&self.files)))

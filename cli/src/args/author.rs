@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::{AgentsFlags, CatalogFlags};
+use super::flags::{AgentsFlags, CatalogFlags, ExecFlags};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -30,6 +30,51 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExpandArgs {
     /// The program; `-` reads it from stdin
     pub(crate) file: PathBuf,
+}
+
+/// The commands of `workbook`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkbookCommand {
+    /// Run a workbook and print its exports as JSON
+    Run {
+        /// The workbook, in TOML or Org; `-` reads it from stdin
+        file: PathBuf,
+        /// Print the whole outcome as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<ExecFlags>,
+    },
+    /// List the components with their inputs and exports
+    List {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// Print the components as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a workbook and compile its programs without running them
+    Lint {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Write the programs of a workbook into files
+    Tangle {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// Write the files into this folder
+        #[arg(long, default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Apply a jq filter to the array of all components
+    Query {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// The filter, such as `map(.name)`
+        filter: String,
+    },
 }
 
 /// The commands of `catalog`.

@@ -32,6 +32,11 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("agents show", "json", AGENTS),
     ("agents check", "json", AGENTS),
     ("agents new", "dir", AGENTS),
+    ("workbook run", "json", EXEC),
+    ("workbook list", "json", &[]),
+    ("workbook lint", "", CATALOG),
+    ("workbook tangle", "dir", &[]),
+    ("workbook query", "", &[]),
     ("replay", "from json", &[STORE, "verbose root catalog"]),
     ("session list", "json", &[STORE]),
     ("session runs", "json", &[STORE]),
@@ -59,6 +64,10 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("vars set", "secret host", &[STORE]),
     ("vars list", "secret json", &[STORE]),
     ("vars rm", "secret", &[STORE]),
+    ("memory list", "json", &[STORE]),
+    ("memory search", "json", &[STORE]),
+    ("memory add", "", &[STORE]),
+    ("memory remove", "", &[STORE]),
     ("token new", "scope", &[STORE]),
     ("token list", "json", &[STORE]),
     ("token revoke", "", &[STORE]),
@@ -199,8 +208,8 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 }
 
 /// The first words of the help of commands and options.
-const VERBS: &str = "Accept Act Allow Answer Apply Approve Ask Attempt Call Check Choose Compare \
-                     Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
+const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
+                     Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
                      Replay Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
                      Summarize Trust Use Verify Work Write";

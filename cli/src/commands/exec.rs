@@ -70,7 +70,7 @@ async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> 
     // Nested calls may ask a model, and so may a search by meaning.
     let searches = setup.config.embed_model.value.is_some();
     let asks = |function: &Signature| match function.module {
-        "search" => searches,
+        "search" | "memory" => searches,
         module => matches!(module, "ai" | "par" | "workbook" | "wattle"),
     };
     let needs_model = program.imports().iter().any(asks);

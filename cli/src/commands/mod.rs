@@ -12,6 +12,7 @@ pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod init;
 pub(crate) mod ledger;
+pub(crate) mod memory;
 pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
@@ -21,6 +22,7 @@ pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod vars;
+pub(crate) mod workbook;
 
 use wattle_agent::catalog::Catalog;
 

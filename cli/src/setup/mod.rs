@@ -19,6 +19,7 @@ use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::kv;
+use wattle_agent::capability::memory::{self, Memory};
 use wattle_agent::capability::policy::{NoApprover, Preflight};
 use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::catalog::Folders;
@@ -28,8 +29,8 @@ use wattle_agent::model::{Cassette, Model, Recorder, RemoteModel};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, IssueFile, LazyState, Meter, ModelInference, SESSION_ID, Settings, Store, Tenant,
-    TenantStore, is_session_id,
+    Access, Host, IssueFile, LazyMemory, LazyState, Meter, ModelInference, SESSION_ID, Settings,
+    Store, Tenant, TenantStore, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -357,6 +358,10 @@ impl Setup {
             Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
+        let memory: Arc<dyn Memory> = match session {
+            Some(Session { id, store }) => Arc::new(store.memory(Some(id))),
+            None => self.tenant_memory(),
+        };
         let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
             Arc::new(ModelInference::new(model, settings).metered(meter))
         });
@@ -378,6 +383,7 @@ impl Setup {
         Ok(Access {
             state,
             tenant,
+            memory,
             inference,
             budget: settings.ai,
             issues,
@@ -398,6 +404,19 @@ impl Setup {
                 Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),
+        }
+    }
+
+    /// Returns the tenant's memory, which opens the store on first use. Without a store the memory
+    /// ends with the run.
+    fn tenant_memory(&self) -> Arc<dyn Memory> {
+        match store_path(&self.config) {
+            Ok(_) => {
+                let config = self.config.clone();
+                let open = move || store(&config).map_err(|fault| fault.message().to_owned());
+                Arc::new(LazyMemory::new(open))
+            }
+            Err(_) => Arc::new(memory::InMemory::default()),
         }
     }
 }

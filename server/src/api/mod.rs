@@ -5,6 +5,7 @@ mod catalog;
 mod chat;
 mod files;
 mod integrations;
+mod memory;
 mod meta;
 mod programs;
 pub(crate) mod runs;
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(catalog::routes());
     routes.extend(programs::routes());
     routes.extend(vars::routes());
+    routes.extend(memory::routes());
     routes.extend(tokens::routes());
     routes.extend(integrations::routes());
     routes.extend(openai::routes());

@@ -151,6 +151,6 @@ fn piece(event: &Envelope) -> Option<Piece> {
             let usage = Usage::default();
             Piece::End(Ended { text: message.clone(), usage, stop: None })
         }
-        Event::Delta { .. } | Event::Moderated { .. } => return None,
+        Event::Delta { .. } | Event::Moderated { .. } | Event::Recalled { .. } => return None,
     })
 }

@@ -9,6 +9,7 @@ mod keys;
 mod park;
 mod place;
 mod poison;
+mod recall;
 mod replay;
 mod sealed;
 mod stopped;

@@ -30,6 +30,7 @@ pub(crate) struct Place {
     pub(crate) store: TenantStore,
     pub(crate) network: Arc<Network>,
     pub(crate) policy: policy::Policy,
+    pub(crate) settings: Settings,
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -143,13 +144,15 @@ impl Place {
             store: Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default()),
             network: Arc::default(),
             policy: policy::Policy::default(),
+            settings: Settings::default(),
             dir,
         }
     }
 
     /// Creates an empty place that shares the host.
     pub(crate) fn another(&self) -> Place {
-        Place { policy: self.policy.clone(), ..Place::with(self.host.clone()) }
+        let (policy, settings) = (self.policy.clone(), self.settings.clone());
+        Place { policy, settings, ..Place::with(self.host.clone()) }
     }
 
     pub(crate) fn journal(&self) -> SharedJournal {
@@ -167,6 +170,7 @@ impl Place {
         let access = Access {
             state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.variables()),
+            memory: Arc::new(self.store.memory(Some(session))),
             network: Arc::<Network>::clone(&self.network),
             ..Access::new(&self.host, Arc::clone(&files))
         };
@@ -204,9 +208,8 @@ impl Place {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let target = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
-        let ended = journal::run(&self.host, model, &Settings::default(), job, &sink, target)
-            .await
-            .unwrap();
+        let ended =
+            journal::run(&self.host, model, &self.settings, job, &sink, target).await.unwrap();
         (ended, events.into_inner().unwrap())
     }
 
@@ -222,7 +225,7 @@ impl Place {
             grants,
             signer: None,
             cancel: CancellationToken::new(),
-            settings: Settings::default(),
+            settings: self.settings.clone(),
             meter: Meter::default(),
             tree: RunTree::new(None),
             children: None,

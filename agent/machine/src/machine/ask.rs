@@ -88,10 +88,7 @@ impl State {
     /// Asks the model and waits for its answer. Requests that are only for this turn are not added
     /// to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
-        let mut messages = self.conversation.clone();
-        if let Some(opening) = messages.get_mut(self.opening) {
-            opening.content = self.announce_nonce(&opening.content);
-        }
+        let mut messages = self.request();
         if let Some(failed) = &turn.failed_program {
             let request = prompt::repair(&self.nonce, self.dialect, failed);
             let repair = self.dialect.repair(failed, request, &self.programs);
@@ -112,6 +109,25 @@ impl State {
         let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
         self.phase = Phase::Asking(turn);
         Effect::Ask(ask)
+    }
+
+    /// Returns the conversation as the model sees it. Recalled items extend the message before them
+    /// if that is the user's, since chat templates require the roles to alternate. They stay where
+    /// they first were, so that each request begins with the one before it.
+    fn request(&self) -> Vec<Message> {
+        let mut messages = Vec::with_capacity(self.conversation.len());
+        for (at, message) in self.conversation.iter().enumerate() {
+            match message.recalled {
+                true => add(&mut messages, &message.content),
+                false => messages.push(message.clone()),
+            }
+            if at == self.opening
+                && let Some(opening) = messages.last_mut()
+            {
+                opening.content = self.announce_nonce(&message.content);
+            }
+        }
+        messages
     }
 
     /// Returns the user's message as the model sees it, followed by the files that the run begins

@@ -5,6 +5,7 @@
 //! journal of its inputs, resumed after a crash, and tested without a network.
 
 mod ask;
+mod remember;
 
 use crate::{
     call::{Call, Execution},
@@ -65,6 +66,7 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
+        (Phase::Recalling(turn), Input::Recalled(execution)) => state.remember(turn, &execution),
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
         (Phase::Executing { turn, answer, planned, notes }, Input::Executed(executions)) => {
             state.observe(turn, answer, planned, notes, executions)
@@ -109,7 +111,14 @@ impl State {
                 return self.end(ending.unwrap_or_else(none));
             }
         };
-        vec![self.ask(Turn { purpose, attempt: 0, failed_program: None, retry_reason: None })]
+        let turn = Turn { purpose, attempt: 0, failed_program: None, retry_reason: None };
+        match self.recall_call().filter(|_| purpose == Purpose::Act) {
+            Some(call) => {
+                self.phase = Phase::Recalling(turn);
+                vec![Effect::Recall { step: self.steps + 1, call }]
+            }
+            None => vec![self.ask(turn)],
+        }
     }
 
     /// Read and act: reads an action from the model's answer and starts it.
