@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Role,
-    Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Purpose,
+    Role, Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
@@ -22,8 +24,9 @@ use crate::host::Host;
 use crate::journal::{self, PendingApproval, ResumePoint, RunTape, TurnRecorder};
 use crate::ledger::{FinalSeal, Signer};
 use crate::meter::Meter;
-use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
+use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
+use crate::output::{OutputError, OutputSettings, RunOutput};
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
@@ -51,6 +54,8 @@ pub struct Job {
     /// Counts the model usage of the run's programs. It must be the meter of the model that the
     /// programs may ask.
     pub meter: Meter,
+    /// The output that the run must have, instead of that of the settings.
+    pub output: Option<OutputSettings>,
 }
 
 impl Job {
@@ -67,6 +72,7 @@ impl Job {
             signer: None,
             cancel: CancellationToken::new(),
             meter: Meter::default(),
+            output: None,
         }
     }
 }
@@ -92,6 +98,20 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns the value of the answer, if the run has an output and the answer is valid.
+    pub fn data(&self) -> Option<&Json> {
+        self.ending.data()
+    }
+
+    /// Converts the value of the answer to a type.
+    ///
+    /// # Errors
+    /// The run has no valid value, or the value does not fit the type.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
+        let data = self.data().ok_or_else(|| OutputError::missing(&self.ending))?;
+        T::deserialize(data).map_err(|why| OutputError::unfit(&why))
+    }
+
     /// Creates the report of a run that failed outside the loop.
     pub(crate) fn failed(run_id: String, message: String) -> Report {
         Report {
@@ -141,6 +161,9 @@ pub(crate) async fn drive(
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
     performer.functions = function_tools(&setup.programs);
+    if let Some(contract) = &setup.output {
+        performer.output = RunOutput::of(contract);
+    }
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
@@ -160,6 +183,7 @@ pub(crate) async fn drive(
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
@@ -241,6 +265,7 @@ enum Task {
     Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
+    Validate { text: String },
     Nothing,
 }
 
@@ -254,6 +279,7 @@ struct Performer<'a> {
     grants: Arc<Grants>,
     /// The functions that are offered to a model with function calling.
     functions: Vec<FunctionTool>,
+    output: RunOutput,
     meter: Meter,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
@@ -298,6 +324,7 @@ impl<'a> Performer<'a> {
             settings,
             grants,
             functions,
+            output: RunOutput::None,
             meter,
             stamp,
             trace,
@@ -378,6 +405,7 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
+            Task::Validate { text } => self.output.validate(text).await,
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
             ),
@@ -401,11 +429,18 @@ impl<'a> Performer<'a> {
 
     async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
+        let function_choice = match ask.purpose {
+            Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
+            Purpose::Act | Purpose::Repair => settings.tool_call,
+        };
         let request = ModelRequest {
             messages: &ask.messages,
             functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
+            function_choice,
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
+            thinking_effort: settings.thinking_effort,
+            output: self.output.constraint(ask, function_choice),
         };
         let (step, mut restarts) = (ask.step, 0);
         let mut on_delta = |delta: Delta<'_>| match delta {

@@ -46,6 +46,7 @@ pub mod model;
 pub mod moderation;
 mod orient;
 pub mod otel;
+pub mod output;
 mod programs;
 mod prompt;
 mod refusal;

@@ -11,13 +11,16 @@ use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::ledger::Signer;
-use wattle_agent::model::Model;
+use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
+use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
     Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
     Trusted,
 };
+
+use crate::error::ApiError;
 
 /// Maximum number of deltas of a session's files before they are joined.
 const MAX_DELTAS: usize = 32;
@@ -33,6 +36,7 @@ pub struct App(Arc<Parts>);
 struct Parts {
     host: Host,
     model: Arc<dyn Model>,
+    models: Arc<dyn Models>,
     settings: Settings,
     default: TenantParts,
     tenants: Option<OpenTenant>,
@@ -89,6 +93,28 @@ pub(crate) struct RunOrigin {
     /// Text that is added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
+    /// The model, by one of [`App::model_names`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The output that the run must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputOrigin>,
+}
+
+/// The name and the JSON Schema of an output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OutputOrigin {
+    pub(crate) name: String,
+    pub(crate) schema: Json,
+}
+
+impl OutputOrigin {
+    /// Checks that the schema can be used. `field` is its place in the request.
+    pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
+        OutputSchema::new(name.as_str(), schema.clone())
+            .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
+        Ok(Self { name, schema })
+    }
 }
 
 impl Default for RunOrigin {
@@ -99,6 +125,8 @@ impl Default for RunOrigin {
             max_steps: None,
             timeout_ms: None,
             system: None,
+            model: None,
+            output: None,
         }
     }
 }
@@ -116,6 +144,7 @@ impl App {
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
         App(Arc::new(Parts {
             host,
+            models: Arc::new(OneModel::new(Arc::clone(&model))),
             model,
             settings,
             default: parts,
@@ -132,6 +161,12 @@ impl App {
         let mut parts = Arc::unwrap_or_clone(self.0);
         change(&mut parts);
         App(Arc::new(parts))
+    }
+
+    /// Lets requests choose among the classes of these models.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn Models>) -> App {
+        self.with(|parts| parts.models = models)
     }
 
     /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
@@ -169,6 +204,13 @@ impl App {
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.0.model
+    }
+
+    /// Returns the names of models that a request may choose: the server's own, and the classes.
+    pub(crate) fn model_names(&self) -> Vec<String> {
+        let classes = self.0.models.classes();
+        let classes = classes.into_iter().map(|class| format!("{CLASS_PREFIX}{class}"));
+        [self.0.model.name().to_owned()].into_iter().chain(classes).collect()
     }
 
     /// Returns the parts of the server's own tenant.
@@ -221,16 +263,17 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
     }
 
-    /// Returns the grants of a run or a program with these files, in a session.
+    /// Returns the grants of a run or a program with these files, in a session. Its programs may ask
+    /// `model`, whose use `meter` counts.
     pub(crate) fn grants(
         &self,
         parts: &TenantParts,
         session: &str,
         files: Arc<Files>,
         trusted: Option<Trusted>,
-        meter: &Meter,
+        (model, meter): (&Arc<dyn Model>, &Meter),
     ) -> Arc<Grants> {
-        let inference = ModelInference::new(Arc::clone(&self.0.model), &self.0.settings);
+        let inference = ModelInference::new(Arc::clone(model), &self.0.settings);
         let access = Access {
             secrets: parts.secrets.clone(),
             trusted,
@@ -279,7 +322,19 @@ impl App {
         };
         let keeps_files = trusted.is_none() && run.session.is_some();
         let meter = Meter::default();
-        let grants = self.grants(&parts, run.state, Arc::new(files), trusted, &meter);
+        let output = match origin.output {
+            Some(OutputOrigin { name, schema }) => {
+                let schema = OutputSchema::new(name, schema).map_err(|why| why.to_string())?;
+                Some(OutputSettings::new(schema))
+            }
+            None => None,
+        };
+        let model = match &origin.model {
+            Some(name) => self.0.models.open(name)?,
+            None => Arc::clone(&self.0.model),
+        };
+        let asked = (&model, &meter);
+        let grants = self.grants(&parts, run.state, Arc::new(files), trusted, asked);
         let mut settings = self.0.settings.clone();
         if let Some(steps) = origin.max_steps {
             settings.machine.max_steps = steps;
@@ -295,12 +350,13 @@ impl App {
             });
         }
         Ok(RunParts {
-            model: Arc::clone(&self.0.model),
+            model,
             settings,
             grants,
             meter,
             workdir,
             signer: parts.signer,
+            output,
             keeps_files,
             settle: None,
         })

@@ -22,7 +22,7 @@ use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::Model;
+use crate::model::{FunctionChoice, Model};
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
@@ -124,6 +124,8 @@ pub(crate) async fn refuse(
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 0,
+        thinking_effort: None,
+        tool_call: FunctionChoice::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: BTreeMap::new(),
@@ -266,6 +268,8 @@ pub async fn resume(
         timeout: start.timeout_ms.map(Duration::from_millis),
         temperature: start.temperature,
         max_tokens: start.max_tokens,
+        thinking_effort: start.thinking_effort,
+        tool_call: start.tool_call,
         preamble: start.preamble.clone(),
         ..with.settings
     };
@@ -279,6 +283,7 @@ pub async fn resume(
         signer: with.signer,
         meter: with.meter,
         cancel: with.cancel,
+        output: None,
     };
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
@@ -323,6 +328,7 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
             Some(format!("step {step}: {} ran", programs.join(", ")))
         }
         RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
+        RecordedEffect::Validate { .. } => Some("the answer was validated".to_owned()),
         RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
@@ -420,6 +426,8 @@ fn start(
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         temperature: settings.temperature,
         max_tokens: settings.max_tokens,
+        thinking_effort: settings.thinking_effort,
+        tool_call: settings.tool_call,
         preamble: settings.preamble.clone(),
         granted: job.grants.names().map(str::to_owned).collect(),
         capabilities: capabilities

@@ -23,6 +23,11 @@ pub enum RecordedEffect {
         /// The programs.
         calls: Vec<Call>,
     },
+    /// An answer was validated.
+    Validate {
+        /// The answer.
+        text: String,
+    },
     /// An event was emitted.
     Emit(Event),
     /// The run ended.
@@ -79,6 +84,7 @@ impl EffectRecorder {
             Effect::Execute { step, calls } => {
                 RecordedEffect::Execute { step: *step, calls: calls.clone() }
             }
+            Effect::Validate { text } => RecordedEffect::Validate { text: text.clone() },
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
             Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),
         }

@@ -196,8 +196,17 @@ impl RunService {
                 return self.refuse(&journal, id, refused, message_for_user, live).await;
             }
         };
-        let RunParts { model, settings, grants, meter, workdir, signer, keeps_files, settle } =
-            parts;
+        let RunParts {
+            model,
+            settings,
+            grants,
+            meter,
+            workdir,
+            signer,
+            output,
+            keeps_files,
+            settle,
+        } = parts;
         let job = Job {
             message,
             history,
@@ -208,6 +217,7 @@ impl RunService {
             signer,
             cancel: live.cancel.clone(),
             meter,
+            output,
         };
         let to = (&journal, id.clone(), origin);
         match journal::run(&self.0.host, &*model, &settings, job, live, to).await {

@@ -139,6 +139,7 @@ fn stage(
         signer: None,
         cancel: cancel.clone(),
         meter: Meter::default(),
+        output: None,
     };
     Ok(Stage { script, workdir, files, job })
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use wattle_agent::capability::files::Files;
 use wattle_agent::model::Model;
+use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
     AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
 };
@@ -21,6 +22,8 @@ pub(crate) struct LocalRuns {
     pub(crate) model: Arc<dyn Model>,
     /// The settings of the loop.
     pub(crate) settings: Settings,
+    /// The output that the runs must have.
+    pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
     /// Handles the files of a finished run, before its end is recorded.
@@ -51,7 +54,7 @@ impl LocalAssembler {
     }
 
     fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
-        let LocalRuns { setup, model, settings, files, settle } = &self.runs;
+        let LocalRuns { setup, model, settings, output, files, settle } = &self.runs;
         let meter = Meter::default();
         let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
         let access = setup.access(
@@ -74,6 +77,7 @@ impl LocalAssembler {
             meter,
             workdir: Some(setup.config.root.value.clone()),
             signer: setup.signer()?,
+            output: output.clone(),
             keeps_files: false,
             settle,
         })

@@ -213,7 +213,10 @@ pub(super) async fn perform(
     let session = session.map(|session| session.0);
     let state = session.as_deref().unwrap_or(&own);
     let files = Arc::new(shared.app.files(&caller.store, state).await?);
-    let grants = shared.app.grants(&parts, state, Arc::clone(&files), None, &Meter::default());
+    let grants = {
+        let asked = (shared.app.model(), &Meter::default());
+        shared.app.grants(&parts, state, Arc::clone(&files), None, asked)
+    };
     let host = shared.app.host();
     let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
     match &session {

@@ -19,6 +19,7 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store, Tenant, TenantStore};
 
@@ -29,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) network: Arc<Network>,
     pub(crate) policy: policy::Policy,
     pub(crate) dir: tempfile::TempDir,
+    /// The output of the runs.
+    pub(crate) output: Option<OutputSettings>,
 }
 
 /// A network that answers each request with its number, and counts requests by method and URL.
@@ -142,12 +145,17 @@ impl Place {
             network: Arc::default(),
             policy: policy::Policy::default(),
             dir,
+            output: None,
         }
     }
 
     /// Creates an empty place that shares the host.
     pub(crate) fn another(&self) -> Place {
-        Place { policy: self.policy.clone(), ..Place::with(self.host.clone()) }
+        Place {
+            policy: self.policy.clone(),
+            output: self.output.clone(),
+            ..Place::with(self.host.clone())
+        }
     }
 
     pub(crate) fn journal(&self) -> SharedJournal {
@@ -185,6 +193,7 @@ impl Place {
             signer: None,
             meter: Meter::default(),
             cancel: CancellationToken::new(),
+            output: self.output.clone(),
         };
         (files, job)
     }

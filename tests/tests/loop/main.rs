@@ -16,4 +16,5 @@ mod guard;
 mod injection;
 mod misbehaving;
 mod orient;
+mod output;
 mod usage;
