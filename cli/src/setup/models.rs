@@ -1,6 +1,6 @@
 //! Opens models by name or by class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_agent::capability::egress::Egress;
@@ -60,8 +60,8 @@ impl Models for ConfiguredModels {
 /// Returns the names of the classes.
 fn class_names(config: &Config) -> Vec<String> {
     let mapped = config.models.value.0.keys().map(String::as_str);
-    let balanced = Some(BALANCED_CLASS).filter(|name| !config.models.value.0.contains_key(*name));
-    mapped.chain(balanced).map(str::to_owned).collect()
+    let names: BTreeSet<&str> = mapped.chain([BALANCED_CLASS]).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 impl Setup {
