@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use wattle_agent::model::{Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{
+    Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, ThinkingEffort,
+};
 use wattle_machine::{FunctionCall, Message};
 
 /// A model that returns its answers in order and records its requests. After the last answer,
@@ -15,6 +17,7 @@ pub struct Scripted {
     requests: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<Vec<String>>>,
     choices: Mutex<Vec<FunctionChoice>>,
+    efforts: Mutex<Vec<Option<ThinkingEffort>>>,
     constraints: Mutex<Vec<Option<String>>>,
     takes_functions: bool,
     constrains_output: bool,
@@ -35,6 +38,7 @@ impl Scripted {
             requests: Mutex::default(),
             offered: Mutex::default(),
             choices: Mutex::default(),
+            efforts: Mutex::default(),
             constraints: Mutex::default(),
             takes_functions: true,
             constrains_output: false,
@@ -69,6 +73,11 @@ impl Scripted {
     /// Returns the choice between functions and an answer of each request so far.
     pub fn choices(&self) -> Vec<FunctionChoice> {
         self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the effort of reasoning of each request so far.
+    pub fn efforts(&self) -> Vec<Option<ThinkingEffort>> {
+        self.efforts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the name of the schema of each request so far.
@@ -115,6 +124,10 @@ impl Model for Scripted {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(request.function_choice);
+            self.efforts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(request.thinking_effort);
             let schema = request.output.map(|output| output.name().to_owned());
             self.constraints.lock().unwrap_or_else(PoisonError::into_inner).push(schema);
             let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_agent::journal::{Journal as _, RecordedEffect, RunOutcome, SharedJournal, Status, end};
+use wattle_agent::Settings;
+use wattle_agent::journal::{
+    Journal as _, RecordedEffect, RunOutcome, RunStart, SharedJournal, Status, end, run,
+};
+use wattle_agent::machine::Envelope;
+use wattle_agent::model::{FunctionChoice, ThinkingEffort};
 use wattle_agent::output::{OutputSchema, OutputSettings};
+use wattle_tests::Scripted;
 
-use crate::place::{ByTurn, Place, status};
+use crate::place::{ByTurn, Place, answer, status};
 use crate::stopped::Stopping;
 
 fn place() -> Place {
@@ -66,4 +72,40 @@ async fn a_run_that_is_stopped_while_its_answer_is_validated_is_resumed() {
         }
     }
     assert!(moments >= 10, "{moments}");
+}
+
+#[tokio::test]
+async fn a_resumed_run_keeps_the_settings_of_its_requests() {
+    let place = Place::new();
+    let settings = Settings {
+        thinking_effort: ThinkingEffort::new(30),
+        tool_call: FunctionChoice::Required,
+        ..Settings::default()
+    };
+    let stopping = Arc::new(Stopping::at(&place.store, 2, true));
+    let journal: SharedJournal = Arc::<Stopping>::clone(&stopping);
+    let (_, job) = place.job();
+    let unasked = Scripted::new(&[]);
+    let target = (&journal, "r".to_owned(), json!({"by": "test"}));
+    tokio::select! {
+        _ = run(&place.host, &unasked, &settings, job, &|_: &Envelope| {}, target) => panic!(),
+        () = stopping.stopped.notified() => {}
+    }
+    let start = place.opened("r").await.start;
+    assert_eq!(start.thinking_effort, ThinkingEffort::new(30));
+    // The process that resumes the run has other settings.
+    let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
+    let (ended, _) = place.resume(&model, "r", &[]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(model.choices(), [FunctionChoice::Required]);
+    assert_eq!(model.efforts(), [ThinkingEffort::new(30)]);
+}
+
+#[test]
+fn a_start_of_an_earlier_version_has_default_settings() {
+    let record = json!({"setup": {}, "message": "go", "agent": "a", "model": "m",
+        "temperature": 0.5, "max_tokens": 9, "granted": [], "capabilities": {}});
+    let start: RunStart = serde_json::from_value(record).unwrap();
+    assert_eq!((start.thinking_effort, start.tool_call), (None, FunctionChoice::Auto));
+    assert_eq!(start.setup.output, None);
 }
