@@ -8,7 +8,8 @@
 //! use wattle_agent::output::OutputSchema;
 //! use serde_json::json;
 //!
-//! let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+//! let fields = json!({"n": {"type": "integer"}});
+//! let schema = json!({"type": "object", "properties": fields, "required": ["n"]});
 //! let schema = OutputSchema::new("count", schema)?;
 //! assert_eq!(schema.validate("Here it is:\n```json\n{\"n\": 4}\n```"), Ok(json!({"n": 4})));
 //! assert_eq!(schema.validate("{}"), Err(vec!["\"n\" is a required property".to_owned()]));

@@ -263,8 +263,8 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
     }
 
-    /// Returns the grants of a run or a program with these files, in a session. Its programs may ask
-    /// `model`, whose use `meter` counts.
+    /// Returns the grants of a run or a program with these files, in a session. Its programs may
+    /// ask `model`, whose use `meter` counts.
     pub(crate) fn grants(
         &self,
         parts: &TenantParts,

@@ -9,8 +9,8 @@ use crate::{
     message::Message,
 };
 
-/// The contract on the answer of a run. The driver validates each answer, and the machine asks again
-/// after one that does not match.
+/// The contract on the answer of a run. The driver validates each answer, and the machine asks
+/// again after one that does not match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputContract {

@@ -17,12 +17,13 @@ use super::{
     RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
-use crate::driver::{self, Job, Report, Suspended};
+use crate::driver::{self, Job, Suspended};
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::{FunctionChoice, Model};
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use wattle_rt::Grants;
 
-use crate::driver::Report;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
 use crate::output::OutputSettings;
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::store::TenantStore;
 

@@ -7,12 +7,13 @@ use super::error::{AnswerError, StartError};
 use super::live::{LiveRun, Outcome};
 use super::queue::Position;
 use super::{RunHandle, RunService};
-use crate::driver::{Job, Report};
+use crate::driver::Job;
 use crate::journal::{
     self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunFilter, RunOutcome,
     RunRecord, SharedJournal, Status,
 };
 use crate::reload::CatalogDiff;
+use crate::report::Report;
 use crate::store::{TenantStore, own_session};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;

@@ -65,8 +65,8 @@ fn class_names(config: &Config) -> Vec<String> {
 }
 
 impl Setup {
-    /// Returns the models that agents can name. `configured` is the model of [`Setup::model`]. If it
-    /// is a recording or is being recorded, every name is that model.
+    /// Returns the models that agents can name. `configured` is the model of [`Setup::model`]. If
+    /// it is a recording or is being recorded, every name is that model.
     pub(crate) fn models(&self, configured: Arc<dyn Model>) -> Arc<dyn Models> {
         if self.config.cassette.value.is_some() || self.config.record.value.is_some() {
             return Arc::new(OneModel::new(configured));

@@ -47,7 +47,8 @@ const MAX_REPETITIONS: u32 = 5;
 ///
 /// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), ..ModelAnswer::default() };
 /// let (state, effects) = step(state, Input::Answer(answer));
-/// assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "42".into(), data: None })));
+/// let ending = Ending::Answered { text: "42".into(), data: None };
+/// assert_eq!(effects.last(), Some(&Effect::Finish(ending)));
 /// assert!(state.has_ended());
 /// ```
 pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
