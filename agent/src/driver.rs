@@ -13,8 +13,8 @@ use wattle_capability::fs::Fs;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Role,
-    Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Purpose,
+    Role, Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
@@ -26,10 +26,12 @@ use crate::error::HostError;
 use crate::history::StepHistory;
 use crate::host::Host;
 use crate::journal::{self, PendingApproval, ResumePoint, RunTape, TurnRecorder};
-use crate::ledger::{FinalSeal, Signer};
+use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
+use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
+use crate::output::{OutputSettings, RunOutput};
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
@@ -61,6 +63,8 @@ pub struct Job {
     pub tree: RunTree,
     /// Starts the runs of other agents. Without it, programs cannot ask agents.
     pub children: Option<Arc<dyn ChildRuns>>,
+    /// The output that the run must have, instead of that of the settings.
+    pub output: Option<OutputSettings>,
 }
 
 impl Job {
@@ -96,40 +100,7 @@ impl Job {
             meter: Meter::default(),
             tree: RunTree::new(None),
             children: None,
-        }
-    }
-}
-
-/// The result of a run.
-#[derive(Debug)]
-pub struct Report {
-    /// The run's id. Ids are sortable by time and unguessable.
-    pub run_id: String,
-    /// The ending of the run. Its text is the result.
-    pub ending: Ending,
-    /// The messages that the session keeps of the run. They begin with the user's message and end
-    /// with an answer. If a run was stopped early, the last message says how it ended. A failed run
-    /// keeps nothing, so that the same message can be sent again. A run whose message was blocked
-    /// keeps nothing either, so that no later run sends the message to the model.
-    pub turns: Vec<Message>,
-    /// Number of steps that executed calls.
-    pub steps: u32,
-    /// Model usage of the run.
-    pub usage: Usage,
-    /// The last seal of its trace, or `None` if the trace is not sealed.
-    pub sealed: Option<FinalSeal>,
-}
-
-impl Report {
-    /// Creates the report of a run that failed outside the loop.
-    pub(crate) fn failed(run_id: String, message: String) -> Report {
-        Report {
-            run_id,
-            ending: Ending::Failed { message: format!("error: {message}") },
-            turns: Vec::new(),
-            steps: 0,
-            usage: Usage::default(),
-            sealed: None,
+            output: None,
         }
     }
 }
@@ -174,6 +145,9 @@ pub(crate) async fn drive(
     if let Some(resumed) = resumed {
         job.tree.charge(&resumed.state.usage());
     }
+    if let Some(contract) = &setup.output {
+        performer.output = RunOutput::of(contract);
+    }
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
@@ -194,6 +168,7 @@ pub(crate) async fn drive(
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Recall { step, call } => task = Task::Recall { step, call },
+                Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
@@ -278,6 +253,7 @@ enum Task {
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
     Recall { step: u32, call: Call },
+    Validate { text: String },
     Nothing,
 }
 
@@ -291,6 +267,7 @@ struct Performer<'a> {
     grants: Arc<Grants>,
     /// The functions that are offered to a model with function calling.
     functions: Vec<FunctionTool>,
+    output: RunOutput,
     meter: Meter,
     tree: RunTree,
     stamp: Stamp<'a>,
@@ -338,6 +315,7 @@ impl<'a> Performer<'a> {
             settings,
             grants,
             functions,
+            output: RunOutput::None,
             meter,
             tree,
             stamp,
@@ -425,6 +403,7 @@ impl<'a> Performer<'a> {
                 Input::Executed(executions)
             }
             Task::Recall { step, call } => Input::Recalled(self.recall(*step, call).await),
+            Task::Validate { text } => self.output.validate(text).await,
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
             ),
@@ -451,11 +430,18 @@ impl<'a> Performer<'a> {
 
     async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
+        let function_choice = match ask.purpose {
+            Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
+            Purpose::Act | Purpose::Repair => settings.tool_call,
+        };
         let request = ModelRequest {
             messages: &ask.messages,
             functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
+            function_choice,
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
+            thinking_effort: settings.thinking_effort,
+            output: self.output.constraint(ask, function_choice),
         };
         let (step, mut restarts) = (ask.step, 0);
         let mut on_delta = |delta: Delta<'_>| match delta {

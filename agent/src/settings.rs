@@ -7,8 +7,9 @@ use wattle_machine::RecallContract;
 
 use crate::agents::DEFAULT_AGENT;
 use crate::dialect::DialectSetting;
-use crate::model::{Prices, Timeouts};
+use crate::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use crate::moderation::Moderation;
+use crate::output::OutputSettings;
 
 /// The configuration of an agent, shared by all its runs.
 #[derive(Clone, Debug)]
@@ -23,6 +24,11 @@ pub struct Settings {
     pub temperature: f32,
     /// Maximum number of tokens of one answer.
     pub max_tokens: u32,
+    /// The effort that the model spends on reasoning, or `None` for the model's own default.
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between functions and an answer, in the native dialect. The last turn of a run
+    /// that has used up its steps must always answer.
+    pub tool_call: FunctionChoice,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,
     /// The model budget of a run's programs.
@@ -44,6 +50,9 @@ pub struct Settings {
     pub memory: Vec<String>,
     /// The rule by which runs recall items from memory, or `None` to recall nothing.
     pub recall: Option<RecallContract>,
+    /// The output that all runs of the agent must have, unless their job sets another one. It is in
+    /// the part of the prompt that all sessions share.
+    pub output: Option<OutputSettings>,
 }
 
 impl Default for Settings {
@@ -54,6 +63,8 @@ impl Default for Settings {
             timeout: None,
             temperature: 0.3,
             max_tokens: 4_096,
+            thinking_effort: None,
+            tool_call: FunctionChoice::default(),
             timeouts: Timeouts::default(),
             ai: Budget::default(),
             preamble: None,
@@ -64,6 +75,7 @@ impl Default for Settings {
             moderation: None,
             memory: Vec::new(),
             recall: None,
+            output: None,
         }
     }
 }

@@ -34,6 +34,8 @@ fn opened(id: &str) -> RunRecord {
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 1,
+        thinking_effort: None,
+        tool_call: Default::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: [].into(),

@@ -42,8 +42,10 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
     let own = parts(&setup.config, &setup)?;
+    let models = setup.models(Arc::clone(&model));
     let app = App::new(setup.host.clone(), model, settings, own)
         .with_agents(setup.agents.clone())
+        .with_models(models)
         .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone())

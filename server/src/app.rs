@@ -14,13 +14,16 @@ use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
 use wattle_agent::capability::search::Embedder;
 use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::ledger::Signer;
-use wattle_agent::model::Model;
+use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
+use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
     Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
     Trusted,
 };
+
+use crate::error::ApiError;
 
 /// Maximum number of deltas of a session's files before they are joined.
 const MAX_DELTAS: usize = 32;
@@ -37,6 +40,7 @@ struct Parts {
     host: Host,
     agents: Agents,
     model: Arc<dyn Model>,
+    models: Arc<dyn Models>,
     settings: Settings,
     default: TenantParts,
     tenants: Option<OpenTenant>,
@@ -97,6 +101,12 @@ pub(crate) struct RunOrigin {
     /// The agent, or `None` for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<AgentSpec>,
+    /// The model, by one of [`App::model_names`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The output that the run must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputOrigin>,
 }
 
 impl RunOrigin {
@@ -111,6 +121,22 @@ impl RunOrigin {
     }
 }
 
+/// The name and the JSON Schema of an output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OutputOrigin {
+    pub(crate) name: String,
+    pub(crate) schema: Json,
+}
+
+impl OutputOrigin {
+    /// Checks that the schema can be used. `field` is its place in the request.
+    pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
+        OutputSchema::new(name.as_str(), schema.clone())
+            .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
+        Ok(Self { name, schema })
+    }
+}
+
 impl Default for RunOrigin {
     fn default() -> Self {
         RunOrigin {
@@ -120,6 +146,8 @@ impl Default for RunOrigin {
             timeout_ms: None,
             system: None,
             agent: None,
+            model: None,
+            output: None,
         }
     }
 }
@@ -138,6 +166,7 @@ impl App {
         App(Arc::new(Parts {
             host,
             agents: Agents::default(),
+            models: Arc::new(OneModel::new(Arc::clone(&model))),
             model,
             settings,
             default: parts,
@@ -161,6 +190,12 @@ impl App {
     #[must_use]
     pub fn with_agents(self, agents: Agents) -> App {
         self.with(|parts| parts.agents = agents)
+    }
+
+    /// Lets requests choose among the classes of these models.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn Models>) -> App {
+        self.with(|parts| parts.models = models)
     }
 
     /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
@@ -213,6 +248,13 @@ impl App {
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.0.model
+    }
+
+    /// Returns the names of models that a request may choose: the server's own, and the classes.
+    pub(crate) fn model_names(&self) -> Vec<String> {
+        let classes = self.0.models.classes();
+        let classes = classes.into_iter().map(|class| format!("{CLASS_PREFIX}{class}"));
+        [self.0.model.name().to_owned()].into_iter().chain(classes).collect()
     }
 
     /// Returns the parts of the server's own tenant.
@@ -278,7 +320,8 @@ impl App {
         agent.parts(base).map_err(|error| error.to_string())
     }
 
-    /// Returns the grants of a run or a program of an agent with these files, in a session.
+    /// Returns the grants of a run or a program of an agent with these files, in a session. Its
+    /// programs may ask `model`, whose use `meter` counts.
     pub(crate) fn grants(
         &self,
         agent: &AgentParts,
@@ -286,9 +329,9 @@ impl App {
         session: &str,
         files: Arc<Files>,
         trusted: Option<Trusted>,
-        meter: &Meter,
+        (model, meter): (&Arc<dyn Model>, &Meter),
     ) -> Arc<Grants> {
-        let inference = ModelInference::new(Arc::clone(&self.0.model), &agent.settings);
+        let inference = ModelInference::new(Arc::clone(model), &agent.settings);
         let inference: Arc<dyn Inference> = Arc::new(inference.metered(meter.clone()));
         let embedder =
             self.0.embed_model.clone().map(|name| Embedder { name, model: Arc::clone(&inference) });
@@ -350,7 +393,19 @@ impl App {
         };
         let keeps_files = trusted.is_none() && run.session.is_some();
         let meter = Meter::default();
-        let grants = self.grants(&agent, &parts, run.state, files, trusted, &meter);
+        let output = match origin.output {
+            Some(OutputOrigin { name, schema }) => {
+                let schema = OutputSchema::new(name, schema).map_err(|why| why.to_string())?;
+                Some(OutputSettings::new(schema))
+            }
+            None => None,
+        };
+        let model = match &origin.model {
+            Some(name) => self.0.models.open(name)?,
+            None => Arc::clone(&self.0.model),
+        };
+        let asked = (&model, &meter);
+        let grants = self.grants(&agent, &parts, run.state, files, trusted, asked);
         let AgentParts { host, mut settings, .. } = agent;
         if let Some(ms) = origin.timeout_ms {
             let asked = std::time::Duration::from_millis(ms);
@@ -364,12 +419,13 @@ impl App {
         }
         Ok(RunParts {
             host,
-            model: Arc::clone(&self.0.model),
+            model,
             settings,
             grants,
             meter,
             workdir,
             signer: parts.signer,
+            output,
             keeps_files,
             settle: None,
         })

@@ -82,7 +82,7 @@ pub enum Event {
         fixes: Vec<String>,
     },
     /// The model is asked again within the step, because its program did not compile, or because
-    /// its answer was empty or truncated.
+    /// its answer was empty, truncated or invalid.
     Retry {
         /// The step, counted from 1.
         step: u32,
@@ -126,6 +126,9 @@ pub enum Event {
         usage: Usage,
         /// The reason for the end.
         stop: Stop,
+        /// The value of a valid answer, if the run has a contract on it. Absent otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<serde_json::Value>,
     },
     /// The run ended because the model or the host failed.
     Error {
@@ -296,4 +299,6 @@ pub enum Stop {
     Blocked,
     /// The answer is truncated, and so was every retry.
     Truncated,
+    /// The answer does not match its schema, and neither does any correction.
+    InvalidOutput,
 }

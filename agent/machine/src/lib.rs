@@ -43,6 +43,7 @@ mod message;
 mod moderation;
 mod observation;
 mod orientation;
+mod output;
 mod parts;
 mod prompt;
 mod reader;
@@ -60,6 +61,7 @@ pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
+pub use output::OutputContract;
 pub use parts::{
     ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
     SystemPrompt, WithheldCapability,

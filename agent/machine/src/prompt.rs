@@ -274,7 +274,7 @@ pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
         "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with \
          {}: say what you found out, and what is missing.",
-        dialect.done()
+        dialect.last_answer()
     )
 }
 

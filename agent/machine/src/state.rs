@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::{
     call::{Call, Execution},
     dialect::{Dialect, PlannedCall},
-    ending::Ending,
+    ending::{Bound, Ending},
     event::{Dollars, Event, Usage},
     fix::WrittenProgram,
     function::ProgramFunction,
@@ -16,6 +17,7 @@ use crate::{
     message::{FunctionCall, Message, Role},
     moderation::Verdict,
     orientation::Orientation,
+    output::{OutputContract, RejectedAnswer},
     parts::SystemPrompt,
     recall::RecallContract,
 };
@@ -34,6 +36,9 @@ pub struct State {
     pub(crate) nonce: Nonce,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orientation: Option<Orientation>,
+    /// The contract on the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputContract>,
     /// Index of this run's user message in the conversation.
     pub(crate) opening: usize,
     /// If true, the history or the user's message contains text that looks like marks.
@@ -84,6 +89,7 @@ impl State {
         Self {
             nonce: setup.nonce,
             orientation: setup.orientation,
+            output: setup.output,
             opening: conversation.len(),
             opens_escaped,
             knows_escapes: opens_escaped,
@@ -168,6 +174,9 @@ pub struct Setup {
     /// The items of memory that the system prompt contains. They are not recalled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
+    /// The contract on the run's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputContract>,
 }
 
 /// Limits and policies of a run.
@@ -247,6 +256,8 @@ pub enum Input {
     Spent(Usage),
     /// The model is not reachable, or the host failed. The message has no leading `error: `.
     Failed(String),
+    /// The outcome of [`Effect::Validate`]: the value, or the violations of the schema.
+    Validated(Result<Json, Vec<String>>),
     /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
     /// same order.
     Executed(Vec<Execution>),
@@ -314,6 +325,11 @@ pub enum Effect {
         /// The call, with the recent conversation as its first argument.
         call: Call,
     },
+    /// Validate an answer against the contract and return [`Input::Validated`].
+    Validate {
+        /// The answer, which may contain text around the JSON value.
+        text: String,
+    },
     /// Send the event to the sinks.
     Emit(Event),
     /// The run has ended. No effect follows.
@@ -345,6 +361,8 @@ pub enum Purpose {
     Repair,
     /// The final answer, because the steps are used up.
     Conclude,
+    /// A corrected answer in place of one that does not match the contract.
+    Amend,
 }
 
 /// The input that a run waits for.
@@ -369,8 +387,23 @@ pub(crate) enum Phase {
         /// Notes for the model about the form of its answer.
         notes: Vec<String>,
     },
+    /// The validation of an answer.
+    Validating(PendingAnswer),
     /// No further input: the run has ended.
     Ended,
+}
+
+/// An answer that is being validated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingAnswer {
+    /// The turn that gave the answer.
+    pub(crate) turn: Turn,
+    /// The answer as the session keeps it if it is valid.
+    pub(crate) message: Message,
+    pub(crate) text: String,
+    /// The limit that the run had reached before the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bound: Option<Bound>,
 }
 
 /// The current attempt of a step.
@@ -384,6 +417,16 @@ pub(crate) struct Turn {
     /// The reason for repeating the request, unless it is a program that does not compile.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
+    /// The last answer that did not match the contract, while its correction is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rejected: Option<RejectedAnswer>,
+}
+
+impl Turn {
+    /// Creates the first attempt of a turn.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
+    }
 }
 
 /// A fault that makes an answer unusable.

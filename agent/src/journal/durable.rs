@@ -18,12 +18,13 @@ use super::{
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::delegates::{ChildRuns, RunTree};
-use crate::driver::{self, Job, Report, Suspended};
+use crate::driver::{self, Job, Suspended};
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::Model;
+use crate::model::{FunctionChoice, Model};
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
@@ -125,6 +126,8 @@ pub(crate) async fn refuse(
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 0,
+        thinking_effort: None,
+        tool_call: FunctionChoice::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: BTreeMap::new(),
@@ -272,6 +275,8 @@ pub async fn resume(
         timeout: start.timeout_ms.map(Duration::from_millis),
         temperature: start.temperature,
         max_tokens: start.max_tokens,
+        thinking_effort: start.thinking_effort,
+        tool_call: start.tool_call,
         preamble: start.preamble.clone(),
         ..with.settings
     };
@@ -287,6 +292,7 @@ pub async fn resume(
         tree: with.tree,
         children: with.children,
         cancel: with.cancel,
+        output: None,
     }
     .with_delegates(run, &settings);
     let setup = start.setup;
@@ -333,6 +339,7 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
         }
         RecordedEffect::Recall { step, call } => Some(format!("step {step}: {} ran", call.label())),
         RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
+        RecordedEffect::Validate { .. } => Some("the answer was validated".to_owned()),
         RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
@@ -430,6 +437,8 @@ fn start(
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         temperature: settings.temperature,
         max_tokens: settings.max_tokens,
+        thinking_effort: settings.thinking_effort,
+        tool_call: settings.tool_call,
         preamble: settings.preamble.clone(),
         granted: job.grants.names().map(str::to_owned).collect(),
         capabilities: capabilities

@@ -47,6 +47,7 @@ pub use turn::{RecordedAsk, RecordedEffect};
 
 use crate::error::StoreError;
 use crate::ledger::FinalSeal;
+use crate::model::{FunctionChoice, ThinkingEffort};
 use crate::tenant::Tenant;
 
 /// The future of a journal operation.
@@ -267,6 +268,12 @@ pub struct RunStart {
     pub temperature: f32,
     /// Maximum number of tokens of one answer.
     pub max_tokens: u32,
+    /// The effort that the model spends on reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between functions and an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_call: FunctionChoice,
     /// Text that the deployment added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<String>,
@@ -333,6 +340,10 @@ pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<E
 
 fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
+}
+
+fn is_default(choice: &FunctionChoice) -> bool {
+    *choice == FunctionChoice::default()
 }
 
 /// A recorded call that a program made to the outside.

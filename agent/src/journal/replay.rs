@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_capability::par::Par;
-use wattle_machine::{Call, Completion, Cost, Execution, Input, State};
+use wattle_machine::{Call, Completion, Cost, Execution, Input, OutputContract, State};
 use wattle_rt::Grants;
 
 use super::tape::{Mode, RunTape};
@@ -117,7 +117,10 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    let (was, is) = (start.setup.system.to_string(), prompt.to_string());
+    // The section on the output is between the two parts, whichever of them contains it.
+    let section = start.setup.output.as_ref().map(OutputContract::section).unwrap_or_default();
+    let (was, is) =
+        (start.setup.system.to_string(), format!("{}{section}{}", prompt.stable, prompt.rest));
     if was == is {
         return None;
     }
@@ -206,6 +209,7 @@ fn name(effect: &RecordedEffect) -> &'static str {
         RecordedEffect::Ask(_) => "the request to the model",
         RecordedEffect::Execute { .. } => "the programs to run",
         RecordedEffect::Recall { .. } => "the program that recalls",
+        RecordedEffect::Validate { .. } => "the answer to validate",
         RecordedEffect::Emit(_) => "an event",
         RecordedEffect::Finish(_) => "the end of the run",
     }

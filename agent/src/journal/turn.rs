@@ -30,6 +30,11 @@ pub enum RecordedEffect {
         /// The program.
         call: Call,
     },
+    /// An answer was validated.
+    Validate {
+        /// The answer.
+        text: String,
+    },
     /// An event was emitted.
     Emit(Event),
     /// The run ended.
@@ -89,6 +94,7 @@ impl EffectRecorder {
             Effect::Recall { step, call } => {
                 RecordedEffect::Recall { step: *step, call: call.clone() }
             }
+            Effect::Validate { text } => RecordedEffect::Validate { text: text.clone() },
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
             Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),
         }

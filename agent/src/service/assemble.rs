@@ -9,11 +9,12 @@ use wattle_capability::files::Files;
 use wattle_rt::Grants;
 
 use crate::agents::Agents;
-use crate::driver::Report;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
+use crate::output::OutputSettings;
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::store::TenantStore;
 
@@ -73,6 +74,9 @@ pub struct RunParts {
     pub workdir: Option<PathBuf>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
+    /// The output that the run must have, instead of that of the settings. A resumed run keeps the
+    /// recorded one.
+    pub output: Option<OutputSettings>,
     /// If true, the files that the run changed are kept for the next run of its session.
     pub keeps_files: bool,
     /// Handles the consequences of a finished run before its end is recorded, such as writing its

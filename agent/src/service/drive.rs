@@ -12,12 +12,13 @@ use super::live::{LiveRun, Outcome};
 use super::queue::Position;
 use super::{RunHandle, RunService};
 use crate::delegates::RunTree;
-use crate::driver::{Job, Report};
+use crate::driver::Job;
 use crate::journal::{
     self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunFilter, RunOutcome,
     RunRecord, SharedJournal, Status,
 };
 use crate::reload::CatalogDiff;
+use crate::report::Report;
 use crate::store::{TenantStore, own_session};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -222,7 +223,7 @@ impl RunService {
             }
         };
         let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
-        let RunParts { keeps_files, settle, .. } = parts;
+        let RunParts { output, keeps_files, settle, .. } = parts;
         let max_tokens = settings.machine.max_tokens_total;
         let files = shared_files(&grants);
         let job = Job {
@@ -237,6 +238,7 @@ impl RunService {
             meter,
             tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
             children: Some(self.children(store, &origin, &files)),
+            output,
         };
         let to = (&journal, id.clone(), origin);
         match journal::run(&host, &*model, &settings, job, live, to).await {

@@ -1,6 +1,7 @@
 //! Runs as clients see them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
 
 use super::{RunService, child};
@@ -21,7 +22,7 @@ pub enum RunStatus {
     Parked,
     /// The model gave its answer.
     Done,
-    /// The model or the host failed.
+    /// The model or the host failed, or the answer does not match its schema.
     Failed,
     /// The run was cancelled.
     Cancelled,
@@ -42,6 +43,7 @@ impl RunStatus {
         match ending {
             Ending::Answered { .. } => RunStatus::Done,
             Ending::Exhausted { .. } => RunStatus::Stopped,
+            Ending::Invalid { .. } => RunStatus::Failed,
             Ending::Blocked { .. } => RunStatus::Blocked,
             Ending::Cancelled { .. } => RunStatus::Cancelled,
             Ending::Failed { .. } => RunStatus::Failed,
@@ -72,6 +74,10 @@ pub struct RunView {
     pub steps: u32,
     /// The answer, or the error.
     pub result: Option<String>,
+    /// The value of a valid answer of a run with an output.
+    pub data: Option<Json>,
+    /// The violations of the schema by an answer that is not valid.
+    pub errors: Vec<String>,
     /// The reason for the end of a run with a result.
     pub stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
@@ -174,6 +180,8 @@ fn of_queued(run: QueuedRun) -> RunView {
         updated: run.made,
         steps: 0,
         result: None,
+        data: None,
+        errors: Vec::new(),
         stop: None,
         usage: Usage::default(),
         waiting: Vec::new(),
@@ -208,6 +216,11 @@ async fn of_record(
     };
     Ok(RunView {
         result: ending.map(|ending| ending.text().to_owned()),
+        data: ending.and_then(Ending::data).cloned(),
+        errors: match ending {
+            Some(Ending::Invalid { errors, .. }) => errors.clone(),
+            _ => Vec::new(),
+        },
         stop: ending.and_then(Ending::stop),
         usage: run.summary.as_ref().map(|summary| summary.usage).unwrap_or_default(),
         steps,

@@ -14,7 +14,7 @@ const PROCESS: &str = "sandbox verbose root";
 
 /// Every command, with its own options and its options for settings.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
-    ("run", "resume approve refuse release fork step park json output", ALL),
+    ("run", "resume approve refuse release fork step park json output output-schema", ALL),
     ("repl", "", ALL),
     ("serve", "listen allow-name allow-origin", SERVE),
     ("exec", "json", EXEC),
@@ -211,7 +211,7 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
                      Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
-                     Replay Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
+                     Replay Require Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
                      Summarize Trust Use Verify Work Write";
 
 #[test]

@@ -82,6 +82,21 @@ impl Value for NonZeroU32 {
     }
 }
 
+impl Value for u32 {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let number = text.trim().parse();
+        number.map_err(|_| format!("expected a whole number from 0 on, found {text:?}"))
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        Self::from_text(&value.to_string())
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
 /// Parses a switch.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {

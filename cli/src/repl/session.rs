@@ -132,6 +132,7 @@ impl Session {
             setup: Arc::new(self.setup.clone()),
             model,
             settings,
+            output: None,
             files: Arc::clone(&self.files),
             settle: None,
         });

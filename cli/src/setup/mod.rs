@@ -2,6 +2,7 @@
 //! wiring.
 
 mod interrupt;
+mod models;
 mod remote;
 mod runs;
 mod store;
@@ -25,7 +26,7 @@ use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine;
-use wattle_agent::model::{Cassette, Model, Recorder, RemoteModel};
+use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
@@ -38,7 +39,8 @@ use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
 pub(crate) use interrupt::{interrupt, interrupt_to};
-pub(crate) use remote::{SHORT_KEY, endpoint, engine, mask_key, variable};
+pub(crate) use models::{client, endpoint};
+pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LocalAssembler, LocalRuns};
 pub(crate) use store::{
     host_files, keys, make_private, mask_settings, may_have_secrets, store, store_if_there,
@@ -157,8 +159,29 @@ impl Setup {
         };
         let (dialect, prices) = (self.config.dialect.value, self.config.prices.value.clone());
         let timeout = self.config.timeout.value.map(|span| span.0);
-        let orient = self.config.orient.value;
-        Settings { machine, ai, timeout, dialect, prices, orient, ..Settings::default() }
+        Settings {
+            machine,
+            ai,
+            timeout,
+            dialect,
+            prices,
+            orient: self.config.orient.value,
+            temperature: self.config.temperature.value.get(),
+            max_tokens: self.config.max_tokens.value.get(),
+            thinking_effort: self.config.thinking_effort.value,
+            tool_call: self.config.tool_call.value,
+            timeouts: self.timeouts(),
+            ..Settings::default()
+        }
+    }
+
+    /// Returns the deadlines and retries of model requests.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            request: self.config.http_timeout.value.0,
+            retries: self.config.max_retries.value,
+            ..Timeouts::default()
+        }
     }
 
     /// Returns the settings of an agent, with its content guard. The guard's classifier asks
@@ -203,11 +226,8 @@ impl Setup {
         let model: Arc<dyn Model> = match &self.config.cassette.value {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
-                let timeouts = Settings::default().timeouts;
-                let endpoint = endpoint(&self.config)?;
-                endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
-                let client = RemoteModel::new(endpoint, self.host.egress(), timeouts);
-                Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
+                let endpoint = endpoint(&self.config, None)?;
+                client(endpoint, self.host.egress(), self.timeouts())?
             }
         };
         match &self.config.record.value {
@@ -463,8 +483,9 @@ fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
 /// Returns the exit code for the ending of a run.
 pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
     match ending {
-        machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,
+        machine::Ending::Answered { text, .. } if text.trim().is_empty() => Exit::Failed,
         machine::Ending::Answered { .. } => Exit::Done,
+        machine::Ending::Invalid { .. } => Exit::Failed,
         machine::Ending::Exhausted { .. } => Exit::Bound,
         machine::Ending::Blocked { .. } => Exit::Denied,
         machine::Ending::Cancelled { .. } => Exit::Interrupted,

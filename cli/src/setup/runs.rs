@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
 use wattle_agent::model::Model;
+use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
     AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
 };
@@ -22,6 +23,8 @@ pub(crate) struct LocalRuns {
     pub(crate) model: Arc<dyn Model>,
     /// The settings of the loop.
     pub(crate) settings: Settings,
+    /// The output that the runs must have.
+    pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
     /// Handles the files of a finished run, before its end is recorded.
@@ -52,7 +55,7 @@ impl LocalAssembler {
     }
 
     fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
-        let LocalRuns { setup, model, settings, files, settle } = &self.runs;
+        let LocalRuns { setup, model, settings, output, files, settle } = &self.runs;
         let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
         let meter = Meter::default();
@@ -80,6 +83,7 @@ impl LocalAssembler {
             meter,
             workdir: Some(setup.config.root.value.clone()),
             signer: setup.signer()?,
+            output: output.clone(),
             keeps_files: false,
             settle,
         })

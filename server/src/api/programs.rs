@@ -215,8 +215,10 @@ pub(super) async fn perform(
     let state = session.as_deref().unwrap_or(&own);
     let files = Arc::new(shared.app.files(&caller.store, state).await?);
     let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
-    let meter = Meter::default();
-    let grants = shared.app.grants(&agent, &parts, state, Arc::clone(&files), None, &meter);
+    let grants = {
+        let asked = (shared.app.model(), &Meter::default());
+        shared.app.grants(&agent, &parts, state, Arc::clone(&files), None, asked)
+    };
     let host = shared.app.host();
     let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
     match &session {

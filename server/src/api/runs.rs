@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{
     self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
@@ -22,7 +23,7 @@ use super::agents::choose;
 use super::chat::EXEC;
 use super::files::write_all;
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::RunOrigin;
+use crate::app::{OutputOrigin, RunOrigin};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -35,6 +36,8 @@ use crate::state::Shared;
 const STEPS: u32 = 40;
 /// Largest number of steps that a request may ask for.
 const MAX_STEPS: u32 = 10_000;
+/// The name of a schema that a request gives without a name.
+const ANSWER: &str = "answer";
 /// Default number of runs of a page.
 const PAGE: u32 = 50;
 /// Maximum number of runs of a page.
@@ -128,7 +131,7 @@ struct RunBody {
     prompt: MessageText,
     /// The session that the run continues or starts. Without it, the server creates one.
     session_id: Option<SessionId>,
-    /// The model: the server's own, by name.
+    /// The model: the server's own, by name, or a class, such as `class:fast`.
     model: Option<String>,
     /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
@@ -142,6 +145,8 @@ struct RunBody {
     exec: Option<bool>,
     /// Files that are written to the session before the run begins: texts by path.
     files: Option<BTreeMap<String, String>>,
+    /// The JSON Schema of the answer. With it, the run has `data`.
+    output_schema: Option<Value>,
 }
 
 /// A started run.
@@ -191,6 +196,10 @@ pub(super) struct RunLine {
     steps: u32,
     /// The answer or the error, once the run has ended.
     result: Option<String>,
+    /// The value of the answer, if the request had a schema and the answer matches it.
+    data: Option<Value>,
+    /// The violations of the schema by an answer that does not match it.
+    errors: Vec<String>,
     /// The reason for the end of a run with a result.
     stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
@@ -356,8 +365,12 @@ async fn start(
     if body.timeout_ms == Some(0) {
         return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
     }
-    known("model", body.model.as_deref(), shared.app.model().name())?;
+    known("model", body.model.as_deref(), &shared.app.model_names())?;
     let agent = choose(&shared, body.agent.as_deref()).await?;
+    let output = body.output_schema;
+    let output =
+        output.map(|schema| OutputOrigin::checked("output_schema", ANSWER.to_owned(), schema));
+    let output = output.transpose()?;
     let exec = body.exec.unwrap_or(false);
     let granted = exec && shared.app.may_trust(caller.store.tenant());
     let session = body.session_id.unwrap_or_else(SessionId::generate);
@@ -368,6 +381,8 @@ async fn start(
     let origin = RunOrigin {
         exec: granted,
         timeout_ms: body.timeout_ms,
+        model: body.model,
+        output,
         ..RunOrigin::of_agent(&agent, body.max_steps, STEPS)
     };
     let new = NewRun { message: body.prompt, session: Some(session), origin };
@@ -387,11 +402,13 @@ async fn start(
     Ok(response)
 }
 
-/// Checks that a name, if there is one, is the only known one.
-fn known(field: &str, given: Option<&str>, only: &str) -> Result<(), ApiError> {
+/// Checks that a name, if there is one, is known.
+fn known(field: &str, given: Option<&str>, names: &[String]) -> Result<(), ApiError> {
     match given {
-        Some(given) if given != only => {
-            Err(ApiError::invalid_field(format!("`{field}`: unknown; this server has `{only}`")))
+        Some(given) if !names.iter().any(|name| name == given) => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            Err(ApiError::invalid_field(format!("`{field}`: unknown; this server has {names}")))
         }
         _ => Ok(()),
     }
@@ -586,6 +603,8 @@ impl From<RunView> for RunLine {
             updated: view.updated,
             steps: view.steps,
             result: view.result,
+            data: view.data,
+            errors: view.errors,
             stop: view.stop,
             usage: view.usage,
             reason: view.reason,

@@ -6,6 +6,7 @@ mod conformance;
 mod fork;
 mod generated;
 mod keys;
+mod output;
 mod park;
 mod place;
 mod poison;

@@ -19,6 +19,7 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
     Access, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant, TenantStore,
@@ -32,6 +33,8 @@ pub(crate) struct Place {
     pub(crate) policy: policy::Policy,
     pub(crate) settings: Settings,
     pub(crate) dir: tempfile::TempDir,
+    /// The output of the runs.
+    pub(crate) output: Option<OutputSettings>,
 }
 
 /// A network that answers each request with its number, and counts requests by method and URL.
@@ -146,13 +149,18 @@ impl Place {
             policy: policy::Policy::default(),
             settings: Settings::default(),
             dir,
+            output: None,
         }
     }
 
     /// Creates an empty place that shares the host.
     pub(crate) fn another(&self) -> Place {
-        let (policy, settings) = (self.policy.clone(), self.settings.clone());
-        Place { policy, settings, ..Place::with(self.host.clone()) }
+        Place {
+            policy: self.policy.clone(),
+            settings: self.settings.clone(),
+            output: self.output.clone(),
+            ..Place::with(self.host.clone())
+        }
     }
 
     pub(crate) fn journal(&self) -> SharedJournal {
@@ -193,6 +201,7 @@ impl Place {
             tree: RunTree::new(None),
             children: None,
             cancel: CancellationToken::new(),
+            output: self.output.clone(),
         };
         (files, job)
     }

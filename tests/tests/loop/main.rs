@@ -16,5 +16,6 @@ mod guard;
 mod injection;
 mod misbehaving;
 mod orient;
+mod output;
 mod recall;
 mod usage;

@@ -19,6 +19,7 @@ mod files;
 mod gate;
 mod openai;
 mod openapi;
+mod output;
 mod parked;
 mod resume;
 mod shutdown;

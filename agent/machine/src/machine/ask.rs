@@ -7,7 +7,7 @@ use crate::{
     event::Event,
     mark::escape_marks,
     message::Message,
-    prompt,
+    output, prompt,
     state::{Ask, Effect, FailedProgram, Phase, Purpose, RetryReason, State, Turn},
 };
 
@@ -95,7 +95,15 @@ impl State {
             messages.extend(self.dialect.translate(repair));
         }
         if turn.purpose == Purpose::Conclude {
-            self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+            let max_steps = self.settings.max_steps;
+            let request = match &self.output {
+                Some(contract) => output::conclude(contract, max_steps),
+                None => prompt::conclude(self.dialect, max_steps),
+            };
+            self.add_note(&mut messages, &request);
+        }
+        if let (Some(contract), Some(rejected)) = (&self.output, &turn.rejected) {
+            messages.extend(output::amend(&self.nonce, contract, rejected));
         }
         match turn.retry_reason {
             Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),

@@ -4,6 +4,7 @@
 //! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
 //! journal of its inputs, resumed after a crash, and tested without a network.
 
+mod answer;
 mod ask;
 mod remember;
 
@@ -44,7 +45,8 @@ const WARN_REPETITIONS: u32 = 3;
 ///
 /// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), ..ModelAnswer::default() };
 /// let (state, effects) = step(state, Input::Answer(answer));
-/// assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "42".into() })));
+/// let ending = Ending::Answered { text: "42".into(), data: None };
+/// assert_eq!(effects.last(), Some(&Effect::Finish(ending)));
 /// assert!(state.has_ended());
 /// ```
 pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
@@ -70,6 +72,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
         (Phase::Executing { turn, answer, planned, notes }, Input::Executed(executions)) => {
             state.observe(turn, answer, planned, notes, executions)
+        }
+        (Phase::Validating(answer), Input::Validated(validated)) => {
+            state.validated(answer, validated)
         }
         (phase, input) => {
             if let Input::Spent(usage) = input {
@@ -111,7 +116,7 @@ impl State {
                 return self.end(ending.unwrap_or_else(none));
             }
         };
-        let turn = Turn { purpose, attempt: 0, failed_program: None, retry_reason: None };
+        let turn = Turn::new(purpose);
         match self.recall_call().filter(|_| purpose == Purpose::Act) {
             Some(call) => {
                 self.phase = Phase::Recalling(turn);
@@ -130,7 +135,8 @@ impl State {
             programs: &self.programs,
             failed: self.failed.as_ref(),
         };
-        let parsed = self.dialect.read(&answer, context);
+        let parsed = self.read_value(&turn, &answer);
+        let parsed = parsed.unwrap_or_else(|| self.dialect.read(&answer, context));
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
         if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {
@@ -142,15 +148,12 @@ impl State {
                 Turn { retry_reason: Some(RetryReason::Truncated), ..turn },
                 TRUNCATED.to_owned(),
             ),
+            (Purpose::Amend, intent) => self.amended(turn, intent, is_truncated),
             (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
-            (Purpose::Conclude, Intent::Answer(text)) => self.conclude(parsed.message, text),
+            (Purpose::Conclude, Intent::Answer(text)) => self.conclude(turn, parsed.message, text),
             (Purpose::Conclude, Intent::Calls(_)) => self.retry_call(turn),
             (_, Intent::Answer(text)) => {
-                self.conversation.push(parsed.message);
-                self.end(match is_truncated {
-                    true => Ending::Exhausted { text, bound: Bound::Length },
-                    false => Ending::Answered { text },
-                })
+                self.answered(turn, parsed.message, text, is_truncated.then_some(Bound::Length))
             }
             (_, Intent::Calls(planned)) => match self.over_budget() {
                 Some(ending) => self.end(ending),
@@ -333,8 +336,8 @@ impl State {
         ));
         effects.extend(match final_answer {
             Some(text) => {
-                self.conversation.push(Message::assistant(text.as_str()));
-                self.end(Ending::Answered { text })
+                let message = Message::assistant(text.as_str());
+                self.answered(Turn::new(Purpose::Act), message, text, None)
             }
             None if is_repeated => self.end(Ending::repeated(times)),
             None => self.next_turn(),
@@ -377,12 +380,11 @@ impl State {
     }
 
     /// Ends the run with the answer of the forced last turn.
-    fn conclude(&mut self, answer: Message, text: String) -> Vec<Effect> {
+    fn conclude(&mut self, turn: Turn, answer: Message, text: String) -> Vec<Effect> {
         // An endpoint would reject the session's next turn if a call had no result.
         let answer =
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
-        self.conversation.push(answer);
-        self.end(Ending::Exhausted { text, bound: Bound::Steps })
+        self.answered(turn, answer, text, Some(Bound::Steps))
     }
 
     /// Starts the run if moderation allowed the message, and ends it otherwise.
@@ -445,6 +447,7 @@ impl State {
                 steps: self.steps,
                 usage: self.usage,
                 stop,
+                data: ending.data().cloned(),
             },
         };
         vec![Effect::Emit(event), Effect::Finish(ending)]
