@@ -229,15 +229,16 @@ fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
         Err(Failure::new(code, format!("the agent `{agent}` did not finish: {text}")))
     };
     match &ending {
-        Ending::Answered { text } => Ok(text.clone()),
+        Ending::Answered { text, .. } => Ok(text.clone()),
         Ending::Exhausted { bound: Bound::Time, .. } => failed(Code::ETIME),
-        Ending::Exhausted { bound: Bound::Steps, text } if !text.starts_with("stopped: ") => {
+        Ending::Exhausted { bound: Bound::Steps, text, .. } if !text.starts_with("stopped: ") => {
             Ok(text.clone())
         }
         Ending::Exhausted { .. } => failed(Code::EBUDGET),
         Ending::Cancelled { .. } => failed(Code::ECANCEL),
         Ending::Blocked { .. } => failed(Code::EACCESS),
         Ending::Failed { .. } => failed(Code::EREMOTE),
+        Ending::Invalid { .. } => failed(Code::ETRFM),
     }
 }
 

@@ -421,7 +421,7 @@ impl<'a> Performer<'a> {
         let (step, calls) = match task {
             Task::Execute { step, calls } => (*step, calls.as_slice()),
             Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
-            Task::Moderate { .. } | Task::Ask(_) | Task::Nothing => return,
+            Task::Moderate { .. } | Task::Ask(_) | Task::Validate { .. } | Task::Nothing => return,
         };
         let execution = Execution::Refused { reason: format!("stopped: {reason}") };
         let outcome = CallOutcome::of(&execution);

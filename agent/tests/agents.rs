@@ -16,8 +16,15 @@ description = "Helps in the house"
 comment = "for the family"
 version = "2"
 prompt = "Be kind."
+model = "class:fast"
 temperature = 0.7
 max_tokens = 1024
+thinking_effort = 30
+tool_call = "required"
+memory = ["The house is blue."]
+memory_contract = { program = "recall", max_items = 2 }
+output_schema = { type = "object" }
+repair = { max_attempts = 1 }
 dialect = "native"
 max_steps = 0
 on_max_steps = "latest"
@@ -76,6 +83,9 @@ fn invalid_files_are_explained() {
         ("name = \"x\"\non_max_steps = \"stopp\"", "did you mean `stop`?"),
         ("name = \"x\"\n[policy]\ndeny = [\"\"]", "line 3: "),
         ("name = \"x\"\n[budget]\ntokens = 3", "line 3: unknown key `tokens`"),
+        ("name = \"x\"\nthinking_effort = 101", "line 2: expected a number from 0 to 100"),
+        ("name = \"x\"\noutput_schema = { type = 3 }", "line 2: `output_schema`: "),
+        ("name = \"x\"\nrepair = { max_attempts = 1 }", "`repair`: there is no `output_schema`"),
         ("name = \"x\"\nmax_steps = -1", "line 2: invalid value"),
         ("name = \"x", "line 1: "),
         (

@@ -119,6 +119,13 @@ impl RunOrigin {
             ..RunOrigin::default()
         }
     }
+
+    /// Returns the origin of a child run: what the client asked of the run at the top is not asked of
+    /// the agents that it asks.
+    fn of_child(self) -> RunOrigin {
+        let RunOrigin { by, exec, agent, .. } = self;
+        RunOrigin { by, exec, agent, ..RunOrigin::default() }
+    }
 }
 
 /// The name and the JSON Schema of an output.
@@ -373,6 +380,7 @@ impl App {
     async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, String> {
         let origin: RunOrigin = serde_json::from_value(run.origin.clone())
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
+        let origin = if run.files.is_some() { origin.of_child() } else { origin };
         let agent = self.agent_parts(&origin)?;
         let parts = self.tenant(run.store.tenant())?;
         let workdir = parts.workdir.clone();
@@ -400,9 +408,10 @@ impl App {
             }
             None => None,
         };
+        let spec = origin.agent.unwrap_or_default();
         let model = match &origin.model {
             Some(name) => self.0.models.open(name)?,
-            None => Arc::clone(&self.0.model),
+            None => spec.open_model(&*self.0.models, &self.0.model)?,
         };
         let asked = (&model, &meter);
         let grants = self.grants(&agent, &parts, run.state, files, trusted, asked);

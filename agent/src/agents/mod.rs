@@ -30,7 +30,7 @@ pub use folder::AgentProblem;
 pub use parts::{AgentBase, AgentError, AgentParts};
 pub use read::SpecError;
 pub use registry::{AgentResolver, Agents, UnknownAgent};
-pub use spec::{AgentBudget, AgentPolicy, AgentSpec, DelegateRef, Parsed};
+pub use spec::{AgentBudget, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed};
 
 /// The name of the built-in agent, which changes nothing.
 pub const DEFAULT_AGENT: &str = "default";

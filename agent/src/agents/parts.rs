@@ -1,14 +1,18 @@
 //! From an agent to the parts of its runs.
 
 use std::fmt;
+use std::sync::Arc;
 
 use wattle_capability::policy::{Policy, Rule};
 use wattle_catalog::{SelectError, ToolRef};
 
 use super::delegate;
+use super::read::OUTPUT;
 use super::registry::Agents;
 use super::spec::{AgentPolicy, AgentSpec, Parsed};
 use crate::host::Host;
+use crate::model::{Model, Models};
+use crate::output::{OutputSchema, OutputSettings};
 use crate::settings::Settings;
 
 /// Programs that every agent is offered: the manual, and the end of a run.
@@ -134,6 +138,13 @@ impl AgentSpec {
                 None => self.prompt.trim().to_owned(),
             });
         }
+        settings.memory.extend(self.memory.iter().cloned());
+        settings.recall = self.memory_contract.clone().or(settings.recall);
+        if let Some(schema) = self.output() {
+            settings.output = Some(schema);
+        }
+        settings.thinking_effort = self.thinking_effort.or(settings.thinking_effort);
+        settings.tool_call = self.tool_call.unwrap_or(settings.tool_call);
         settings.temperature = self.temperature.unwrap_or(settings.temperature);
         settings.max_tokens = self.max_tokens.unwrap_or(settings.max_tokens);
         settings.dialect = self.dialect.map_or(settings.dialect, |Parsed(dialect)| dialect);
@@ -154,6 +165,32 @@ impl AgentSpec {
         ai.calls = self.budget.ai_calls.map_or(ai.calls, |calls| calls.min(ai.calls));
         ai.tokens = self.budget.ai_tokens.map_or(ai.tokens, |tokens| tokens.min(ai.tokens));
         settings
+    }
+
+    /// Returns the output that the agent's runs must have. The schema was checked when the agent was
+    /// read; an agent that an application makes with an invalid one has text as its output.
+    fn output(&self) -> Option<OutputSettings> {
+        let schema = OutputSchema::new(OUTPUT, self.output_schema.clone()?).ok()?;
+        let output = OutputSettings::new(schema);
+        let max_attempts = self.repair.map_or(output.max_attempts, |repair| repair.max_attempts);
+        Some(OutputSettings { max_attempts, ..output })
+    }
+
+    /// Opens the agent's model, or returns the default one if it names none.
+    ///
+    /// # Errors
+    /// A message for the user: the class is unknown, or its endpoint cannot be used.
+    pub fn open_model(
+        &self,
+        models: &dyn Models,
+        default: &Arc<dyn Model>,
+    ) -> Result<Arc<dyn Model>, String> {
+        match &self.model {
+            Some(name) => models
+                .open(name)
+                .map_err(|why| format!("the agent `{}`: `model`: {why}", self.name)),
+            None => Ok(Arc::clone(default)),
+        }
     }
 
     /// Returns the agent's own policy, narrowed by those of the agents that delegated to it.

@@ -7,9 +7,13 @@ use wattle_catalog::nearest_key;
 use wattle_rt::truncate;
 
 use super::spec::AgentSpec;
+use crate::output::OutputSchema;
 
 /// Maximum size of an agent's file, in bytes.
 pub(super) const MAX_FILE: u64 = 256 << 10;
+
+/// The name of the schema of an agent's answers, for providers that need one.
+pub(super) const OUTPUT: &str = "answer";
 
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
@@ -80,6 +84,13 @@ impl AgentSpec {
         }
         if self.max_tokens == Some(0) {
             return Err(("max_tokens", "expected a number from 1 on".to_owned()));
+        }
+        if let Some(schema) = &self.output_schema {
+            let schema = OutputSchema::new(OUTPUT, schema.clone());
+            schema.map_err(|why| ("output_schema", why.to_string()))?;
+        }
+        if self.repair.is_some() && self.output_schema.is_none() {
+            return Err(("repair", "there is no `output_schema`".to_owned()));
         }
         let mut names: Vec<String> = self.delegates.iter().map(|one| one.program()).collect();
         names.sort();

@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value as Json;
 use wattle_capability::policy::Rule;
 use wattle_catalog::ToolRef;
-use wattle_machine::{Dollars, OnMaxSteps};
+use wattle_machine::{Dollars, OnMaxSteps, RecallContract};
 
 use crate::dialect::DialectSetting;
+use crate::model::{FunctionChoice, ThinkingEffort};
 use crate::span::Span;
 
 use super::DEFAULT_AGENT;
@@ -39,12 +40,21 @@ pub struct AgentSpec {
     /// The role and the rules of the agent, at the beginning of its prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
+    /// The model: a name at the configured endpoint, or a class, such as `class:fast`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The sampling temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
     /// Maximum number of tokens of one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The effort with which the model thinks before it answers, from 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between calls and answers in the native dialect: `auto`, `required` or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call: Option<FunctionChoice>,
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Parsed<DialectSetting>>,
@@ -70,6 +80,18 @@ pub struct AgentSpec {
     /// The agents that it may hand parts of its task to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<DelegateRef>,
+    /// Items of memory that stand in the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
+    /// The rule by which runs recall further items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_contract: Option<RecallContract>,
+    /// The JSON Schema of the answer. Without it, the answer is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+    /// How an answer that does not match the schema is corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<AgentRepair>,
     /// Rules that narrow what its programs may do.
     #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
     pub policy: AgentPolicy,
@@ -92,8 +114,11 @@ impl AgentSpec {
             comment: String::new(),
             version: String::new(),
             prompt: String::new(),
+            model: None,
             temperature: None,
             max_tokens: None,
+            thinking_effort: None,
+            tool_call: None,
             dialect: None,
             max_steps: None,
             on_max_steps: None,
@@ -102,6 +127,10 @@ impl AgentSpec {
             timeout: None,
             tools: None,
             delegates: Vec::new(),
+            memory: Vec::new(),
+            memory_contract: None,
+            output_schema: None,
+            repair: None,
             policy: AgentPolicy::default(),
             narrowed_by: Vec::new(),
             budget: AgentBudget::default(),
@@ -209,6 +238,14 @@ impl AgentPolicy {
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
     }
+}
+
+/// How an answer that does not match the output schema is corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRepair {
+    /// Maximum number of requests for a corrected answer.
+    pub max_attempts: u32,
 }
 
 /// Limits on what a run of an agent may use. The deployment's limits also apply.

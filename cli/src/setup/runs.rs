@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
-use wattle_agent::model::Model;
+use wattle_agent::model::{Model, Models};
 use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
     AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
@@ -37,6 +37,7 @@ pub(crate) type SettleFiles = Arc<dyn Fn(&Files, &Report) -> Result<(), Fault> +
 /// The assembler of the runs, which remembers the failure of [`LocalRuns::settle`].
 pub(crate) struct LocalAssembler {
     runs: LocalRuns,
+    models: Arc<dyn Models>,
     failure: Arc<Mutex<Option<Fault>>>,
 }
 
@@ -44,7 +45,8 @@ impl LocalAssembler {
     /// Creates the assembler and the service of these runs.
     pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
         let host = runs.setup.host.clone();
-        let assembler = Arc::new(LocalAssembler { runs, failure: Arc::default() });
+        let models = runs.setup.models(Arc::clone(&runs.model));
+        let assembler = Arc::new(LocalAssembler { runs, models, failure: Arc::default() });
         let shared: Arc<dyn RunAssembler> = Arc::<LocalAssembler>::clone(&assembler);
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
@@ -56,8 +58,10 @@ impl LocalAssembler {
 
     fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
         let LocalRuns { setup, model, settings, output, files, settle } = &self.runs;
+        let is_child = seed.files.is_some();
         let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
         let (setup, settings) = setup.for_agent(&agent, settings)?;
+        let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
         let meter = Meter::default();
         let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
         let access = setup.access(
@@ -68,7 +72,7 @@ impl LocalAssembler {
         )?;
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
         // The run at the top handles the files that it shares with its child runs.
-        let settle = settle.clone().filter(|_| seed.files.is_none()).map(|settle| {
+        let settle = settle.clone().filter(|_| !is_child).map(|settle| {
             Box::new(move |report: &Report| {
                 if let Err(fault) = settle(&files, report) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
@@ -83,7 +87,7 @@ impl LocalAssembler {
             meter,
             workdir: Some(setup.config.root.value.clone()),
             signer: setup.signer()?,
-            output: output.clone(),
+            output: output.clone().filter(|_| !is_child),
             keeps_files: false,
             settle,
         })

@@ -110,10 +110,16 @@ impl State {
             OnMaxSteps::Answer => Purpose::Conclude,
             OnMaxSteps::Stop => return self.end(Ending::out_of_steps(self.settings.max_steps)),
             OnMaxSteps::Latest => {
-                let latest = self.latest.take();
-                let ending = latest.map(|text| Ending::Exhausted { text, bound: Bound::Steps });
-                let none = || Ending::out_of_steps(self.settings.max_steps);
-                return self.end(ending.unwrap_or_else(none));
+                let Some(text) = self.latest.take() else {
+                    return self.end(Ending::out_of_steps(self.settings.max_steps));
+                };
+                let message = Message::assistant(text.as_str());
+                return self.answered(
+                    Turn::new(Purpose::Conclude),
+                    message,
+                    text,
+                    Some(Bound::Steps),
+                );
             }
         };
         let turn = Turn::new(purpose);
