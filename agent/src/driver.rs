@@ -1,9 +1,11 @@
 //! The driver: performs the machine's effects and passes the results back to it.
 
+mod call;
 mod recall;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
@@ -17,15 +19,12 @@ use wattle_machine::{
     Role, Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
-use wattle_rt::tape::Tape as _;
 
-use crate::act::perform_within;
 use crate::bug::{BUG, Bug, caught};
 use crate::delegates::{ChildRuns, RunDelegates, RunTree};
-use crate::error::HostError;
 use crate::history::StepHistory;
 use crate::host::Host;
-use crate::journal::{self, PendingApproval, ResumePoint, RunTape, TurnRecorder};
+use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
@@ -37,6 +36,7 @@ use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
+use call::CallState;
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -167,6 +167,10 @@ pub(crate) async fn drive(
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Refuse { step, call, reason } => {
+                    let refused = Execution::Refused { reason };
+                    performer.trace.write(step, &call, &CallOutcome::of(&refused), 0);
+                }
                 Effect::Recall { step, call } => task = Task::Recall { step, call },
                 Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
@@ -183,6 +187,8 @@ pub(crate) async fn drive(
                 }
             }
         }
+        performer.done.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let task_started = Instant::now();
         let input = tokio::select! {
             biased;
             () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
@@ -193,7 +199,7 @@ pub(crate) async fn drive(
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
-        performer.abort_pending_calls(&task, &input);
+        performer.abort_pending_calls(&task, &input, task_started.elapsed());
         let spent = job.meter.take();
         job.tree.charge(&spent);
         let spent = spent + job.tree.child_usage.take();
@@ -275,6 +281,8 @@ struct Performer<'a> {
     recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
+    /// The indices of the step's calls that have ended.
+    done: Mutex<BTreeSet<usize>>,
 }
 
 impl<'a> Performer<'a> {
@@ -323,6 +331,7 @@ impl<'a> Performer<'a> {
             recorder,
             spans,
             history,
+            done: Mutex::default(),
         }
     }
 
@@ -410,24 +419,6 @@ impl<'a> Performer<'a> {
         })
     }
 
-    /// Writes a trace line for each pending call that was aborted.
-    fn abort_pending_calls(&self, task: &Task, input: &Input) {
-        let reason = match input {
-            Input::Cancel { .. } => "cancelled",
-            Input::Expired { .. } => "the run's time was up",
-            Input::Failed(message) => message,
-            _ => return,
-        };
-        let (step, calls) = match task {
-            Task::Execute { step, calls } => (*step, calls.as_slice()),
-            Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
-            Task::Moderate { .. } | Task::Ask(_) | Task::Validate { .. } | Task::Nothing => return,
-        };
-        let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-        let outcome = CallOutcome::of(&execution);
-        calls.iter().for_each(|call| self.trace.write(step, call, &outcome, 0));
-    }
-
     async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
         let function_choice = match ask.purpose {
@@ -470,53 +461,4 @@ impl<'a> Performer<'a> {
             Err(error) => Input::Failed(error.to_string()),
         }
     }
-
-    /// Runs a call of a step. A program that sets no time limit of its own runs at most as long as
-    /// `time`.
-    async fn call(
-        &self,
-        (step, at): (u32, usize),
-        call: &Call,
-        time: Duration,
-    ) -> Result<CallState, String> {
-        let (started, from) = (Instant::now(), SystemTime::now());
-        let tape = self.recorder.map(|recorder| recorder.tape(at));
-        let grants = match &tape {
-            Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
-            None => Arc::clone(&self.grants),
-        };
-        let performed =
-            perform_within(self.host.runtime(), &self.catalog, &grants, call, time).await;
-        let execution = performed.map_err(|broken| {
-            if let HostError::Bug(bug) = &broken {
-                let (run, function) = (self.trace.run_id(), bug.function);
-                tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
-            }
-            broken.to_string()
-        })?;
-        if let Some(tape) = tape {
-            tape.flush().await.map_err(|halt| halt.to_string())?;
-            let asked = tape.waiting();
-            if !asked.is_empty() {
-                let call = format!("{step}.{}", at + 1);
-                let waiting = |question| PendingApproval { call: call.clone(), question };
-                return Ok(CallState::Pending(asked.into_iter().map(waiting).collect()));
-            }
-        }
-        let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let outcome = CallOutcome::of(&execution);
-        self.trace.write(step, call, &outcome, elapsed);
-        if let Some(spans) = &self.spans {
-            spans.tool(from, (step, at + 1), call, &outcome);
-        }
-        self.history.add(step, call, &outcome, elapsed);
-        Ok(CallState::Done(Box::new(execution)))
-    }
-}
-
-/// The outcome of a call.
-enum CallState {
-    Done(Box<Execution>),
-    /// The call waits for these approvals.
-    Pending(Vec<PendingApproval>),
 }

@@ -318,6 +318,15 @@ pub enum Effect {
         /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
+    /// A call of the model's answer is not run. The trace records it.
+    Refuse {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+        /// The reason, and what would be valid.
+        reason: String,
+    },
     /// Run the program that recalls items from memory, and return [`Input::Recalled`].
     Recall {
         /// The step that the items are for, counted from 1.

@@ -75,6 +75,9 @@ fn show(effect: &Effect) -> String {
         Effect::Execute { step, calls } => {
             format!("execute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
         }
+        Effect::Refuse { step, call, reason } => {
+            format!("refuse (step {step}) {}: {reason}\n", serde_json::to_string(call).unwrap())
+        }
         Effect::Recall { step, call } => {
             format!("recall (step {step}) {}\n", serde_json::to_string(call).unwrap())
         }

@@ -208,6 +208,7 @@ fn name(effect: &RecordedEffect) -> &'static str {
         RecordedEffect::Moderate { .. } => "the moderated message",
         RecordedEffect::Ask(_) => "the request to the model",
         RecordedEffect::Execute { .. } => "the programs to run",
+        RecordedEffect::Refuse { .. } => "a call that is not run",
         RecordedEffect::Recall { .. } => "the program that recalls",
         RecordedEffect::Validate { .. } => "the answer to validate",
         RecordedEffect::Emit(_) => "an event",

@@ -23,6 +23,15 @@ pub enum RecordedEffect {
         /// The programs.
         calls: Vec<Call>,
     },
+    /// A call was not run.
+    Refuse {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+        /// The reason.
+        reason: String,
+    },
     /// The program that recalls items from memory was run.
     Recall {
         /// The step that the items are for, counted from 1.
@@ -90,6 +99,10 @@ impl EffectRecorder {
             }
             Effect::Execute { step, calls } => {
                 RecordedEffect::Execute { step: *step, calls: calls.clone() }
+            }
+            Effect::Refuse { step, call, reason } => {
+                let (step, call, reason) = (*step, call.clone(), reason.clone());
+                RecordedEffect::Refuse { step, call, reason }
             }
             Effect::Recall { step, call } => {
                 RecordedEffect::Recall { step: *step, call: call.clone() }

@@ -269,6 +269,11 @@ impl State {
             })
         };
         let mut effects: Vec<Effect> = planned.iter().zip(1..).map(start).collect();
+        let refuse = |plan: &PlannedCall| {
+            let (call, reason) = (plan.call.clone(), plan.refused.clone()?);
+            Some(Effect::Refuse { step, call, reason })
+        };
+        effects.extend(planned.iter().filter_map(refuse));
         let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
         let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
         if calls.is_empty() {
