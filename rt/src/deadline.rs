@@ -13,6 +13,8 @@ pub(crate) struct Deadline(Arc<Inner>);
 struct Inner {
     /// The deadline of the program that started this one. It stands still together with this one.
     parent: Option<Deadline>,
+    /// The time from the beginning to the end, without pauses.
+    time: Duration,
     clock: Mutex<Clock>,
     /// Notified when the deadline moves.
     moved: watch::Sender<()>,
@@ -42,7 +44,12 @@ impl Deadline {
         let time = time.min(remaining);
         let end = now.checked_add(time).unwrap_or(now);
         let clock = Mutex::new(Clock { end, pauses: 0, since: now });
-        Deadline(Arc::new(Inner { parent, clock, moved: watch::Sender::new(()) }))
+        Deadline(Arc::new(Inner { parent, time, clock, moved: watch::Sender::new(()) }))
+    }
+
+    /// Returns the time that the program had at its beginning.
+    pub(crate) fn time(&self) -> Duration {
+        self.0.time
     }
 
     /// Returns the remaining time.

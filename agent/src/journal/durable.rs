@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_capability::ai::Ai;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_machine::{Event, Input, Message, Setup, Usage};
 use wattle_rt::Grants;
 use wattle_rt::tape::{PROGRAM, QUESTION};
 
+use super::budget::charge_ai;
 use super::tape::describe;
 use super::{
-    Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunFilter,
-    RunRecord, RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
+    Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord,
+    RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
 use crate::delegates::{ChildRuns, RunTree};
@@ -308,36 +308,6 @@ pub async fn resume(
     let ended = drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
     Ok(ended)
-}
-
-/// Counts the requests to models that the programs of a run have made, so that the run's budget holds
-/// for its whole life.
-async fn charge_ai(
-    journal: &SharedJournal,
-    (run, root): (&str, &str),
-    grants: &Grants,
-) -> Result<(), ResumeError> {
-    let Some(ai) = grants.config::<Ai>() else { return Ok(()) };
-    let turns = journal.turns(run).await?;
-    let mut calls: u32 = 0;
-    for at in 0..turns.len() {
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        for call in journal.calls_of(run, at).await? {
-            if call.result.is_some() && call.id.function.starts_with("ai.") {
-                calls = calls.saturating_add(call.times);
-            }
-        }
-    }
-    let spent: u64 = turns.iter().map(|turn| turn.spent.total()).sum();
-    // What child runs used is not part of this budget.
-    let filter = RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() };
-    let children = journal.runs(filter).await?;
-    let own = children
-        .iter()
-        .filter(|child| child.start.parent.as_ref().is_some_and(|parent| parent.run == run));
-    let theirs: u64 = own.filter_map(|child| Some(child.summary.as_ref()?.usage.total())).sum();
-    ai.charge(calls, spent.saturating_sub(theirs));
-    Ok(())
 }
 
 /// Counts an attempt to drive a run. A run whose earlier attempts made no progress is parked,

@@ -12,6 +12,7 @@
 //! [`Journal`] is the port that a store implements.
 
 mod approval;
+mod budget;
 mod calls;
 mod durable;
 mod fork;

@@ -29,6 +29,7 @@ use crate::store::TenantStore;
 const SEPARATOR: char = '/';
 
 /// The port of one run to its child runs.
+#[derive(Clone)]
 struct ServiceChildren {
     service: RunService,
     store: TenantStore,
@@ -82,7 +83,15 @@ impl RunService {
 
 impl ChildRuns for ServiceChildren {
     fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
-        self.run_child(request).boxed()
+        let own = self.clone();
+        // A task of its own, since a program's stack is too small for starting a run.
+        let task = tokio::spawn(async move { own.run_child(request).await });
+        async move {
+            task.await.unwrap_or_else(|stopped| {
+                Err(ChildError::Refused(format!("the child run could not be started: {stopped}")))
+            })
+        }
+        .boxed()
     }
 }
 

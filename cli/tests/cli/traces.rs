@@ -114,7 +114,7 @@ fn a_trace_is_shown_queried_and_summarized() {
         "{digest}"
     );
     let feed = wattle(&place, &["trace", "feed"]).code(0).stdout;
-    assert_eq!(feed, "wattle: 1 runs, 3 calls (file_read 1×, text_count 1×, wat 1×)\n");
+    assert_eq!(feed, "default: 1 runs, 3 calls (file_read 1×, text_count 1×, wat 1×)\n");
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl Inner {
         };
         let started = Instant::now();
         let deadline = Deadline::new(launch.time.min(self.limits.time), launch.deadline);
-        let time = deadline.remaining();
+        let time = deadline.time();
         let account = launch.account.clone();
         let nested = NestedContext {
             level: launch.level,

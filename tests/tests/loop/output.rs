@@ -162,14 +162,17 @@ async fn in_the_native_dialect_corrections_allow_no_function() {
 async fn the_forced_last_turn_must_answer_with_a_value() {
     let world = World::new();
     let mut settings = quick();
-    settings.machine.max_steps = 0;
-    let model = Scripted::new(&["x is 1", "{\"x\": 1}"]).constraining();
+    settings.machine.max_steps = 1;
+    let call = "ToolCall::Catalog(\"text_count\", \"a\")";
+    let model = Scripted::new(&[call, "x is 1", "{\"x\": 1}"]).constraining();
     let (report, _) = world.run(&model, &settings, with_output(&world, point())).await;
     let data = Some(Box::new(json!({"x": 1})));
     let text = "{\"x\": 1}".to_owned();
     assert_eq!(report.ending, Ending::Exhausted { text, bound: Bound::Steps, data });
-    assert_eq!(model.constraints(), [Some("point".to_owned()), Some("point".to_owned())]);
-    assert_eq!(model.choices(), [FunctionChoice::None, FunctionChoice::None]);
+    let point = || Some("point".to_owned());
+    assert_eq!(model.constraints(), [None, point(), point()]);
+    let last = FunctionChoice::None;
+    assert_eq!(model.choices(), [FunctionChoice::Auto, last, last]);
 }
 
 #[tokio::test]
