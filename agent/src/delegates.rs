@@ -126,8 +126,6 @@ pub enum ChildEnd {
     },
     /// It waits for a person.
     Waits(Vec<PendingApproval>),
-    /// It stopped, and goes on in the next process.
-    Suspended(String),
 }
 
 /// The port through which a run starts child runs.
@@ -211,7 +209,6 @@ impl RunDelegates {
                     .collect();
                 Ok(Delegated::Waits(format!("the agent `{agent}` asks: {}", each.join("; "))))
             }
-            ChildEnd::Suspended(why) => Ok(Delegated::Waits(why)),
         }
     }
 }

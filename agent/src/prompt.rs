@@ -51,7 +51,7 @@ pub(crate) fn parts(
     });
     PromptParts {
         dialect,
-        capabilities: granted.iter().map(part).collect(),
+        capabilities: granted.iter().map(part).filter(CapabilityPart::is_shown).collect(),
         withheld: withheld
             .map(|c| WithheldCapability {
                 capability: c.name.to_owned(),

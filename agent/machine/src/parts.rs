@@ -122,6 +122,13 @@ pub struct CapabilityPart {
     pub rare: Vec<String>,
 }
 
+impl CapabilityPart {
+    /// Returns true if the prompt has a function of the capability, described or by name.
+    pub fn is_shown(&self) -> bool {
+        !self.functions.is_empty() || !self.rare.is_empty()
+    }
+}
+
 /// A host function, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionLine {

@@ -28,6 +28,9 @@ use crate::store::TenantStore;
 /// The separator between the id of a child run and the id of its call.
 const SEPARATOR: char = '/';
 
+/// The name of the question about a child run that an operator has to release.
+const RELEASE: &str = "release";
+
 /// The port of one run to its child runs.
 #[derive(Clone)]
 struct ServiceChildren {
@@ -54,14 +57,12 @@ impl RunService {
         })
     }
 
-    /// Ends the child runs of a run that has ended.
-    pub(super) fn end_children<'a>(
-        &'a self,
-        store: &'a TenantStore,
-        run: &'a str,
-    ) -> BoxFuture<'a, ()> {
+    /// Ends the child runs of a run that has ended, in the background.
+    pub(super) fn end_children(&self, store: &TenantStore, run: &str) {
+        let (service, store, run) = (self.clone(), store.clone(), run.to_owned());
         // Boxed, since ending a run leads here again.
-        self.cancel_children(store, run).boxed()
+        let ending = async move { service.cancel_children(&store, &run).await }.boxed();
+        self.0.tasks.spawn(ending);
     }
 
     async fn cancel_children(&self, store: &TenantStore, run: &str) {
@@ -117,10 +118,17 @@ impl ServiceChildren {
                 ChildEnd::Ended { ending: report.ending.clone(), usage: report.usage }
             }
             Outcome::Parked(parked) => match parked.reason {
-                Some(reason) => ChildEnd::Suspended(reason),
+                Some(question) => {
+                    let call = RELEASE.to_owned();
+                    ChildEnd::Waits(vec![PendingApproval { call, question }])
+                }
                 None => ChildEnd::Waits(parked.waiting),
             },
-            Outcome::Suspended(reason) => ChildEnd::Suspended(reason),
+            // The process stops, and suspends this run, too.
+            Outcome::Suspended(_) if self.service.0.suspending.is_cancelled() => {
+                std::future::pending().await
+            }
+            Outcome::Suspended(reason) => return Err(ChildError::Refused(reason)),
         })
     }
 
@@ -165,9 +173,13 @@ impl ServiceChildren {
             return live.finish(Outcome::Suspended("the server is about to stop".to_owned()));
         };
         let of_caller = Arc::clone(&live);
+        let suspending = service.0.suspending.clone();
         let cancelled = async move {
             cancel.cancelled().await;
-            of_caller.cancel.cancel();
+            // A process that stops suspends the caller and this run; neither is cancelled.
+            if !suspending.is_cancelled() {
+                of_caller.cancel.cancel();
+            }
             std::future::pending().await
         };
         let driven = async move {

@@ -169,7 +169,7 @@ impl RunService {
         live.finish(outcome);
         self.remove(store.tenant(), run);
         if has_ended {
-            self.end_children(store, run).await;
+            self.end_children(store, run);
         }
     }
 
