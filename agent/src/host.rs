@@ -41,14 +41,17 @@ pub struct Host {
     reloader: Arc<CatalogReloader>,
     /// The programs of one agent, or `None` for the whole catalog.
     agent: Option<AgentCatalog>,
-    /// The listings of sessions, by tenant, session and agent.
-    listings: Arc<Cache<(Tenant, String, Option<Arc<str>>), Arc<Listing>>>,
+    /// The listings of sessions.
+    listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
     collector: Option<Collector>,
     mask: Mask,
 }
+
+/// A session with its tenant, and the agent that it talks to.
+type ListingKey = (Tenant, String, Option<Arc<str>>);
 
 /// The programs that an agent is offered.
 #[derive(Clone)]

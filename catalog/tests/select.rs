@@ -1,5 +1,7 @@
 //! The programs that an agent may call.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use wattle_catalog::{Catalog, Entry, Origin, ToolRef};
 
 fn catalog() -> Catalog {
