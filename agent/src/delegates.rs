@@ -20,7 +20,7 @@ use crate::journal::{ParentRun, PendingApproval};
 use crate::meter::Meter;
 
 /// Maximum number of levels below the run that a person or a client started.
-const MAX_DEPTH: u32 = 3;
+pub(crate) const MAX_DEPTH: usize = 3;
 
 /// Maximum number of child runs in one tree.
 const MAX_CHILDREN: u32 = 256;
@@ -30,7 +30,7 @@ const MAX_CHILDREN: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct RunTree {
     /// The number of levels above the run.
-    depth: u32,
+    pub(crate) depth: usize,
     /// The runs above, or `None` if the run is at the top.
     above: Option<ParentRun>,
     /// Counts the usage of the run's child runs until it is charged to the run.

@@ -107,6 +107,14 @@ impl ServiceChildren {
             None => self.origin_of(&request.agent).await?,
         };
         let ChildRequest { id, message, tree, cancel, .. } = request;
+        // The semaphores are never closed.
+        let _permit = match self.service.0.children.get(tree.depth.saturating_sub(1)) {
+            Some(level) => tokio::select! {
+                permit = level.acquire() => permit.ok(),
+                () = cancel.cancelled() => None,
+            },
+            None => None,
+        };
         let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
         let recorded = self.store.last_event(&id).await?;
         let (live, is_new) = self.service.add(self.store.tenant(), &id, recorded);

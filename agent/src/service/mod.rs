@@ -39,6 +39,7 @@ pub use follow::{FollowError, Follower};
 pub use live::Outcome;
 pub use view::{RunStatus, RunView, ToolUse};
 
+use crate::delegates::MAX_DEPTH;
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::journal::{self, Approval, Journal as _, QueuedRun, ResumeError, RunFilter, Status};
@@ -105,6 +106,9 @@ struct Inner {
     /// A permit for each run that may be active.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
+    /// Permits for child runs that are active at each level below the top. A level waits only for
+    /// the one below it.
+    children: [Semaphore; MAX_DEPTH],
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
     /// Notified when a run begins or ends in this process.
     changed: watch::Sender<()>,
@@ -115,16 +119,26 @@ struct Inner {
     suspending: CancellationToken,
 }
 
+/// Returns the maximum number of child runs that are active at one level. Each of them keeps a
+/// program of its caller in its slot of the engine, so that all levels together leave slots for the
+/// programs of the child runs, even at the deepest nesting of programs.
+fn concurrent_children(host: &Host) -> usize {
+    let slots = (host.runtime().limits().instances >> 2) as usize;
+    (slots.saturating_sub(2) / MAX_DEPTH).max(1)
+}
+
 impl RunService {
     /// Creates a service. It must be used within a tokio runtime.
     #[must_use]
     pub fn new(host: Host, assembler: Arc<dyn RunAssembler>, limits: ServiceLimits) -> RunService {
+        let children = concurrent_children(&host);
         RunService(Arc::new(Inner {
             host,
             assembler,
             limits,
             slots: Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS))),
             sessions: SessionQueues::default(),
+            children: std::array::from_fn(|_| Semaphore::new(children)),
             live: Mutex::default(),
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),

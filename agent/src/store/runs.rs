@@ -86,8 +86,9 @@ impl Journal for TenantStore {
                 params![tenant, oldest],
             )?;
             transaction.execute(
-                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening, root)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)",
+                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening, parent, \
+                 root)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9)",
                 params![
                     tenant,
                     run.id,
@@ -96,6 +97,7 @@ impl Journal for TenantStore {
                     now(),
                     run.attempts,
                     record(seal.as_deref(), &run.start)?,
+                    run.start.parent.as_ref().map(|parent| parent.run.as_str()),
                     run.start.parent.as_ref().map(|parent| parent.root.as_str())
                 ],
             )?;
@@ -164,10 +166,16 @@ impl Journal for TenantStore {
     fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
-            // A turn is progress, so only the current attempt counts for the next turn.
+            // A turn is progress, so only the current attempt counts for the next turn. The runs above
+            // wait for it, so that it is their progress, too.
             transaction.execute(
-                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = \
-                 ?2",
+                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id IN (
+                     WITH RECURSIVE above (id) AS (
+                         SELECT ?2
+                         UNION SELECT run.parent FROM run JOIN above ON run.id = above.id
+                         WHERE run.tenant = ?1 AND run.parent IS NOT NULL
+                     )
+                     SELECT id FROM above)",
                 params![tenant, run, now()],
             )?;
             transaction.execute(

@@ -158,8 +158,9 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (tenant, name)
     ) STRICT;
 ",
-    // The run at the top of the tree that a child run belongs to.
+    // The run that started a child run, and the one at the top of the tree.
     "
+    ALTER TABLE run ADD COLUMN parent TEXT;
     ALTER TABLE run ADD COLUMN root TEXT;
     CREATE INDEX run_of_root ON run (tenant, root, id) WHERE root IS NOT NULL;
 ",

@@ -12,6 +12,7 @@ mod load;
 mod manual;
 mod poison;
 mod stream;
+mod tree;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
