@@ -88,6 +88,15 @@ impl Host {
         })
     }
 
+    /// Creates a host with the built-in programs, default limits and the default egress, which
+    /// reaches public addresses only.
+    ///
+    /// # Errors
+    /// The engine cannot be created.
+    pub fn built_in() -> Result<Host, HostError> {
+        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
+    }
+
     /// Masks everything that this process records with `mask`.
     #[must_use]
     pub fn with_mask(self, mask: Mask) -> Host {

@@ -2,7 +2,7 @@
 //!
 //! A run with an [`OutputSettings`] ends with a value that matches the schema, in
 //! [`Report::data`](crate::Report::data), or with
-//! [`Ending::Invalid`](wattle_machine::Ending::Invalid) if no attempt matched.
+//! [`Ending::Invalid`] if no attempt matched.
 //!
 //! ```
 //! use wattle_agent::output::OutputSchema;

@@ -79,12 +79,15 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
-    /// complete message.
+    /// complete message. A model that does not implement it passes the whole text at once.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let reply = self.complete(request);
+        async move { reply.await.inspect(|reply| on_delta(Delta::Text(&reply.text))) }.boxed()
+    }
 
     /// Returns the embedding of a text, or an error if the model does not support embeddings.
     fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {

@@ -32,10 +32,13 @@ pub trait RunAssembler: Send + Sync {
         Agents::default()
     }
 
-    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`].
+    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`]. By default,
+    /// all runs are.
     ///
     /// [`RunService::resume_open`]: super::RunService::resume_open
-    fn resumes(&self, origin: &Json) -> bool;
+    fn resumes(&self, _origin: &Json) -> bool {
+        true
+    }
 }
 
 /// The future of [`RunAssembler::assemble`].
@@ -82,6 +85,26 @@ pub struct RunParts {
     /// Handles the consequences of a finished run before its end is recorded, such as writing its
     /// files. It may be called again for the same run if the process ends in between.
     pub settle: Option<Settle>,
+}
+
+impl RunParts {
+    /// Creates the parts of a run with default settings. It has no workdir, no seal and no output,
+    /// and its files end with it.
+    #[must_use]
+    pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
+        RunParts {
+            host,
+            model,
+            settings: Settings::default(),
+            grants: Arc::new(grants),
+            meter: Meter::default(),
+            workdir: None,
+            signer: None,
+            output: None,
+            keeps_files: false,
+            settle: None,
+        }
+    }
 }
 
 /// A function that handles the consequences of a finished run.

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +39,7 @@ pub use follow::{FollowError, Follower};
 pub use live::Outcome;
 pub use view::{RunStatus, RunView, ToolUse};
 
+use crate::agents::AgentSpec;
 use crate::delegates::MAX_DEPTH;
 use crate::error::StoreError;
 use crate::host::Host;
@@ -58,6 +59,21 @@ pub struct RunRequest {
     pub session: Option<String>,
     /// Data from which the assembler creates the run's parts, now and when the run is resumed.
     pub origin: Json,
+}
+
+impl RunRequest {
+    /// Creates a request for a run of the default agent, without a session.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> RunRequest {
+        RunRequest { message: message.into(), session: None, origin: Json::Object(Map::new()) }
+    }
+
+    /// Makes the request one for a run of this agent. A resumed run has the same agent.
+    #[must_use]
+    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
+        agent.write_to(&mut self.origin);
+        self
+    }
 }
 
 /// A run that is active in this process.

@@ -88,14 +88,15 @@ fn start(served: &Served, token: &str) -> String {
 
 /// Returns the run once it has ended.
 fn ended(served: &Served, token: &str, run: &str) -> Json {
-    for _ in 0..3_000 {
+    for _ in 0..400 {
         let view = api(served, token, &format!("GET /api/run/{run}"), "").unwrap();
         if view["status"] != "running" && view["status"] != "queued" {
             return view;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("the run {run} does not end");
+    let children = api(served, token, &format!("GET /api/runs?tree_of={run}&limit=100"), "");
+    panic!("the run {run} does not end: {children:#?}");
 }
 
 #[test]
