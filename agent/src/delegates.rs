@@ -11,7 +11,6 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use wattle_capability::PortFuture;
 use wattle_capability::agent::{Delegated, Delegates, Delegation};
-use wattle_capability::files::Files;
 use wattle_machine::{Bound, Ending, Usage};
 use wattle_rt::{Code, Failure};
 
@@ -46,13 +45,20 @@ struct Shared {
     max_tokens: Option<u64>,
     /// The tokens used so far.
     tokens: Mutex<u64>,
+    /// Held while a run of the tree records a turn.
+    recording: tokio::sync::Mutex<()>,
 }
 
 impl RunTree {
     /// Creates the tree of a run that a person or a client starts.
     #[must_use]
     pub fn new(max_tokens: Option<u64>) -> RunTree {
-        let shared = Shared { children: AtomicU32::new(0), max_tokens, tokens: Mutex::default() };
+        let shared = Shared {
+            children: AtomicU32::new(0),
+            max_tokens,
+            tokens: Mutex::default(),
+            recording: tokio::sync::Mutex::default(),
+        };
         RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
     }
 
@@ -64,6 +70,17 @@ impl RunTree {
     /// Returns the runs above, or `None` if the run is at the top.
     pub(crate) fn parent(&self) -> Option<ParentRun> {
         self.above.clone()
+    }
+
+    /// Returns true for the run at the top.
+    pub(crate) fn is_top(&self) -> bool {
+        self.above.is_none()
+    }
+
+    /// Waits until no other run of the tree records a turn, and keeps them from it until the guard is
+    /// dropped.
+    pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.shared.recording.lock().await
     }
 
     /// Counts the usage of a request.
@@ -157,8 +174,6 @@ pub(crate) struct RunDelegates {
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: CancellationToken,
-    /// The files that the run shares with its child runs.
-    pub(crate) files: Option<Arc<Files>>,
 }
 
 impl RunDelegates {
@@ -193,10 +208,6 @@ impl RunDelegates {
             ChildError::Refused(why) => Failure::new(Code::EREMOTE, why),
             ChildError::Store(error) => Failure::new(Code::EREMOTE, error.to_string()),
         })?;
-        if let Some(files) = &self.files {
-            // The record of the child run has its changes; the next turn of this one has them, too.
-            files.mark_all_changed();
-        }
         match end {
             ChildEnd::Ended { ending, usage } => {
                 self.tree.child_usage.add(usage);

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use wattle_capability::agent::Agents;
-use wattle_capability::fs::Fs;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
@@ -79,7 +78,6 @@ impl Job {
             tree: self.tree.clone(),
             children: Arc::clone(runs),
             cancel: self.cancel.clone(),
-            files: self.grants.config::<Fs>().map(|fs| Arc::clone(&fs.0)),
         };
         let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
         Job { grants: Arc::new(grants), ..self }

@@ -153,7 +153,7 @@ pub(crate) async fn refuse(
     let input = Input::Failed(reason.clone());
     let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
     let events = Stamp::from(&id, sink, 1).number(events_of(&effects));
-    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None);
+    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None, &RunTree::new(None));
     recorder.record((Usage::default(), &input), &effects, &events, (1, Duration::ZERO)).await?;
     events.iter().for_each(|event| sink.emit(event));
     Ok(Report::failed(id, reason))
@@ -190,7 +190,7 @@ pub async fn run(
     // The caller may hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
-    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants));
+    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants), &job.tree);
     let ended = drive(host, model, settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
     Ok(ended)
@@ -302,6 +302,7 @@ pub async fn resume(
         run.to_owned(),
         setup.clone(),
         files(&job.grants),
+        &job.tree,
     )
     .await?;
     charge_ai(journal, (run, job.tree.root(run)), &job.grants).await?;

@@ -114,6 +114,10 @@ pub trait Journal: Send + Sync {
     /// Returns the turns of a run, in order.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
 
+    /// Returns the changes to the files that the turns of a run and of the child runs in its tree
+    /// have, in the order in which they were recorded.
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>>;
+
     /// Returns the calls of the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
 

@@ -100,7 +100,7 @@ impl ServiceChildren {
     async fn run_child(&self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
         let known = self.store.run(&request.id).await?;
         if let Some(ended) = known.as_ref().filter(|run| run.status == Status::Ended) {
-            return self.ended(ended).await;
+            return Self::ended(ended);
         }
         let origin = match &known {
             Some(run) => run.start.origin.clone(),
@@ -140,16 +140,8 @@ impl ServiceChildren {
         })
     }
 
-    /// Returns the end of a child run that has ended, after its changes to the files are restored,
-    /// which the parent may have lost with its process.
-    async fn ended(&self, run: &RunRecord) -> Result<ChildEnd, ChildError> {
-        if let Some(files) = self.files.as_ref().filter(|files| files.is_overlay()) {
-            for turn in self.store.turns(&run.id).await? {
-                if let Some(changed) = &turn.files {
-                    files.restore(changed).map_err(StoreError::unreadable)?;
-                }
-            }
-        }
+    /// Returns the end of a child run that has ended.
+    fn ended(run: &RunRecord) -> Result<ChildEnd, ChildError> {
         let summary = run.summary.as_ref().ok_or_else(|| {
             ChildError::Refused(format!("the run `{}` has no recorded end", run.id))
         })?;
@@ -238,6 +230,25 @@ pub(super) async fn waiting(
         }
     }
     Ok(all)
+}
+
+/// Releases the child runs of a run that were parked because they repeatedly ended their process.
+/// Returns true if there are any.
+pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
+    let mut is_any = false;
+    for child in children_of(store, run).await? {
+        if child.status == Status::Parked && child.reason.is_some() {
+            is_any |= store.release(&child.id).await?;
+        }
+    }
+    Ok(is_any)
+}
+
+/// Returns the reason why an operator has to release a child run of a run, if there is one.
+pub(super) async fn reason(store: &TenantStore, run: &str) -> Result<Option<String>, StoreError> {
+    let children = children_of(store, run).await?;
+    let parked = children.into_iter().find(|child| child.status == Status::Parked);
+    Ok(parked.and_then(|child| Some(format!("the child run `{}`: {}", child.id, child.reason?))))
 }
 
 /// Records answers to the pending approvals of a run and of its child runs. Returns those that are

@@ -242,6 +242,9 @@ impl RunService {
         if journal::lock_run(store, run).await?.is_none() {
             return Err(AnswerError::Held);
         }
+        if release {
+            child::release(store, run).await?;
+        }
         if record.status == Status::Parked || !answers.is_empty() {
             let pending = child::record_all(store, run, answers).await?;
             if let Some(first) = pending.into_iter().next() {
@@ -251,16 +254,19 @@ impl RunService {
         self.resume_in_background(store, record, release).await
     }
 
-    /// Releases a run that was parked because it repeatedly ended its process, and resumes it.
+    /// Releases a run that was parked because it, or a child run, repeatedly ended its process, and
+    /// resumes it.
     ///
     /// # Errors
     /// There is no such run, or it is not parked for that reason.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        if record.status != Status::Parked || record.reason.is_none() {
+        let is_below = child::release(store, run).await?;
+        if record.status != Status::Parked || (record.reason.is_none() && !is_below) {
             return Err(AnswerError::NotAsked);
         }
-        self.resume_in_background(store, record, true).await.map(drop)
+        let release = record.reason.is_some();
+        self.resume_in_background(store, record, release).await.map(drop)
     }
 
     /// Cancels a run. Returns its view; a run that has ended stays as it is. `None` if there is no

@@ -205,10 +205,9 @@ async fn of_record(
         (Status::Parked, _) if !is_live => RunStatus::Parked,
         (Status::Open | Status::Parked, _) => RunStatus::Running,
     };
-    let waiting = if status == RunStatus::Parked && run.reason.is_none() {
-        child::waiting(store, &run.id).await?
-    } else {
-        Vec::new()
+    let (waiting, reason) = match status == RunStatus::Parked && run.reason.is_none() {
+        true => (child::waiting(store, &run.id).await?, child::reason(store, &run.id).await?),
+        false => (Vec::new(), run.reason),
     };
     let steps = match &run.summary {
         Some(summary) => summary.steps,
@@ -233,7 +232,7 @@ async fn of_record(
         created: run.made,
         updated: run.used,
         waiting,
-        reason: run.reason,
+        reason,
         forked: run.start.forked,
         parent: run.start.parent.map(|parent| parent.run),
     })

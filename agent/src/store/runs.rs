@@ -321,6 +321,18 @@ impl Journal for TenantStore {
         }))
     }
 
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+        let (run, seal) = (run.to_owned(), self.seal.clone());
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut files = Vec::new();
+            tree_files(transaction, (tenant, seal.as_deref()), (&run, 0), |changed| {
+                files.push(changed);
+                Ok(())
+            })?;
+            Ok(files)
+        }))
+    }
+
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("read", move |transaction, tenant| {
@@ -502,14 +514,28 @@ fn keep_files(
     run: &str,
     session: &str,
 ) -> Result<(), Cause> {
+    tree_files(transaction, (tenant, seal), (run, 1), |delta| {
+        add_delta(transaction, (tenant, seal), session, &delta)
+    })
+}
+
+/// Passes the changes to the files that a run recorded, from its turn `from` on, and those of the
+/// child runs in its tree, to `each`, in the order in which they were recorded.
+fn tree_files(
+    transaction: &Transaction<'_>,
+    (tenant, seal): (&str, Option<&RecordSeal>),
+    (run, from): (&str, u32),
+    mut each: impl FnMut(String) -> Result<(), Cause>,
+) -> Result<(), Cause> {
     let mut statement = transaction.prepare(
-        "SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 AND number > 0 ORDER BY number",
+        "SELECT body FROM turn WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
+             SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY rowid",
     )?;
-    let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
+    let rows = statement.query_map(params![tenant, run, from], |row| row.get::<_, String>(0))?;
     for body in rows {
         let turn: Turn = parse(&open_text(seal, body?)?)?;
         if let Some(delta) = turn.files {
-            add_delta(transaction, (tenant, seal), session, &delta)?;
+            each(delta)?;
         }
     }
     Ok(())

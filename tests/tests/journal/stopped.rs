@@ -96,6 +96,9 @@ impl Journal for Stopping {
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         self.store.turns(run)
     }
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+        self.store.files_of_tree(run)
+    }
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
         self.store.calls_of(run, turn)
     }
