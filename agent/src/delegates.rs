@@ -4,7 +4,7 @@
 //! files of its parent and the limits of its [`RunTree`]. Its id follows from the call that starts
 //! it, so that a call that is repeated after a stop finds the same run again.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -174,6 +174,23 @@ pub(crate) struct RunDelegates {
     pub(crate) tree: RunTree,
     pub(crate) children: Arc<dyn ChildRuns>,
     pub(crate) cancel: CancellationToken,
+    /// If true, a child run waits for a person, and so does this run.
+    pub(crate) waits: AtomicBool,
+}
+
+/// Cancels a child run when the program that asked for it ends first. If this run waits for a person,
+/// its other child runs go on: the call that is repeated later finds them.
+struct CancelOnDrop<'a> {
+    token: CancellationToken,
+    waits: &'a AtomicBool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.waits.load(Ordering::Relaxed) {
+            self.token.cancel();
+        }
+    }
 }
 
 impl RunDelegates {
@@ -192,9 +209,8 @@ impl RunDelegates {
         let key = key.ok_or_else(|| {
             Failure::new(Code::EREMOTE, "only a recorded run can ask other agents")
         })?;
-        // Dropped with this future: if the program ends, so does the child run.
         let cancel = self.cancel.child_token();
-        let _guard = cancel.clone().drop_guard();
+        let _guard = CancelOnDrop { token: cancel.clone(), waits: &self.waits };
         let request = ChildRequest {
             id: child_id(&self.run, &key),
             agent: agent.clone(),
@@ -214,6 +230,7 @@ impl RunDelegates {
                 answer(&agent, ending).map(Delegated::Answer)
             }
             ChildEnd::Waits(waiting) => {
+                self.waits.store(true, Ordering::Relaxed);
                 let each: Vec<String> = waiting
                     .iter()
                     .map(|waiting| format!("{id}/{}: {}", waiting.call, waiting.question))

@@ -5,6 +5,7 @@ mod recall;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -78,6 +79,7 @@ impl Job {
             tree: self.tree.clone(),
             children: Arc::clone(runs),
             cancel: self.cancel.clone(),
+            waits: AtomicBool::new(false),
         };
         let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
         Job { grants: Arc::new(grants), ..self }

@@ -17,7 +17,7 @@ capability! {
     /// Returns the answer of another agent to a message, which has to contain the whole task
     #[example = r#"(ret (agent.delegate "coder" "Reverse a list in WAT."))"# => "the answer of coder: Reverse a list in WAT."]
     #[prompt(omitted)]
-    #[effect(repeatable)]
+    #[effect(writes)]
     async delegate(agent: agent, message: str) -> ptr: str ! ENOENT EACCESS EBOUND EBUDGET EREMOTE ETIME ECANCEL = delegate;
 }
 

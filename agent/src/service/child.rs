@@ -244,11 +244,27 @@ pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, Stor
     Ok(is_any)
 }
 
+/// Returns the parked runs of a tenant that wait for nothing any more: their process ended after the
+/// answers were recorded, and before they went on.
+pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
+    let mut answered = Vec::new();
+    for run in store.runs(RunFilter::status(Status::Parked)).await? {
+        if run.reason.is_none()
+            && waiting(store, &run.id).await?.is_empty()
+            && reason(store, &run.id).await?.is_none()
+        {
+            answered.push(run);
+        }
+    }
+    Ok(answered)
+}
+
 /// Returns the reason why an operator has to release a child run of a run, if there is one.
 pub(super) async fn reason(store: &TenantStore, run: &str) -> Result<Option<String>, StoreError> {
     let children = children_of(store, run).await?;
-    let parked = children.into_iter().find(|child| child.status == Status::Parked);
-    Ok(parked.and_then(|child| Some(format!("the child run `{}`: {}", child.id, child.reason?))))
+    let parked = children.into_iter().filter(|child| child.status == Status::Parked);
+    let each = |child: RunRecord| Some(format!("the child run `{}`: {}", child.id, child.reason?));
+    Ok(parked.filter_map(each).next())
 }
 
 /// Records answers to the pending approvals of a run and of its child runs. Returns those that are

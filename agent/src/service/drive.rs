@@ -7,6 +7,7 @@ use wattle_capability::fs::Fs;
 use wattle_rt::Grants;
 
 use super::assemble::{RunParts, RunSeed, Settle};
+use super::child;
 use super::error::{AnswerError, StartError};
 use super::live::{LiveRun, Outcome};
 use super::queue::Position;
@@ -366,8 +367,12 @@ fn suspended(run: &str, cause: impl std::fmt::Display) -> Driven {
 
 /// Resumes the open runs of a tenant and drives its queued ones, the oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    let runs =
-        async { Ok((store.runs(RunFilter::status(Status::Open)).await?, store.queued().await?)) };
+    let runs = async {
+        let mut open = child::answered(store).await?;
+        open.extend(store.runs(RunFilter::status(Status::Open)).await?);
+        open.sort_by(|one, other| (other.made, &other.id).cmp(&(one.made, &one.id)));
+        Ok((open, store.queued().await?))
+    };
     let (open, queued) = match runs.await {
         Ok(runs) => runs,
         Err::<_, crate::StoreError>(cause) => {
