@@ -1,13 +1,18 @@
 //! Declared agents: their files, and how a reference finds one.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 use wattle_agent::agents::{AgentResolver, AgentSpec, Agents};
-use wattle_agent::machine::OnMaxSteps;
+use wattle_agent::capability::egress::Egress;
+use wattle_agent::capability::files::Files;
+use wattle_agent::catalog::{Catalog, Entry, Origin, ToolRef};
+use wattle_agent::machine::{Call, Execution, OnMaxSteps};
+use wattle_agent::rt::Limits;
+use wattle_agent::{Access, Host};
 
 const WHOLE: &str = r#"
 name = "house-helper"
@@ -170,4 +175,40 @@ async fn an_unknown_agent_is_reported_with_what_was_tried() {
     );
     let broken = agents.load("custom:broken").await.unwrap_err().to_string();
     assert!(broken.ends_with("looked among the resolver (the database is down)"), "{broken}");
+}
+
+#[tokio::test]
+async fn a_program_reads_the_context_of_its_agent_and_no_other() {
+    let program = |name: &str, body: &str| {
+        let text = format!(";;; name = \"{name}\"\n;;; description = \"d\"\n{body}\n");
+        Entry::parse(&text, Origin::BuiltIn("test.wat")).unwrap()
+    };
+    let all = Catalog::default().with([
+        program("tone", "(ret (sys.context \"tone\"))"),
+        program("outer", "(ret (+ (sys.context \"tone\") (call \"tone\")))"),
+    ]);
+    let tools = |name: &str| {
+        let context = [("tone".to_owned(), "dry".to_owned())].into();
+        [ToolRef { context, ..ToolRef::new(name) }]
+    };
+    let host = Host::new(Limits::default(), all.clone(), Egress::new(Default::default())).unwrap();
+    let grants = || {
+        let files = Arc::new(Files::overlay(None, 1 << 20));
+        Arc::new(Access::new(&host, files).grants())
+    };
+    let run = async |catalog: &Catalog, name: &str| {
+        let call = Call::Catalog { name: name.to_owned(), args: Vec::new() };
+        match wattle_agent::perform(host.runtime(), catalog, &grants(), &call).await.unwrap() {
+            Execution::Ran(ran) => match ran.failure {
+                None => ran.results.concat(),
+                Some(failure) => failure.reason.unwrap_or_default(),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(run(&all.select(&tools("tone")).unwrap(), "tone").await, "dry");
+    assert_eq!(run(&all, "tone").await, "no value \"tone\": this program has no context");
+    // The program that it starts is not the agent's tool.
+    let nested = run(&all.select(&tools("outer")).unwrap(), "outer").await;
+    assert!(nested.ends_with("no value \"tone\": this program has no context"), "{nested}");
 }

@@ -18,4 +18,5 @@ mod misbehaving;
 mod orient;
 mod output;
 mod recall;
+mod trace;
 mod usage;
