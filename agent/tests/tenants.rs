@@ -326,6 +326,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "Journal::run" => assert_eq!(bob.run("r").await.unwrap(), None),
         "Journal::runs" => assert_eq!(bob.runs(RunFilter::default()).await.unwrap(), []),
         "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
+        "Journal::files_of_tree" => {
+            assert!(bob.files_of_tree("r").await.unwrap().is_empty());
+        }
         "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
         "Journal::lock" => {
             let lock = bob.lock("session:s").await.unwrap();
