@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_capability::TRUSTED;
+use wattle_capability::sys::Context;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Completion, Cost, Execution, Failure, SourceLine};
 use wattle_rt::{
@@ -25,8 +26,20 @@ pub async fn perform(
     grants: &Arc<Grants>,
     call: &Call,
 ) -> Result<Execution, HostError> {
-    let (source, args, time) = match call {
-        Call::Wat { body, args } => (body.as_str(), args.clone(), None),
+    perform_within(runtime, catalog, grants, call, runtime.limits().time).await
+}
+
+/// Executes a call like [`perform`]. A program that sets no time limit of its own runs at most
+/// `default` long.
+pub(crate) async fn perform_within(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    grants: &Arc<Grants>,
+    call: &Call,
+    default: Duration,
+) -> Result<Execution, HostError> {
+    let (source, args, time, grants) = match call {
+        Call::Wat { body, args } => (body.as_str(), args.clone(), None, Arc::clone(grants)),
         Call::Catalog { name, args } => {
             let Some(entry) = catalog.get(name) else {
                 return Ok(Execution::Refused { reason: unknown_program(catalog, name) });
@@ -36,7 +49,10 @@ pub async fn perform(
                 return Ok(Execution::Refused { reason: denied(&missing) });
             }
             match entry.arguments(args) {
-                Ok(args) => (entry.source().as_ref(), args, entry.meta().timeout),
+                Ok(args) => {
+                    let grants = with_context(entry, grants);
+                    (entry.source().as_ref(), args, entry.meta().timeout, grants)
+                }
                 Err(error) => {
                     return Ok(Execution::Refused {
                         reason: format!("{error}\nhint: {}", error.hint()),
@@ -50,8 +66,8 @@ pub async fn perform(
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
     let started = Instant::now();
-    let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
-    match runtime.run_within(&program, grants, args, time).await {
+    let time = time.unwrap_or(default).min(runtime.limits().time);
+    match runtime.run_within(&program, &grants, args, time).await {
         Ok(outcome) => Ok(report(call, &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => {
@@ -59,6 +75,18 @@ pub async fn perform(
         }
         Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
         Err(RunError::Engine(error)) => Err(HostError::from(error)),
+    }
+}
+
+/// Returns the grants of a program, with the values that the agent's declaration gives it. They
+/// replace those of the program that starts it.
+pub(crate) fn with_context(entry: &Entry, grants: &Arc<Grants>) -> Arc<Grants> {
+    match entry.context().is_empty() && grants.config::<Context>().is_none() {
+        true => Arc::clone(grants),
+        false => {
+            let context = Context(Arc::clone(entry.context()));
+            Arc::new(grants.as_ref().clone().with(context))
+        }
     }
 }
 

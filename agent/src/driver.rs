@@ -1,34 +1,42 @@
 //! The driver: performs the machine's effects and passes the results back to it.
 
+mod call;
+mod recall;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_capability::agent::Agents;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::Catalog;
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Role,
-    Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Purpose,
+    Role, Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
-use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::error::HostError;
+use crate::delegates::{ChildRuns, RunDelegates, RunTree};
 use crate::history::StepHistory;
 use crate::host::Host;
-use crate::journal::{self, PendingApproval, ResumePoint, RunTape, TurnRecorder};
-use crate::ledger::{FinalSeal, Signer};
+use crate::journal::{self, PendingApproval, ResumePoint, TurnRecorder};
+use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
+use crate::model::{Delta, FunctionChoice, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
+use crate::output::{OutputSettings, RunOutput};
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
 use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
+use call::CallState;
 
 /// The input of one run: the message, the history, and the resources that the run may use.
 pub struct Job {
@@ -51,9 +59,32 @@ pub struct Job {
     /// Counts the model usage of the run's programs. It must be the meter of the model that the
     /// programs may ask.
     pub meter: Meter,
+    /// The runs that the run belongs to.
+    pub tree: RunTree,
+    /// Starts the runs of other agents. Without it, programs cannot ask agents.
+    pub children: Option<Arc<dyn ChildRuns>>,
+    /// The output that the run must have, instead of that of the settings.
+    pub output: Option<OutputSettings>,
 }
 
 impl Job {
+    /// Grants the job the agents that its settings name.
+    pub(crate) fn with_delegates(self, run: &str, settings: &Settings) -> Job {
+        let Some(runs) = self.children.as_ref().filter(|_| !settings.delegates.is_empty()) else {
+            return self;
+        };
+        let delegates = RunDelegates {
+            run: run.to_owned(),
+            names: settings.delegates.clone(),
+            tree: self.tree.clone(),
+            children: Arc::clone(runs),
+            cancel: self.cancel.clone(),
+            waits: AtomicBool::new(false),
+        };
+        let grants = self.grants.as_ref().clone().with(Agents(Arc::new(delegates)));
+        Job { grants: Arc::new(grants), ..self }
+    }
+
     /// Creates a job of the tenant `default`, without history, session or workdir.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
@@ -67,40 +98,9 @@ impl Job {
             signer: None,
             cancel: CancellationToken::new(),
             meter: Meter::default(),
-        }
-    }
-}
-
-/// The result of a run.
-#[derive(Debug)]
-pub struct Report {
-    /// The run's id. Ids are sortable by time and unguessable.
-    pub run_id: String,
-    /// The ending of the run. Its text is the result.
-    pub ending: Ending,
-    /// The messages that the session keeps of the run. They begin with the user's message and end
-    /// with an answer. If a run was stopped early, the last message says how it ended. A failed run
-    /// keeps nothing, so that the same message can be sent again. A run whose message was blocked
-    /// keeps nothing either, so that no later run sends the message to the model.
-    pub turns: Vec<Message>,
-    /// Number of steps that executed calls.
-    pub steps: u32,
-    /// Model usage of the run.
-    pub usage: Usage,
-    /// The last seal of its trace, or `None` if the trace is not sealed.
-    pub sealed: Option<FinalSeal>,
-}
-
-impl Report {
-    /// Creates the report of a run that failed outside the loop.
-    pub(crate) fn failed(run_id: String, message: String) -> Report {
-        Report {
-            run_id,
-            ending: Ending::Failed { message: format!("error: {message}") },
-            turns: Vec::new(),
-            steps: 0,
-            usage: Usage::default(),
-            sealed: None,
+            tree: RunTree::new(None),
+            children: None,
+            output: None,
         }
     }
 }
@@ -118,6 +118,7 @@ pub async fn run(
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
         host.mask_run(model, &job.grants).await;
+        let job = job.with_delegates(&run_id, settings);
         let setup = setup(host, model, settings, &job).await;
         drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
     });
@@ -141,6 +142,12 @@ pub(crate) async fn drive(
     let resumed = recorder.and_then(TurnRecorder::resumed);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, recorder);
     performer.functions = function_tools(&setup.programs);
+    if let Some(resumed) = resumed {
+        job.tree.charge(&resumed.state.usage());
+    }
+    if let Some(contract) = &setup.output {
+        performer.output = RunOutput::of(contract);
+    }
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
     let before = resumed.map_or(Duration::ZERO, |resumed| resumed.elapsed);
@@ -160,6 +167,12 @@ pub(crate) async fn drive(
                 Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Refuse { step, call, reason } => {
+                    let refused = Execution::Refused { reason };
+                    performer.trace.write(step, &call, &CallOutcome::of(&refused), 0);
+                }
+                Effect::Recall { step, call } => task = Task::Recall { step, call },
+                Effect::Validate { text } => task = Task::Validate { text },
                 Effect::Finish(ending) => {
                     let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
@@ -174,6 +187,8 @@ pub(crate) async fn drive(
                 }
             }
         }
+        performer.done.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let task_started = Instant::now();
         let input = tokio::select! {
             biased;
             () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
@@ -184,9 +199,11 @@ pub(crate) async fn drive(
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
-        performer.abort_pending_calls(&task, &input);
-        (state, effects) =
-            performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
+        performer.abort_pending_calls(&task, &input, task_started.elapsed());
+        let spent = job.meter.take();
+        job.tree.charge(&spent);
+        let spent = spent + job.tree.child_usage.take();
+        (state, effects) = performer.advance(state, spent, input, before + started.elapsed()).await;
     }
 }
 
@@ -241,6 +258,8 @@ enum Task {
     Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
+    Recall { step: u32, call: Call },
+    Validate { text: String },
     Nothing,
 }
 
@@ -254,12 +273,16 @@ struct Performer<'a> {
     grants: Arc<Grants>,
     /// The functions that are offered to a model with function calling.
     functions: Vec<FunctionTool>,
+    output: RunOutput,
     meter: Meter,
+    tree: RunTree,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     recorder: Option<&'a TurnRecorder>,
     spans: Option<RunSpans>,
     history: Arc<StepHistory>,
+    /// The indices of the step's calls that have ended.
+    done: Mutex<BTreeSet<usize>>,
 }
 
 impl<'a> Performer<'a> {
@@ -284,8 +307,10 @@ impl<'a> Performer<'a> {
         >::clone(
             &history,
         )));
+        let tree = job.tree.clone();
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, resumed.map_or(1, |resumed| resumed.seq));
+        let stamp = stamp.under(job.tree.root(run_id));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
@@ -298,12 +323,15 @@ impl<'a> Performer<'a> {
             settings,
             grants,
             functions,
+            output: RunOutput::None,
             meter,
+            tree,
             stamp,
             trace,
             recorder,
             spans,
             history,
+            done: Mutex::default(),
         }
     }
 
@@ -362,9 +390,14 @@ impl<'a> Performer<'a> {
                 Some(moderation) => moderation.judge(message, &self.meter).await,
                 None => Verdict::Allowed,
             }),
-            Task::Ask(ask) => self.ask(ask).await,
+            Task::Ask(ask) => match self.tree.exhausted() {
+                Some(limit) => Input::OutOfTokens { limit },
+                None => self.ask(ask).await,
+            },
             Task::Execute { step, calls } => {
-                let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
+                let time = self.host.runtime().limits().time;
+                let calls =
+                    calls.iter().enumerate().map(|(at, call)| self.call((*step, at), call, time));
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
@@ -378,34 +411,28 @@ impl<'a> Performer<'a> {
                 }
                 Input::Executed(executions)
             }
+            Task::Recall { step, call } => Input::Recalled(self.recall(*step, call).await),
+            Task::Validate { text } => self.output.validate(text).await,
             Task::Nothing => Input::Failed(
                 "the run came to a state that waits for nothing; this is a bug".to_owned(),
             ),
         })
     }
 
-    /// Writes a trace line for each pending call that was aborted.
-    fn abort_pending_calls(&self, task: &Task, input: &Input) {
-        let reason = match input {
-            Input::Cancel { .. } => "cancelled",
-            Input::Expired { .. } => "the run's time was up",
-            Input::Failed(message) => message,
-            _ => return,
-        };
-        if let Task::Execute { step, calls } = task {
-            let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            let outcome = CallOutcome::of(&execution);
-            calls.iter().for_each(|call| self.trace.write(*step, call, &outcome, 0));
-        }
-    }
-
     async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
+        let function_choice = match ask.purpose {
+            Purpose::Conclude | Purpose::Amend => FunctionChoice::None,
+            Purpose::Act | Purpose::Repair => settings.tool_call,
+        };
         let request = ModelRequest {
             messages: &ask.messages,
             functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
+            function_choice,
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
+            thinking_effort: settings.thinking_effort,
+            output: self.output.constraint(ask, function_choice),
         };
         let (step, mut restarts) = (ask.step, 0);
         let mut on_delta = |delta: Delta<'_>| match delta {
@@ -425,6 +452,7 @@ impl<'a> Performer<'a> {
         match asked {
             Ok(reply) => {
                 let usage = settings.prices.priced(self.model.name(), reply.usage);
+                self.tree.charge(&usage);
                 Input::Answer(reply.into_answer(usage))
             }
             Err(error) if error.kind() == ModelErrorKind::Functions => {
@@ -433,46 +461,4 @@ impl<'a> Performer<'a> {
             Err(error) => Input::Failed(error.to_string()),
         }
     }
-
-    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<CallState, String> {
-        let (started, from) = (Instant::now(), SystemTime::now());
-        let tape = self.recorder.map(|recorder| recorder.tape(at));
-        let grants = match &tape {
-            Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
-            None => Arc::clone(&self.grants),
-        };
-        let performed =
-            crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
-        let execution = performed.map_err(|broken| {
-            if let HostError::Bug(bug) = &broken {
-                let (run, function) = (self.trace.run_id(), bug.function);
-                tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
-            }
-            broken.to_string()
-        })?;
-        if let Some(tape) = tape {
-            tape.flush().await.map_err(|halt| halt.to_string())?;
-            let asked = tape.waiting();
-            if !asked.is_empty() {
-                let call = format!("{step}.{}", at + 1);
-                let waiting = |question| PendingApproval { call: call.clone(), question };
-                return Ok(CallState::Pending(asked.into_iter().map(waiting).collect()));
-            }
-        }
-        let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let outcome = CallOutcome::of(&execution);
-        self.trace.write(step, call, &outcome, elapsed);
-        if let Some(spans) = &self.spans {
-            spans.tool(from, (step, at + 1), call, &outcome);
-        }
-        self.history.add(step, call, &outcome, elapsed);
-        Ok(CallState::Done(Box::new(execution)))
-    }
-}
-
-/// The outcome of a call.
-enum CallState {
-    Done(Box<Execution>),
-    /// The call waits for these approvals.
-    Pending(Vec<PendingApproval>),
 }

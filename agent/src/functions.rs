@@ -4,7 +4,7 @@ use wattle_catalog::{Arg, Catalog, Entry, TypeHint};
 use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};
 use wattle_rt::Grants;
 
-use crate::listing::Listing;
+use crate::listing::{Listing, is_hosts};
 
 /// Returns the catalog's programs as functions. Only the programs that the listing offers are
 /// described to the model; programs that need a missing grant are withheld.
@@ -21,6 +21,7 @@ pub(crate) fn functions(
         .all(|capability| grants.allows(capability))
     {
         false => Offer::Withheld,
+        true if is_hosts(entry) => Offer::Withheld,
         true if listing.offers(entry.name().as_str()) => Offer::Listed,
         true => Offer::Unlisted,
     };

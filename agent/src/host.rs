@@ -39,13 +39,25 @@ const MAX_LISTINGS: usize = 4_096;
 pub struct Host {
     runtime: Runtime,
     reloader: Arc<CatalogReloader>,
-    /// The listings of sessions, by tenant and session.
-    listings: Arc<Cache<(Tenant, String), Arc<Listing>>>,
+    /// The programs of one agent, or `None` for the whole catalog.
+    agent: Option<AgentCatalog>,
+    /// The listings of sessions.
+    listings: Arc<Cache<ListingKey, Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
     collector: Option<Collector>,
     mask: Mask,
+}
+
+/// A session with its tenant, and the agent that it talks to.
+type ListingKey = (Tenant, String, Option<Arc<str>>);
+
+/// The programs that an agent is offered.
+#[derive(Clone)]
+struct AgentCatalog {
+    name: Arc<str>,
+    catalog: Catalog,
 }
 
 impl Host {
@@ -66,6 +78,7 @@ impl Host {
         Ok(Host {
             runtime,
             reloader: Arc::new(CatalogReloader::new(catalog.into())),
+            agent: None,
             listings,
             egress,
             engine,
@@ -73,6 +86,15 @@ impl Host {
             collector: None,
             mask: Mask::default(),
         })
+    }
+
+    /// Creates a host with the built-in programs, default limits and the default egress, which
+    /// reaches public addresses only.
+    ///
+    /// # Errors
+    /// The engine cannot be created.
+    pub fn built_in() -> Result<Host, HostError> {
+        Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))
     }
 
     /// Masks everything that this process records with `mask`.
@@ -133,10 +155,18 @@ impl Host {
         &self.runtime
     }
 
-    /// Returns the current catalog. A run keeps the catalog with which it began.
+    /// Returns the host for runs of an agent, which is offered only the programs of `catalog`. The
+    /// programs themselves can start all others.
+    #[must_use]
+    pub fn for_agent(&self, agent: &str, catalog: Catalog) -> Host {
+        Host { agent: Some(AgentCatalog { name: agent.into(), catalog }), ..self.clone() }
+    }
+
+    /// Returns the current catalog, or the programs of the host's agent. A run keeps the catalog
+    /// with which it began.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        self.reloader.catalog()
+        self.agent.as_ref().map_or_else(|| self.reloader.catalog(), |agent| agent.catalog.clone())
     }
 
     /// Reloads the catalog's folders, at most once a second, and returns the changes since the last
@@ -181,10 +211,16 @@ impl Host {
         Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))
     }
 
-    /// Returns the current catalog as the port for programs that start other programs.
+    /// Returns the current catalog as the port for programs that start other programs. An agent's
+    /// own programs precede those of the whole catalog.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
-        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
+        let all = self.reloader.catalog();
+        let catalog = match &self.agent {
+            Some(agent) => all.with(agent.catalog.iter().map(|entry| entry.as_ref().clone())),
+            None => all,
+        };
+        Arc::new(Programs::new(self.runtime.clone(), catalog))
     }
 
     /// Returns the configured search engine.
@@ -195,7 +231,8 @@ impl Host {
         self.engine.clone()
     }
 
-    /// Returns the current catalog as the port for programs that search it.
+    /// Returns the current catalog, or the programs of the host's agent, as the port for programs
+    /// that search it.
     #[must_use]
     pub fn catalog_index(&self) -> Arc<dyn CatalogIndex> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
@@ -214,7 +251,8 @@ impl Host {
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
         let Some((tenant, session)) = session else { return choose() };
-        let key = (tenant.clone(), session.to_owned());
+        let agent = self.agent.as_ref().map(|agent| Arc::clone(&agent.name));
+        let key = (tenant.clone(), session.to_owned(), agent);
         self.listings.get(&key).unwrap_or_else(|| {
             let chosen = choose();
             self.listings.insert(key, Arc::clone(&chosen));

@@ -88,10 +88,9 @@ impl Inference for ModelInference {
                 messages.extend([Message::assistant(rejected.answer), Message::user(rejected.why)]);
             }
             let request = ModelRequest {
-                messages: &messages,
-                functions: &[],
                 temperature: options.temperature.unwrap_or(self.temperature).clamp(0.0, 2.0),
                 max_tokens: options.max_tokens.unwrap_or(self.max_tokens).min(self.max_tokens),
+                ..ModelRequest::new(&messages)
             };
             let reply = self.within(self.model.complete(request)).await?;
             self.count(reply.usage);

@@ -24,8 +24,10 @@
 //! ```
 
 mod act;
+pub mod agents;
 mod authority;
 mod bug;
+mod delegates;
 mod dialect;
 mod driver;
 mod error;
@@ -46,16 +48,19 @@ pub mod model;
 pub mod moderation;
 mod orient;
 pub mod otel;
+pub mod output;
 mod programs;
 mod prompt;
 mod refusal;
 mod reload;
+mod report;
 mod scene;
 mod scope;
 pub mod service;
 mod settings;
 mod setup;
 mod sink;
+mod span;
 mod store;
 mod tenant;
 pub mod trace;
@@ -63,8 +68,9 @@ mod wiring;
 
 pub use act::perform;
 pub use authority::{Touched, touched};
+pub use delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, RunTree};
 pub use dialect::DialectSetting;
-pub use driver::{Job, Report, run};
+pub use driver::{Job, run};
 pub use error::{HostError, StoreError};
 pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Host, NO_ENGINE};
@@ -75,17 +81,20 @@ pub use meter::Meter;
 pub use programs::Programs;
 pub use refusal::denied;
 pub use reload::CatalogDiff;
+pub use report::Report;
 pub use scene::Scene;
 pub use scope::Scope;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
+pub use span::Span;
 pub use store::{
-    ExportedSession, Integration, LazySecrets, LazyState, Privacy, SESSION_ID, SessionFiles,
-    SessionLine, State, StateValue, Store, StoredSecrets, TenantStore, TokenLine, is_session_id,
-    own_session, privacy,
+    ExportedSession, Integration, LazyMemory, LazySecrets, LazyState, Privacy, SESSION_ID,
+    SessionFiles, SessionLine, State, StateValue, Store, StoredMemory, StoredSecrets, TenantStore,
+    TokenLine, is_session_id, own_session, privacy,
 };
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError};
 pub use trace::{STEPS_FILE, Step};
+pub use wattle_machine::RecallContract;
 pub use wiring::{Access, Trusted};
 
 pub use {

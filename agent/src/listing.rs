@@ -41,6 +41,9 @@ const BASE: &[&str] = &[
 /// the prompt.
 const FAMILIES: &[&str] = &["file", "text", "csv", "json", "http", "web", "date", "kv", "ai"];
 
+/// The built-in programs that the host calls. No prompt lists them.
+const HOSTS: &[&str] = &["recall"];
+
 /// The program that ends a run. The text dialect has a call of its own for that.
 const DONE: &str = "done";
 
@@ -70,7 +73,8 @@ impl Listing {
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         let is_built_in = |entry: &&Entry| matches!(entry.origin(), Origin::BuiltIn(_));
         let entries = || catalog.iter().map(AsRef::<Entry>::as_ref);
-        let mut built_in: Vec<&Entry> = entries().filter(is_built_in).collect();
+        let mut built_in: Vec<&Entry> =
+            entries().filter(is_built_in).filter(|entry| !is_hosts(entry)).collect();
         built_in.sort_by_key(|entry| (family(entry.name().as_str()), entry.name()));
         let own: Vec<&Entry> = entries().filter(|entry| !is_built_in(entry)).collect();
         let rest = own.get(MAX_DESCRIBED..).unwrap_or_default();
@@ -117,6 +121,11 @@ impl Listing {
             matching: matching.map(|line| (*line).clone()).collect(),
         }
     }
+}
+
+/// Returns true if a program is for the host to call, so that it is not offered to a model.
+pub(crate) fn is_hosts(entry: &Entry) -> bool {
+    matches!(entry.origin(), Origin::BuiltIn(_)) && HOSTS.contains(&entry.name().as_str())
 }
 
 /// Returns the position of a built-in program's family, and of the program in it.

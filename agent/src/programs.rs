@@ -9,6 +9,7 @@ use wattle_capability::wattle::{CatalogIndex, ProgramSummary};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Failure, Grants, NestedContext, Outcome, Program, RunError, Runtime};
 
+use crate::act::with_context;
 use crate::refusal::{denied, unknown_program};
 
 /// The port through which programs start programs of the catalog. It has no grants: a nested
@@ -60,9 +61,10 @@ impl par::Programs for Programs {
     ) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let max_time = self.runtime.limits().time;
-            let (program, args, time, name) = match work {
+            let (program, args, time, name, grants) = match work {
                 Work::Inline(source) => {
-                    (self.prepare(&source, None).await?, args, max_time, "the program".to_owned())
+                    let program = self.prepare(&source, None).await?;
+                    (program, args, max_time, "the program".to_owned(), grants)
                 }
                 Work::Named(name) => {
                     let entry = self.entry(&name)?;
@@ -70,7 +72,8 @@ impl par::Programs for Programs {
                         Failure::new(Code::EPARSE, format!("{error}; hint: {}", error.hint()))
                     })?;
                     let program = self.prepare(entry.source(), Some(&name)).await?;
-                    (program, args, entry.meta().timeout.unwrap_or(max_time), format!("`{name}`"))
+                    let time = entry.meta().timeout.unwrap_or(max_time);
+                    (program, args, time, format!("`{name}`"), with_context(entry, &grants))
                 }
             };
             self.runtime.run_nested(&program, &grants, args, time, position).await.map_err(

@@ -1,6 +1,7 @@
 //! The parts of the system prompt: the granted functions, the catalog, the error codes, the limits.
 
 use wattle_capability::TRUSTED;
+use wattle_capability::agent::AGENT;
 use wattle_machine::{
     CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, WithheldCapability,
 };
@@ -20,8 +21,9 @@ pub(crate) fn parts(
 ) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them.
-    let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
+    // The prompt omits withheld capabilities of trusted runs, because a plain run cannot get them,
+    // and other agents, which only some agents may ask.
+    let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name) && c.name != AGENT.name);
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) = capability
             .functions
@@ -49,7 +51,7 @@ pub(crate) fn parts(
     });
     PromptParts {
         dialect,
-        capabilities: granted.iter().map(part).collect(),
+        capabilities: granted.iter().map(part).filter(CapabilityPart::is_shown).collect(),
         withheld: withheld
             .map(|c| WithheldCapability {
                 capability: c.name.to_owned(),
@@ -65,6 +67,7 @@ pub(crate) fn parts(
             max_steps: settings.machine.max_steps,
         },
         preamble: settings.preamble.clone(),
+        memory: settings.memory.clone(),
         volatile: Vec::new(),
     }
 }

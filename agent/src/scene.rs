@@ -15,6 +15,7 @@ use wattle_capability::git::Repository;
 use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::memory::{self, Memory as _, MemoryText, NewItem, Scope};
 use wattle_capability::shell::{Shell, ShellOutput};
 use wattle_capability::sys::FixedSources;
 use wattle_capability::web::{Engine, EngineKind};
@@ -51,6 +52,7 @@ pub struct Scene {
     files: Arc<Files>,
     state: Arc<InMemory>,
     tenant: Arc<InMemory>,
+    memory: Arc<memory::InMemory>,
     network: Arc<RecordedNetwork>,
     model: Arc<ScriptedModel>,
     shell: Arc<ScriptedShell>,
@@ -72,6 +74,7 @@ impl Scene {
             network: Arc::new(RecordedNetwork::new(&fixtures.http)?),
             model: Arc::new(ScriptedModel::new(&fixtures.ai)),
             shell: Arc::new(ScriptedShell(fixtures.shell.clone())),
+            memory: Arc::new(memory::InMemory::default()),
             fixed: FixedSources::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
@@ -82,6 +85,11 @@ impl Scene {
             let (state, name) = kv.locate(&key);
             let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
             set.await.map_err(|e| e.to_string())?;
+        }
+        for text in &fixtures.memory {
+            let text = MemoryText::new(text).map_err(|e| e.to_string())?;
+            let item = NewItem { text, scope: Scope::Tenant };
+            scene.memory.add(None, item).await.map_err(|e| e.to_string())?;
         }
         Ok(scene)
     }
@@ -102,6 +110,7 @@ impl Scene {
         Access {
             state: Arc::<InMemory>::clone(&self.state),
             tenant: Arc::<InMemory>::clone(&self.tenant),
+            memory: Arc::<memory::InMemory>::clone(&self.memory),
             network: Arc::<RecordedNetwork>::clone(&self.network),
             inference: Some(Arc::<ScriptedModel>::clone(&self.model)),
             engine: Engine::with_backend(

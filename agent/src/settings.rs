@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use wattle_capability::ai::Budget;
+use wattle_machine::RecallContract;
 
+use crate::agents::DEFAULT_AGENT;
 use crate::dialect::DialectSetting;
-use crate::model::{Prices, Timeouts};
+use crate::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use crate::moderation::Moderation;
+use crate::output::OutputSettings;
 
 /// The configuration of an agent, shared by all its runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The agent's name in the trace.
+    /// The agent's name.
     pub agent: String,
     /// Limits and policies of the loop.
     pub machine: wattle_machine::Settings,
@@ -21,6 +24,11 @@ pub struct Settings {
     pub temperature: f32,
     /// Maximum number of tokens of one answer.
     pub max_tokens: u32,
+    /// The effort that the model spends on reasoning, or `None` for the model's own default.
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between functions and an answer, in the native dialect. The last turn of a run
+    /// that has used up its steps must always answer.
+    pub tool_call: FunctionChoice,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,
     /// The model budget of a run's programs.
@@ -34,25 +42,40 @@ pub struct Settings {
     /// If true, the first request of a run shows the names in the workdir, and the first lines of
     /// files that the message names.
     pub orient: bool,
+    /// The names of the agents that programs may ask.
+    pub delegates: Vec<String>,
     /// The content guard that checks messages before their runs begin.
     pub moderation: Option<Moderation>,
+    /// Items of memory that the system prompt contains.
+    pub memory: Vec<String>,
+    /// The rule by which runs recall items from memory, or `None` to recall nothing.
+    pub recall: Option<RecallContract>,
+    /// The output that all runs of the agent must have, unless their job sets another one. It is in
+    /// the part of the prompt that all sessions share.
+    pub output: Option<OutputSettings>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            agent: "wattle".to_owned(),
+            agent: DEFAULT_AGENT.to_owned(),
             machine: wattle_machine::Settings::default(),
             timeout: None,
             temperature: 0.3,
             max_tokens: 4_096,
+            thinking_effort: None,
+            tool_call: FunctionChoice::default(),
             timeouts: Timeouts::default(),
             ai: Budget::default(),
             preamble: None,
             dialect: DialectSetting::default(),
             prices: Prices::default(),
             orient: true,
+            delegates: Vec::new(),
             moderation: None,
+            memory: Vec::new(),
+            recall: None,
+            output: None,
         }
     }
 }

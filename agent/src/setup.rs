@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_catalog::Entry;
-use wattle_machine::{Dialect, Nonce, Role, Setup};
+use wattle_machine::{Dialect, Nonce, OutputContract, Role, Setup, SystemPrompt};
 
 use crate::dialect::DialectSetting;
 use crate::driver::Job;
@@ -11,6 +11,7 @@ use crate::functions::functions;
 use crate::host::Host;
 use crate::model::Model;
 use crate::orient::orientation;
+use crate::output::OutputSettings;
 use crate::settings::Settings;
 
 /// Returns the initial state of the machine for a job.
@@ -26,7 +27,13 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
     );
     let catalog = host.catalog();
     let dialect = settings.dialect.choose(model);
-    let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
+    let contract = |output: &OutputSettings| output.contract(model.constrains_output());
+    let (of_agent, of_job) =
+        (settings.output.as_ref().map(contract), job.output.as_ref().map(contract));
+    let prompt = |dialect| {
+        let prompt = host.prompt(settings, &job.grants, &listing, dialect);
+        with_output(prompt, of_agent.as_ref(), of_job.as_ref())
+    };
     let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
     let described =
         |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
@@ -45,7 +52,25 @@ pub(crate) async fn setup(host: &Host, model: &dyn Model, settings: &Settings, j
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
         programs: functions(&catalog, &listing, &job.grants),
         is_moderated: settings.moderation.is_some(),
+        recall: settings.recall.clone(),
+        memory: settings.memory.clone(),
+        output: of_job.clone().or_else(|| of_agent.clone()),
     }
+}
+
+/// Adds the section on the output to a prompt. The section on the output of a job is not in the part
+/// that all sessions share.
+fn with_output(
+    mut prompt: SystemPrompt,
+    of_agent: Option<&OutputContract>,
+    of_job: Option<&OutputContract>,
+) -> SystemPrompt {
+    match (of_job, of_agent) {
+        (Some(contract), _) => prompt.rest.insert_str(0, &contract.section()),
+        (None, Some(contract)) => prompt.stable.push_str(&contract.section()),
+        (None, None) => {}
+    }
+    prompt
 }
 
 /// Creates the nonce of a run from unpredictable bits.

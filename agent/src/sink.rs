@@ -25,7 +25,7 @@ impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
 /// has the number of the kept event before it.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
-    root_run_id: &'a str,
+    root_run_id: String,
     next: AtomicU64,
     sink: &'a dyn Sink,
 }
@@ -33,7 +33,12 @@ pub(crate) struct Stamp<'a> {
 impl<'a> Stamp<'a> {
     /// Creates the stamp of a top-level run whose next event has the number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
-        Stamp { run_id, root_run_id: run_id, next: AtomicU64::new(next), sink }
+        Stamp { run_id, root_run_id: run_id.to_owned(), next: AtomicU64::new(next), sink }
+    }
+
+    /// Returns the stamp of a run of this tree.
+    pub(crate) fn under(self, root: &str) -> Self {
+        Stamp { root_run_id: root.to_owned(), ..self }
     }
 
     /// Returns the number of the next event.
@@ -66,7 +71,7 @@ impl<'a> Stamp<'a> {
     }
 
     fn envelope(&self, seq: u64, event: Event) -> Envelope {
-        let (run_id, root_run_id) = (self.run_id.to_owned(), self.root_run_id.to_owned());
+        let (run_id, root_run_id) = (self.run_id.to_owned(), self.root_run_id.clone());
         Envelope { run_id, root_run_id, seq, ts: now_ms(), event }
     }
 }

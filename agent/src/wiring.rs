@@ -12,6 +12,7 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
 use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::memory::{self, Memory, MemoryGrant};
 use wattle_capability::par::{self, Par};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
@@ -35,6 +36,8 @@ pub struct Access {
     pub state: Arc<dyn kv::Backend>,
     /// The state of the run's tenant.
     pub tenant: Arc<dyn kv::Backend>,
+    /// The memory of the run's tenant and session.
+    pub memory: Arc<dyn Memory>,
     /// The network egress.
     pub network: Arc<dyn http::Backend>,
     /// The programs that programs may start, with the same access.
@@ -55,7 +58,7 @@ pub struct Access {
     pub engine: Result<Arc<Engine>, String>,
     /// The file that keeps the search index of the workdir. With `None`, the index is in memory.
     pub index: Option<PathBuf>,
-    /// The embedding model for searches in the files.
+    /// The embedding model for searches in the files and the memory.
     pub embedder: Option<Embedder>,
     /// The secrets that requests may refer to.
     pub secrets: Option<Arc<dyn Secrets>>,
@@ -77,14 +80,15 @@ pub struct Trusted {
 
 impl Access {
     /// Creates the access of a plain run with `files`. It has the host's shell, network, search
-    /// engine, programs and manual, and state that lasts as long as the run. It has no model and no
-    /// secrets.
+    /// engine, programs and manual, and state and memory that last as long as the run. It has no
+    /// model and no secrets.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
             files,
             state: Arc::new(InMemory::default()),
             tenant: Arc::new(InMemory::default()),
+            memory: Arc::new(memory::InMemory::default()),
             network: Arc::new(host.egress().clone()),
             programs: host.programs(),
             manual: host.manual(),
@@ -108,6 +112,7 @@ impl Access {
             self.issues.unwrap_or_else(|| Arc::new(IssueState::new(Arc::clone(&self.tenant))));
         let grants = wattle_capability::pure_grants()
             .with(Kv { session: self.state, tenant: self.tenant })
+            .with(MemoryGrant::new(self.memory, self.embedder.clone()))
             .with(Http::new(self.network))
             .with(Fs(self.files))
             .with(Search::new(self.index, self.embedder))

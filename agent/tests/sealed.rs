@@ -44,11 +44,14 @@ fn run(text: &str) -> RunRecord {
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 1,
+        thinking_effort: None,
+        tool_call: Default::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: std::collections::BTreeMap::new(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::Value::Null,
     };
     RunRecord {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::memory::{self, Memory as _, MemoryText, NewItem};
+use wattle_agent::capability::search::Query;
 use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{
     Journal as _, QueuedRun, RecordedCall, RunEnd, RunFilter, RunRecord, RunStart, Status, Turn,
@@ -32,11 +34,14 @@ fn opened(id: &str) -> RunRecord {
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 1,
+        thinking_effort: None,
+        tool_call: Default::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: [].into(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::Value::Null,
     };
     let session = Some("s".to_owned());
@@ -54,7 +59,7 @@ fn opened(id: &str) -> RunRecord {
 }
 
 fn integration() -> Integration {
-    Integration { name: "shop".to_owned(), system_prompt: None, session_id: None }
+    Integration { name: "shop".to_owned(), system_prompt: None, agent: None, session_id: None }
 }
 
 fn queued() -> QueuedRun {
@@ -136,6 +141,12 @@ async fn fill(alice: &TenantStore, keys: &Path) {
     alice.set_conversation("s", [7; 32]).await.unwrap();
     assert!(alice.add_integration(&integration()).await.unwrap());
     alice.add_token("laptop", Scope::Run, "alice's token").await.unwrap();
+    for scope in [memory::Scope::Tenant, memory::Scope::Session] {
+        let text = MemoryText::new("alice's memory").unwrap();
+        alice.memory(Some("s")).add(None, NewItem { text, scope }).await.unwrap();
+    }
+    let vectors = vec![(1, vec![0; 4])];
+    alice.memory(None).add_vectors("m".to_owned(), vectors).await.unwrap();
 }
 
 /// Returns all data of alice as text.
@@ -154,9 +165,16 @@ async fn dump(alice: &TenantStore, keys: &Path) -> String {
     let tokens = alice.tokens().await.unwrap();
     let conversation = alice.session_of(&[7; 32]).await.unwrap();
     let integrations = alice.integrations().await.unwrap();
+    let memory = alice.memory(Some("s"));
+    // The scores depend on the words of all tenants.
+    let found = memory.by_words(Query::read("memory").unwrap()).await.unwrap();
+    let found: Vec<i32> = found.into_iter().map(|(id, _)| id).collect();
+    let without = memory.without_vector("m".to_owned(), Vec::new(), 9).await.unwrap();
+    let memory = memory.list(9).await.unwrap();
     format!(
         "{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?} {events:?} \
-         {queued:?} {files:?} {tokens:?} {conversation:?} {integrations:?}"
+         {queued:?} {files:?} {tokens:?} {conversation:?} {integrations:?} {memory:?} {found:?} \
+         {without:?}"
     )
 }
 
@@ -218,6 +236,20 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
             assert_eq!(bob.variables().keys(String::new()).await.unwrap(), Vec::<String>::new());
             bob.variables().update("k".to_owned(), set()).await.unwrap();
             bob.variables().update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
+        }
+        "TenantStore::memory" => {
+            let memory = bob.memory(Some("s"));
+            assert_eq!(memory.list(9).await.unwrap(), []);
+            assert_eq!(memory.items(vec![1, 2]).await.unwrap(), []);
+            assert!(!memory.remove(None, 1).await.unwrap());
+            assert_eq!(memory.by_words(Query::read("memory").unwrap()).await.unwrap(), []);
+            assert_eq!(memory.without_vector("m".to_owned(), vec![1], 9).await.unwrap(), []);
+            memory.add_vectors("m".to_owned(), vec![(2, vec![0; 4])]).await.unwrap();
+            let text = MemoryText::new("alice's memory").unwrap();
+            let item = NewItem { text, scope: memory::Scope::Session };
+            assert_eq!(memory.add(None, item).await.unwrap(), 1, "ids are the tenant's");
+            let found = memory.by_words(Query::read("memory").unwrap()).await.unwrap();
+            assert_eq!(found.len(), 1);
         }
         "TenantStore::has_session" => assert!(!bob.has_session("s").await.unwrap()),
         "TenantStore::first_message" => {
@@ -294,6 +326,9 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
         "Journal::run" => assert_eq!(bob.run("r").await.unwrap(), None),
         "Journal::runs" => assert_eq!(bob.runs(RunFilter::default()).await.unwrap(), []),
         "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
+        "Journal::files_of_tree" => {
+            assert!(bob.files_of_tree("r").await.unwrap().is_empty());
+        }
         "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
         "Journal::lock" => {
             let lock = bob.lock("session:s").await.unwrap();
@@ -315,6 +350,7 @@ const WITHOUT_DATA: &[&str] = &[
     "Store::tenants_with_open_runs",
     "TenantStore::file",
     "LazySecrets::new",
+    "LazyMemory::new",
     "LazyState::new",
     "StoreError::open",
 ];

@@ -138,6 +138,14 @@ impl Ai {
         Ai { model, budget, calls: AtomicU32::new(0), tokens: AtomicU64::new(0) }
     }
 
+    /// Counts what the run used before it was resumed: requests and tokens.
+    pub fn charge(&self, calls: u32, tokens: u64) {
+        // The closure always returns a value, so the update cannot fail.
+        let add = |used: u32| Some(used.saturating_add(calls));
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        self.count_tokens(tokens);
+    }
+
     async fn ask(&self, question: Question) -> Result<String, Failure> {
         self.count_call()?;
         let reply = self.model.ask(question).await?;

@@ -2,13 +2,15 @@
 //! table of functions.
 //!
 //! A capability reaches the world only through the port of its grant: `kv` through a
-//! [`kv::Backend`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
-//! through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
+//! [`kv::Backend`], `memory` through [`memory::Memory`], `ai` through an [`ai::Inference`],
+//! `agent` through [`agent::Delegates`], `par` through [`par::Programs`], `help` through a
+//! [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
 //! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
 //! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
 //! a [`git::Repository`], `publish` writes other files, and `image` uses an
 //! [`image::ImageGenerator`].
 
+pub mod agent;
 pub mod ai;
 pub mod arr;
 pub mod date;
@@ -28,6 +30,7 @@ pub mod kv;
 pub mod manual;
 pub mod map;
 pub mod math;
+pub mod memory;
 mod model_answer;
 pub mod par;
 pub mod policy;
@@ -61,12 +64,14 @@ pub const ALL: &[Capability] = &[
     url::URL,
     html::HTML,
     kv::KV,
+    memory::MEMORY,
     http::HTTP,
     fs::FS,
     search::SEARCH,
     web::WEB,
     ai::AI,
     par::PAR,
+    agent::AGENT,
     workbook::WORKBOOK,
     shell::SHELL,
     vfs::VFS,

@@ -8,16 +8,29 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
 use wattle_rt::truncate;
 
-/// Maximum length of a schema's text, in bytes.
+/// Maximum length of a program's schema, in bytes.
 const MAX_TEXT: usize = 32 << 10;
-/// Maximum number of subschemas, with references expanded.
-const MAX_NODES: usize = 4_096;
+/// Maximum number of parts of a program's schema, with references expanded.
+const MAX_PARTS: usize = 4_096;
+/// Maximum number of regular expressions, with references expanded.
+const MAX_PATTERNS: usize = 256;
 /// Maximum nesting depth of subschemas, with references expanded.
 const MAX_DEPTH: usize = 64;
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN: usize = 256 << 10;
 /// Maximum number of reported faults of a value.
 const MAX_FAULTS: usize = 5;
+
+/// Limits of a schema, and the keywords that it checks.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaLimits {
+    /// Maximum length of the schema's text, in bytes.
+    pub text: usize,
+    /// Maximum number of parts, with references expanded. Every value in the schema is one.
+    pub parts: usize,
+    /// If true, the keyword `format` is checked.
+    pub checks_formats: bool,
+}
 
 /// A JSON Schema.
 pub struct Schema {
@@ -30,16 +43,35 @@ impl Schema {
     /// # Errors
     /// The reason why the schema is invalid or not supported.
     pub fn parse(text: &str) -> Result<Schema, String> {
-        if text.len() > MAX_TEXT {
-            return Err(format!("it has {} bytes, more than {MAX_TEXT}", text.len()));
-        }
+        check_length(text.len(), MAX_TEXT)?;
         let document: Json =
             serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        Cost { root: &document, nodes: 0, open: Vec::new() }.of(&document, 0)?;
+        let limits = SchemaLimits { text: MAX_TEXT, parts: MAX_PARTS, checks_formats: false };
+        Schema::compile(&document, limits)
+    }
+
+    /// Compiles a schema within the limits.
+    ///
+    /// # Errors
+    /// The reason why the schema is invalid or not supported.
+    pub fn compile(document: &Json, limits: SchemaLimits) -> Result<Schema, String> {
+        check_length(document.to_string().len(), limits.text)?;
+        let mut cost = Cost {
+            root: document,
+            max_parts: limits.parts,
+            parts: 0,
+            patterns: 0,
+            open: Vec::new(),
+        };
+        cost.of(document, 0)?;
         let options = jsonschema::options().offline().with_pattern_options(
             PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN),
         );
-        let validator = options.build(&document).map_err(|error| error.to_string())?;
+        let options = match limits.checks_formats {
+            true => options.should_validate_formats(true),
+            false => options,
+        };
+        let validator = options.build(document).map_err(|error| error.to_string())?;
         Ok(Schema { validator })
     }
 
@@ -48,16 +80,28 @@ impl Schema {
     /// # Errors
     /// The first faults, each with its location in the value as a JSON pointer.
     pub fn check(&self, value: &Json) -> Result<(), String> {
-        let faults: Vec<String> = self
-            .validator
-            .iter_errors(value)
-            .take(MAX_FAULTS)
-            .map(|error| match error.instance_path().as_str() {
+        let faults = self.faults(value, MAX_FAULTS);
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+    }
+
+    /// Returns the first faults of a value, at most `limit`, each with its location in the value as
+    /// a JSON pointer. A valid value has none.
+    #[must_use]
+    pub fn faults(&self, value: &Json, limit: usize) -> Vec<String> {
+        let described = self.validator.iter_errors(value).take(limit).map(|error| {
+            match error.instance_path().as_str() {
                 "" => truncate(&error.to_string(), FAULT).into_owned(),
                 pointer => format!("at {pointer}: {}", truncate(&error.to_string(), FAULT)),
-            })
-            .collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+            }
+        });
+        described.collect()
+    }
+}
+
+fn check_length(length: usize, limit: usize) -> Result<(), String> {
+    match length > limit {
+        true => Err(format!("it has {length} bytes, more than {limit}")),
+        false => Ok(()),
     }
 }
 
@@ -67,7 +111,9 @@ const FAULT: usize = 300;
 /// The walk over a schema with its references expanded.
 struct Cost<'a> {
     root: &'a Json,
-    nodes: usize,
+    max_parts: usize,
+    parts: usize,
+    patterns: usize,
     /// The references that are being expanded.
     open: Vec<&'a str>,
 }
@@ -76,11 +122,12 @@ impl<'a> Cost<'a> {
     /// Adds an upper bound of the number of subschemas in `part`. Every object and array counts as
     /// one.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES || depth > MAX_DEPTH {
+        self.parts += 1;
+        if self.parts > self.max_parts || depth > MAX_DEPTH {
             return Err(format!(
-                "it is too large: at most {MAX_NODES} parts, nested at most {MAX_DEPTH} deep, \
-                 with references expanded"
+                "it is too large: at most {} parts, nested at most {MAX_DEPTH} deep, with \
+                 references expanded",
+                self.max_parts
             ));
         }
         match part {
@@ -97,10 +144,23 @@ impl<'a> Cost<'a> {
                     ("$id", Json::String(_)) if depth > 0 => Err(nested_id()),
                     ("id", Json::String(_)) if depth > 0 && self.is_draft4() => Err(nested_id()),
                     ("$ref", Json::String(target)) => self.reference(target, depth),
+                    ("pattern", Json::String(_)) => self.add_patterns(1),
+                    ("patternProperties", Json::Object(patterns)) => {
+                        self.add_patterns(patterns.len())?;
+                        self.of(value, depth + 1)
+                    }
                     _ => self.of(value, depth + 1),
                 })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn add_patterns(&mut self, count: usize) -> Result<(), String> {
+        self.patterns += count;
+        match self.patterns > MAX_PATTERNS {
+            true => Err(format!("it has more than {MAX_PATTERNS} regular expressions")),
+            false => Ok(()),
         }
     }
 

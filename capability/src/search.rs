@@ -10,11 +10,12 @@ mod passage;
 mod query;
 mod rank;
 mod store;
+mod texts;
+mod vectors;
 mod walk;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,11 +29,16 @@ use crate::fs::Fs;
 
 use index::Index;
 use passage::{Passage, passages};
-use query::Query;
 use rank::PassageId;
 use store::StoredPassage;
+use vectors::PassageVectors;
 use walk::{Bounds, SearchedFiles};
 
+pub use meaning::Nearest;
+pub(crate) use meaning::{Allowance, Vectors, rank as rank_by_meaning};
+pub use query::{Query, parts};
+pub use rank::{POOL, fuse};
+pub use texts::rank_texts;
 pub(crate) use walk::Stop;
 pub use walk::{MAX_BYTES, MAX_FILE_BYTES, MAX_FILES};
 
@@ -65,8 +71,8 @@ const RESERVE: Duration = Duration::from_secs(2);
 pub struct Search {
     path: Option<PathBuf>,
     embedder: Option<Embedder>,
-    /// The number of embeddings requested under this grant.
-    asked: AtomicU32,
+    /// The embeddings that may be requested under this grant.
+    allowance: Allowance,
     index: Arc<Mutex<Option<Index>>>,
 }
 
@@ -157,9 +163,10 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
         None => found.by_words.clone(),
         Some(embedder) => {
             let out = egress::Passage::of(run, SEARCH.name);
-            let through = (&search.asked, &out);
-            match meaning::rank(&search.index, embedder, through, &query, &found).await {
-                Ok(by_meaning) => rank::fuse(&found.by_words, &by_meaning),
+            let through = (&search.allowance, &out);
+            let passages = PassageVectors { index: &search.index, found: &found };
+            match rank_by_meaning(&passages, embedder, through, &query).await {
+                Ok(by_meaning) => fuse(&found.by_words, &by_meaning),
                 Err(why) => {
                     run.log(&format!("search: by words only: {}", why.reason));
                     found.by_words.clone()
@@ -199,7 +206,8 @@ fn verified(
         let Some(found) = index.passage(*id)? else { continue };
         let passages = passages_of.entry(found.path.clone()).or_insert_with(|| {
             let data = files.read(&found.path).ok();
-            data.as_deref().and_then(store::text_of).map(passages).unwrap_or_default()
+            let text = data.as_deref().and_then(store::text_of);
+            text.map(|text| passages(&found.path, text)).unwrap_or_default()
         });
         if passages.iter().any(|passage| found.is(passage)) {
             top.push((found, *score));

@@ -1,11 +1,12 @@
 //! `sys`: arguments, results, memory and time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::arr::{Arrays, Handle};
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Allocation, Code, Config, Failure, Run, capability};
+use wattle_rt::{Allocation, Code, Config, Failure, Run, capability, quote};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -25,6 +26,11 @@ capability! {
     #[example = r#"(ret (str.join (sys.args) "+"))"# => "one+two"]
     #[prompt(omitted)]
     fn args() -> arr: arr = args;
+
+    /// Returns a value that the agent's declaration gives this program
+    #[example = r#"(ret (default (sys.context "tone") "none"))"# => "none"]
+    #[prompt(omitted)]
+    fn context(name: str) -> value: str ! ENOENT = context;
 
     /// Prints a result; each call adds one
     #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
@@ -78,6 +84,14 @@ capability! {
     #[effect(reads)]
     #[touches(nothing)]
     async sleep(ms: int) = sleep;
+}
+
+/// The values that an agent's declaration gives a program, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Context(pub Arc<BTreeMap<String, String>>);
+
+impl Config for Context {
+    const CAPABILITY: &'static str = "sys";
 }
 
 /// The grant of `sys` with a stopped clock and predefined random numbers, so that a program returns
@@ -141,6 +155,20 @@ fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
 fn args(run: &mut Run) -> Result<Handle, Failure> {
     let args: Vec<Vec<u8>> = run.args().iter().map(|arg| arg.clone().into_bytes()).collect();
     Arrays::make(run, args)
+}
+
+fn context(run: &mut Run, name: &str) -> Result<String, Failure> {
+    let context = run.config::<Context>().ok();
+    let value = context.as_ref().and_then(|context| context.0.get(name).cloned());
+    value.ok_or_else(|| {
+        let names: Vec<&str> =
+            context.iter().flat_map(|context| context.0.keys()).map(String::as_str).collect();
+        let known = match names.is_empty() {
+            true => "this program has no context".to_owned(),
+            false => format!("the context has `{}`", names.join("`, `")),
+        };
+        Failure::new(Code::ENOENT, format!("no value {}: {known}", quote(name, crate::QUOTED)))
+    })
 }
 
 fn fail(_: &mut Run, code: i32, reason: &str) -> Result<(), Failure> {

@@ -6,6 +6,8 @@
 //! longer than that run.
 
 mod graph;
+mod org;
+mod outline;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +18,14 @@ use wattle_rt::{Failure, Gate, Run, Target, Unadmitted, capability};
 use crate::par::{Par, Team, Work};
 use graph::Graph;
 
+pub use outline::{ComponentOutline, lint, outline};
+
 capability! {
     /// Workbooks: programs that use each other's results.
     pub const WORKBOOK: "workbook" 1;
 
     /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
-    /// and returns its exports as a JSON object
+    /// or an Org document whose headlines are components, and returns its exports as a JSON object
     #[example = r#"(ret (workbook.run """
 [components.part]
 source = '(ret (str.upper? (arg 0)))'

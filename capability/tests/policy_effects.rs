@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use watch::Log;
 use wattle_capability::ALL;
+use wattle_capability::agent::{Agents, Delegates};
 use wattle_capability::ai::{Ai, Budget, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
@@ -21,6 +22,7 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
 use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::memory::{self, Memory, MemoryGrant};
 use wattle_capability::par::{Par, Programs};
 use wattle_capability::policy::Verdict;
 use wattle_capability::publish::Publish;
@@ -63,8 +65,17 @@ async fn attempt(
         .with(Http::new(log.of(network(), Target::Url, "")))
         .with(Web::new(engine.map(Arc::new)))
         .with(Kv { session: state(""), tenant: state("tenant:") })
+        .with(MemoryGrant::new(
+            log.of(
+                Arc::new(memory::InMemory::default()) as Arc<dyn Memory>,
+                service(Service::Memory),
+                "",
+            ),
+            None,
+        ))
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
+        .with(Agents(log.of(Arc::new(world::Echo) as Arc<dyn Delegates>, Target::Agent, "")))
         .with(Issues::new(log.of(
             Arc::clone(&world.tracker) as Arc<dyn IssueTracker>,
             service(Service::Tickets),

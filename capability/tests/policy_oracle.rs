@@ -77,8 +77,14 @@ fn touched() -> impl Strategy<Value = (Target, &'static str)> {
         (prop::sample::select(targets), prop::sample::select(texts))
     };
     use Target::{Agent, Key, Keys, Program, Read, ReadTree, Tree, Url, Write};
-    let services =
-        [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
+    let services = [
+        Service::Model,
+        Service::Images,
+        Service::Remote,
+        Service::Public,
+        Service::Tickets,
+        Service::Memory,
+    ];
     prop_oneof![
         of(vec![Url, Target::Service(Service::Engine)], URLS),
         of(vec![Read, ReadTree, Write, Tree], PATHS),

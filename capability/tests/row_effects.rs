@@ -29,15 +29,17 @@ const COMPUTED: &[&str] = &[
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
-        "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read \
-         fs.list fs.glob fs.stat vfs.read search.query web.fetch web.search",
+        "sys.time sys.sleep date.now help.about kv.get kv.list memory.search memory.list \
+         http.get http.get_all fs.read fs.list fs.glob fs.stat vfs.read search.query web.fetch \
+         web.search",
     ),
     (
         CallEffect::Repeatable,
-        "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract",
+        "kv.set kv.del kv.incr kv.cas memory.add memory.remove ai.assist ai.embed \
+         ai.classify ai.extract",
     ),
     (CallEffect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
-    (CallEffect::Writes, "fs.write fs.mkdir vfs.write"),
+    (CallEffect::Writes, "fs.write fs.mkdir vfs.write agent.delegate"),
     (CallEffect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
 ];
 

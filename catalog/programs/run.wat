@@ -6,8 +6,8 @@
 ;;; [[args]]
 ;;; name = "workbook"
 ;;; type_hint = "string"
-;;; format = "TOML or path.toml"
-;;; description = "TOML with [components.NAME] (program or source, args, needs) and [exports], or the path of such a file, which ends in .toml"
+;;; format = "TOML, Org, path.toml or path.org"
+;;; description = "TOML with [components.NAME] (program or source, args, needs) and [exports], or Org with a component a headline, or the path of such a file, which ends in .toml or .org"
 ;;; [[example]]
 ;;; args = ["""
 ;;; [components.total]
@@ -26,11 +26,15 @@
 ;;; files = { "greet.toml" = "[components.a]\nsource = '(ret (str.upper? (arg 0)))'\nargs = ['hi']\n[exports]\nsaid = 'a'\n" }
 ;;; results = ['{"said":"HI"}']
 ;;; [[example]]
+;;; args = ["greet.org"]
+;;; files = { "greet.org" = "* a\n:PROPERTIES:\n:ARGS: [\"hi\"]\n:EXPORT: said\n:END:\n#+begin_src wat\n(ret (str.upper? (arg 0)))\n#+end_src\n" }
+;;; results = ['{"said":"HI"}']
+;;; [[example]]
 ;;; args = ["[components]"]
 ;;; code = "EPARSE"
 ;;; results = []
 
 (argv 0 $book)
-(when (and (str.ends $book ".toml") (< (str.find $book "\n" 0) 0))
+(when (and (or (str.ends $book ".toml") (str.ends $book ".org")) (< (str.find $book "\n" 0) 0))
   (set $book (fs.read $book)))
 (ret (workbook.run $book))

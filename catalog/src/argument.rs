@@ -30,7 +30,11 @@ impl Entry {
     /// If a required argument is missing, an argument does not match its type, or there are too
     /// many.
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
-        check(self.name(), &self.meta().args, given)
+        let mut arguments = check(self.name(), &self.meta().args, given)?;
+        for (at, value) in &self.fixed {
+            arguments.insert((*at).min(arguments.len()), value.clone());
+        }
+        Ok(arguments)
     }
 
     /// Returns the usage line, such as `file_grep(path: path, text: string, max: int = 100)`.

@@ -61,6 +61,7 @@ const FILES: &[(&str, &str)] = files! {
     "kv_list.wat"
     "kv_set.wat"
     "publish.wat"
+    "recall.wat"
     "run.wat"
     "search.wat"
     "shell.wat"

@@ -39,6 +39,11 @@ impl Catalog {
         Folders::open(folders, &|_| Ok(())).catalog().clone()
     }
 
+    /// Creates a catalog of these programs, without problems.
+    pub(crate) fn of_entries(entries: BTreeMap<Name, Arc<Entry>>) -> Catalog {
+        Catalog { entries: Arc::new(entries), ..Catalog::default() }
+    }
+
     /// Creates a catalog of the built-in programs and the programs of the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
         let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! A program of the catalog.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +18,16 @@ pub enum Origin {
     BuiltIn(&'static str),
     /// A file on disk.
     File(PathBuf),
+    /// The declaration of the agent with this name.
+    Agent(String),
 }
 
 impl Origin {
-    /// Returns the file that the program was read from, or `None` for a built-in program.
+    /// Returns the file that the program was read from, or `None` if it is not from a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Origin::BuiltIn(_) => None,
+            Origin::BuiltIn(_) | Origin::Agent(_) => None,
             Origin::File(path) => Some(path),
         }
     }
@@ -35,6 +38,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::BuiltIn(file) => write!(f, "built-in {file}"),
             Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Agent(name) => write!(f, "agent {name}"),
         }
     }
 }
@@ -42,11 +46,14 @@ impl fmt::Display for Origin {
 /// A program of the catalog: its name, its front matter and its text.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    name: Name,
-    meta: Meta,
+    pub(crate) name: Name,
+    pub(crate) meta: Meta,
     source: Arc<str>,
     body: usize,
     origin: Origin,
+    /// The values of the program's parameters that no caller sets, each with its index.
+    pub(crate) fixed: Vec<(usize, String)>,
+    context: Arc<BTreeMap<String, String>>,
 }
 
 impl Entry {
@@ -65,8 +72,24 @@ impl Entry {
                 body: front.body,
                 source: text.into(),
                 origin,
+                fixed: Vec::new(),
+                context: Arc::default(),
             }),
             Err((line, fault)) => Err(Problem::new(origin.to_string(), Some(line), fault)),
+        }
+    }
+
+    /// Creates a program that an agent's declaration implies.
+    #[must_use]
+    pub fn of_agent(agent: &str, name: Name, meta: Meta, body: String) -> Entry {
+        Entry {
+            name,
+            meta,
+            source: body.into(),
+            body: 0,
+            origin: Origin::Agent(agent.to_owned()),
+            fixed: Vec::new(),
+            context: Arc::default(),
         }
     }
 
@@ -108,6 +131,27 @@ impl Entry {
     #[must_use]
     pub fn body(&self) -> &str {
         self.source.get(self.body..).unwrap_or_default()
+    }
+
+    /// Returns the values that an agent gives the program besides its arguments.
+    #[must_use]
+    pub fn context(&self) -> &Arc<BTreeMap<String, String>> {
+        &self.context
+    }
+
+    /// Gives the program a context. Parameters with the names of its values are not parameters of
+    /// callers any more.
+    pub(crate) fn bind(&mut self, context: &BTreeMap<String, String>) {
+        let mut fixed = Vec::new();
+        let mut at = 0;
+        self.meta.args.retain(|arg| {
+            let value = context.get(&arg.name);
+            fixed.extend(value.map(|value| (at, value.clone())));
+            at += 1;
+            value.is_none()
+        });
+        self.fixed = fixed;
+        self.context = Arc::new(context.clone());
     }
 
     /// Returns the origin of the program.

@@ -26,6 +26,8 @@ pub struct Fixtures {
     pub files: BTreeMap<String, String>,
     /// The session's state by key.
     pub kv: BTreeMap<String, String>,
+    /// The items of the tenant's memory, oldest first.
+    pub memory: Vec<String>,
     /// The responses to HTTP requests. A request without a response fails. Several responses for
     /// the same method and URL are used in order, and the last one is repeated.
     pub http: Vec<HttpAnswer>,

@@ -11,7 +11,7 @@ use crate::front::keys::{RawArg, RawProgram, Scalar};
 use crate::problem::Fault;
 use crate::{Arg, Meta, Name, TypeHint};
 
-mod block;
+pub(crate) mod block;
 mod examples;
 mod keys;
 

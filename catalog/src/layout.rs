@@ -35,6 +35,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "args",
             "files",
             "kv",
+            "memory",
             "http",
             "ai",
             "shell",

@@ -29,6 +29,7 @@ mod name;
 mod nearest;
 mod problem;
 mod rank;
+mod select;
 mod skeleton;
 
 pub use argument::ArgumentError;
@@ -39,6 +40,8 @@ pub use folders::Folders;
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};
 pub use name::Name;
+pub use nearest::{nearest_key, nearest_name};
 pub use problem::Problem;
 pub use rank::{Field, Index};
+pub use select::{SelectError, ToolRef};
 pub use skeleton::skeleton;

@@ -94,6 +94,7 @@ fn call(entry: &Entry, example: &Example) -> String {
         fixtures.files.iter().map(|(path, content)| format!("{path} is {}", excerpt(content)));
     let state =
         fixtures.kv.iter().map(|(key, value)| format!("the key {key} is {}", excerpt(value)));
+    let memory = fixtures.memory.iter().map(|item| format!("the memory has {}", excerpt(item)));
     let answers = fixtures.http.iter().map(|answer| {
         let body = excerpt(&answer.body);
         format!("{} {} answers {} {body}", answer.method, answer.url, answer.status)
@@ -122,6 +123,7 @@ fn call(entry: &Entry, example: &Example) -> String {
         .then(|| format!("random numbers come from {:?}", fixtures.random));
     let world: Vec<String> = files
         .chain(state)
+        .chain(memory)
         .chain(answers)
         .chain(replies)
         .chain(lines)

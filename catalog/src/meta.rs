@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::Example;
 
 /// The checked front matter of a program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// The description: one sentence for the model.
     pub description: String,

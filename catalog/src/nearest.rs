@@ -2,6 +2,8 @@
 
 use strsim::osa_distance;
 
+use crate::front::block::unknown;
+
 /// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
 const MAX_WORD: usize = 128;
 
@@ -11,6 +13,32 @@ pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
     known.iter().copied().min_by_key(|k| if abbreviates(k) { 1 } else { osa_distance(&word, k) })
+}
+
+/// Returns the known name that is closest to a name, or `None` if none is close. Case, separators
+/// and the order of words are ignored.
+#[must_use]
+pub fn nearest_name<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let distances = known.into_iter().filter_map(|known| Some((distance(name, known)?, known)));
+    distances.min().map(|(_, known)| known)
+}
+
+/// Returns the known key that is closest to the unknown one in an error of the TOML reader, or `None`
+/// if the error is about something else.
+///
+/// ```
+/// #[derive(Debug, serde::Deserialize)]
+/// #[serde(deny_unknown_fields)]
+/// struct File { prompt: String }
+/// let error = toml::from_str::<File>("promt = \"Be brief.\"").unwrap_err();
+/// assert_eq!(wattle_catalog::nearest_key(error.message()).as_deref(), Some("prompt"));
+/// ```
+#[must_use]
+pub fn nearest_key(message: &str) -> Option<String> {
+    let kinds = ["unknown field ", "unknown variant "];
+    let (word, known) = kinds.iter().find_map(|kind| unknown(message, kind))?;
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    key(&word, &known).map(str::to_owned)
 }
 
 /// Returns the edit distance between the requested name and a program's name. The distance is 0 if

@@ -76,6 +76,7 @@ const FULL: &str = r##"
 ;;; args = ["https://example.org/", "x", 3, 0.5, false]
 ;;; files = { "a/b.txt" = "b" }
 ;;; kv = { k = "v" }
+;;; memory = ["an item"]
 ;;; ai = ["yes", { when = "tea", reply = "no" }]
 ;;; shell = [{ line = "ls", stdout = "a\n" }]
 ;;; now = 2026-03-01T12:00:00Z
@@ -129,6 +130,7 @@ fn every_key_is_read() {
         fixtures: Fixtures {
             files: one("a/b.txt", "b"),
             kv: one("k", "v"),
+            memory: vec![text("an item")],
             http: vec![HttpAnswer {
                 url: text("https://example.org/"),
                 method: text("POST"),

@@ -42,10 +42,14 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
     let own = parts(&setup.config, &setup)?;
+    let models = setup.models(Arc::clone(&model));
     let app = App::new(setup.host.clone(), model, settings, own)
+        .with_agents(setup.agents.clone())
+        .with_models(models)
         .with_tenants(tenants(&setup))
         .with_host_files(crate::setup::host_files(&setup.config))
-        .with_policy(setup.config.policy.clone());
+        .with_policy(setup.config.policy.clone())
+        .with_embed_model(setup.config.embed_model.value.clone());
     // The folder is given to clients only if the operator names it.
     let app = match setup.config.root.origin {
         Origin::Default => app,

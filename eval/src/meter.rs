@@ -141,6 +141,10 @@ impl Model for MeteredModel {
         self.model.takes_functions()
     }
 
+    fn constrains_output(&self) -> bool {
+        self.model.constrains_output()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.model.key()
     }

@@ -78,8 +78,8 @@ pub enum PromptDetail {
 ///   performed twice.
 /// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
 ///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
-///   `images`, `remote`, `public`, `tickets`), `reads "folder"` with everything below it, or
-///   `writes "path"`. The run's guard is asked about each before the function is called. A row that
+///   `images`, `remote`, `public`, `tickets`, `memory`), `reads "folder"` with everything below it,
+///   or `writes "path"`. The run's guard is asked about each before the function is called. A row that
 ///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
 ///   accesses nothing. Otherwise the table does not compile.
 ///
@@ -267,6 +267,9 @@ macro_rules! __touch {
     };
     (tickets) => {
         $crate::Touch { target: $crate::Target::Service($crate::Service::Tickets), text: "" }
+    };
+    (memory) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Memory), text: "" }
     };
     (reads $at:literal) => {
         $crate::Touch { target: $crate::Target::ReadTree, text: $at }

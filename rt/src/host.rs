@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
-use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape};
+use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape, TapeCursor};
 use crate::{CallEffect, Code, Failure, Run, Touch};
 
 /// The engine's view of a call in progress.
@@ -239,15 +239,13 @@ impl TapedCall {
         run: &mut Run,
         outcome: Result<V, Failure>,
     ) -> Result<CallValue<V>, Failure> {
-        if let Some(cursor) =
-            run.tape.as_mut().filter(|_| self.recording.is_some() || self.recorded.is_some())
-        {
-            cursor.end_call();
-        }
+        let is_of_tape = self.recording.is_some() || self.recorded.is_some();
+        let cursor = run.tape.as_mut().filter(|_| is_of_tape);
+        let is_suspended = cursor.is_some_and(TapeCursor::end_call);
         if let Some(result) = self.recorded {
             return result.map(CallValue::Recorded);
         }
-        if let Some((tape, id)) = &self.recording {
+        if let Some((tape, id)) = self.recording.as_ref().filter(|_| !is_suspended) {
             tape.end(id, outcome.as_ref().map(|value| value.record(run)).map_err(Failure::clone));
         }
         outcome.map(CallValue::Returned)

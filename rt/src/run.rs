@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use wasmtime::{Memory, ResourceLimiter};
 
+use crate::deadline::{Deadline, Pause};
 use crate::growing::GrowingStrings;
 use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::tape::{RecordedValue, TapeCursor};
@@ -26,7 +27,7 @@ pub(crate) const LEVELS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct NestedContext {
     pub(crate) level: usize,
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Deadline,
     /// The cursor on the tape of the run, if the run has a tape.
     pub(crate) tape: Option<TapeCursor>,
     /// The account of the run.
@@ -72,7 +73,7 @@ pub struct Run {
     pub(crate) heap: u32,
     pub(crate) growing: GrowingStrings,
     pub(crate) memory_limit: MemoryLimit,
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Deadline,
     pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
@@ -213,7 +214,24 @@ impl Run {
     /// Returns the deadline of the run. Work that a host function starts must end by then.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.deadline
+        self.deadline.instant()
+    }
+
+    /// Stops the clock of the program, and of those that started it, until the pause is dropped. For
+    /// calls that wait for work with time limits of its own.
+    pub fn pause(&self) -> Pause {
+        self.deadline.pause()
+    }
+
+    /// Stops the program until a person has answered a question. Only a recorded run can wait; the
+    /// call that asks is made again when the run is resumed.
+    #[must_use]
+    pub fn suspend(&mut self, question: &str) -> Failure {
+        let reason = match &mut self.tape {
+            Some(cursor) => cursor.suspend(question).0,
+            None => format!("nobody can answer: {question}"),
+        };
+        Failure::new(Code::ECANCEL, reason)
     }
 
     /// Returns the settings that a nested program inherits, for
@@ -228,7 +246,7 @@ impl Run {
             let account = self.account.clone();
             return Ok(NestedContext {
                 level: self.level + 1,
-                deadline: self.deadline,
+                deadline: self.deadline.clone(),
                 tape,
                 account,
             });

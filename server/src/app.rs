@@ -6,18 +6,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents};
+use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{NoApprover, Policy, Preflight};
+use wattle_agent::capability::search::Embedder;
 use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::ledger::Signer;
-use wattle_agent::model::Model;
+use wattle_agent::model::{CLASS_PREFIX, Model, Models, OneModel};
+use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::rt::Grants;
 use wattle_agent::service::{AssembleFuture, RunAssembler, RunParts, RunSeed};
 use wattle_agent::{
     Access, Host, IssueFile, Meter, ModelInference, Settings, StoreError, Tenant, TenantStore,
     Trusted,
 };
+
+use crate::error::ApiError;
 
 /// Maximum number of deltas of a session's files before they are joined.
 const MAX_DELTAS: usize = 32;
@@ -32,7 +38,9 @@ pub struct App(Arc<Parts>);
 #[derive(Clone)]
 struct Parts {
     host: Host,
+    agents: Agents,
     model: Arc<dyn Model>,
+    models: Arc<dyn Models>,
     settings: Settings,
     default: TenantParts,
     tenants: Option<OpenTenant>,
@@ -40,6 +48,7 @@ struct Parts {
     base: Option<PathBuf>,
     host_files: HostFiles,
     policy: Policy,
+    embed_model: Option<String>,
     approvals: Arc<Mutex<Approvals>>,
 }
 
@@ -73,7 +82,7 @@ impl TenantParts {
 }
 
 /// The data of a run's request from which its parts are created, also when it is resumed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunOrigin {
     /// Always `serve`.
     pub(crate) by: String,
@@ -89,6 +98,50 @@ pub(crate) struct RunOrigin {
     /// Text that is added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
+    /// The agent, or `None` for the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<AgentSpec>,
+    /// The model, by one of [`App::model_names`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The output that the run must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputOrigin>,
+}
+
+impl RunOrigin {
+    /// Creates the origin of a plain run of an agent. `max_steps` is the limit that the request
+    /// sets, and `default` the one that applies if neither the request nor the agent sets one.
+    pub(crate) fn of_agent(agent: &AgentSpec, max_steps: Option<u32>, default: u32) -> RunOrigin {
+        RunOrigin {
+            max_steps: max_steps.or(agent.max_steps.is_none().then_some(default)),
+            agent: (*agent != AgentSpec::default()).then(|| agent.clone()),
+            ..RunOrigin::default()
+        }
+    }
+
+    /// Returns the origin of a child run: what the client asked of the run at the top is not asked of
+    /// the agents that it asks.
+    fn of_child(self) -> RunOrigin {
+        let RunOrigin { by, exec, agent, .. } = self;
+        RunOrigin { by, exec, agent, ..RunOrigin::default() }
+    }
+}
+
+/// The name and the JSON Schema of an output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OutputOrigin {
+    pub(crate) name: String,
+    pub(crate) schema: Json,
+}
+
+impl OutputOrigin {
+    /// Checks that the schema can be used. `field` is its place in the request.
+    pub(crate) fn checked(field: &str, name: String, schema: Json) -> Result<Self, ApiError> {
+        OutputSchema::new(name.as_str(), schema.clone())
+            .map_err(|why| ApiError::invalid_field(format!("`{field}`: {why}")))?;
+        Ok(Self { name, schema })
+    }
 }
 
 impl Default for RunOrigin {
@@ -99,6 +152,9 @@ impl Default for RunOrigin {
             max_steps: None,
             timeout_ms: None,
             system: None,
+            agent: None,
+            model: None,
+            output: None,
         }
     }
 }
@@ -116,6 +172,8 @@ impl App {
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, parts: TenantParts) -> App {
         App(Arc::new(Parts {
             host,
+            agents: Agents::default(),
+            models: Arc::new(OneModel::new(Arc::clone(&model))),
             model,
             settings,
             default: parts,
@@ -124,6 +182,7 @@ impl App {
             base: None,
             host_files: HostFiles::default(),
             policy: Policy::default(),
+            embed_model: None,
             approvals: Arc::default(),
         }))
     }
@@ -132,6 +191,18 @@ impl App {
         let mut parts = Arc::unwrap_or_clone(self.0);
         change(&mut parts);
         App(Arc::new(parts))
+    }
+
+    /// Lets requests choose among these agents.
+    #[must_use]
+    pub fn with_agents(self, agents: Agents) -> App {
+        self.with(|parts| parts.agents = agents)
+    }
+
+    /// Lets requests choose among the classes of these models.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn Models>) -> App {
+        self.with(|parts| parts.models = models)
     }
 
     /// Serves the tokens of other tenants, too. Their parts are opened at their first request.
@@ -159,8 +230,23 @@ impl App {
         self.with(|parts| parts.policy = policy)
     }
 
+    /// Finds files and memory also by meaning. `name` is the embedding model that the model's
+    /// endpoint asks.
+    #[must_use]
+    pub fn with_embed_model(self, name: Option<String>) -> App {
+        self.with(|parts| parts.embed_model = name)
+    }
+
     pub(crate) fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// Returns the agents, after reading the files that changed.
+    pub(crate) fn agents(&self) -> &Agents {
+        for problem in self.0.agents.refresh() {
+            tracing::warn!("{problem}");
+        }
+        &self.0.agents
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -169,6 +255,13 @@ impl App {
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.0.model
+    }
+
+    /// Returns the names of models that a request may choose: the server's own, and the classes.
+    pub(crate) fn model_names(&self) -> Vec<String> {
+        let classes = self.0.models.classes();
+        let classes = classes.into_iter().map(|class| format!("{CLASS_PREFIX}{class}"));
+        [self.0.model.name().to_owned()].into_iter().chain(classes).collect()
     }
 
     /// Returns the parts of the server's own tenant.
@@ -221,30 +314,54 @@ impl App {
         self.tenant(tenant).is_ok_and(|parts| parts.trusted.is_some() && parts.workdir.is_some())
     }
 
-    /// Returns the grants of a run or a program with these files, in a session.
+    /// Returns the parts of the runs of a request's agent.
+    pub(crate) fn agent_parts(&self, origin: &RunOrigin) -> Result<AgentParts, String> {
+        let default = AgentSpec::default();
+        let agent = origin.agent.as_ref().unwrap_or(&default);
+        let base = AgentBase {
+            host: &self.0.host,
+            settings: &self.0.settings,
+            agents: &self.0.agents,
+            max_steps: origin.max_steps,
+        };
+        agent.parts(base).map_err(|error| error.to_string())
+    }
+
+    /// Returns the grants of a run or a program of an agent with these files, in a session. Its
+    /// programs may ask `model`, whose use `meter` counts.
     pub(crate) fn grants(
         &self,
+        agent: &AgentParts,
         parts: &TenantParts,
         session: &str,
         files: Arc<Files>,
         trusted: Option<Trusted>,
-        meter: &Meter,
+        (model, meter): (&Arc<dyn Model>, &Meter),
     ) -> Arc<Grants> {
-        let inference = ModelInference::new(Arc::clone(&self.0.model), &self.0.settings);
+        let inference = ModelInference::new(Arc::clone(model), &agent.settings);
+        let inference: Arc<dyn Inference> = Arc::new(inference.metered(meter.clone()));
+        let embedder =
+            self.0.embed_model.clone().map(|name| Embedder { name, model: Arc::clone(&inference) });
         let access = Access {
+            embedder,
             secrets: parts.secrets.clone(),
             trusted,
             state: Arc::new(parts.store.state(session)),
             tenant: Arc::new(parts.store.variables()),
-            inference: Some(Arc::new(inference.metered(meter.clone()))),
-            budget: self.0.settings.ai,
+            memory: Arc::new(parts.store.memory(Some(session))),
+            inference: Some(inference),
+            budget: agent.settings.ai,
             issues: parts
                 .workdir
                 .as_deref()
                 .map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
-            ..Access::new(&self.0.host, files)
+            ..Access::new(&agent.host, files)
         };
         let preflight = self.preflight(parts.store.tenant(), session);
+        let preflight = match agent.policy.is_open() {
+            true => preflight,
+            false => Arc::new(preflight.narrowed(agent.policy.clone())),
+        };
         Arc::new(access.grants().guarded(preflight))
     }
 
@@ -263,6 +380,8 @@ impl App {
     async fn parts(&self, run: RunSeed<'_>) -> Result<RunParts, String> {
         let origin: RunOrigin = serde_json::from_value(run.origin.clone())
             .map_err(|why| format!("the request of the run is invalid: {why}"))?;
+        let origin = if run.files.is_some() { origin.of_child() } else { origin };
+        let agent = self.agent_parts(&origin)?;
         let parts = self.tenant(run.store.tenant())?;
         let workdir = parts.workdir.clone();
         let trusted = parts.trusted.clone().filter(|_| origin.exec).zip(workdir.as_ref());
@@ -270,20 +389,33 @@ impl App {
             Some((trusted, folder)) => {
                 let base = Files::open_base(folder).map_err(|why| why.to_string())?;
                 let base = base.protecting(self.0.host_files.clone());
-                (Files::write_through(base), Some(trusted))
+                (Arc::new(Files::write_through(base)), Some(trusted))
             }
-            None => {
-                let files = self.files(run.store, run.state).await;
-                (files.map_err(|why| why.to_string())?, None)
-            }
+            None => match run.files {
+                Some(shared) => (Arc::clone(shared), None),
+                None => {
+                    let files = self.files(run.store, run.state).await;
+                    (Arc::new(files.map_err(|why| why.to_string())?), None)
+                }
+            },
         };
         let keeps_files = trusted.is_none() && run.session.is_some();
         let meter = Meter::default();
-        let grants = self.grants(&parts, run.state, Arc::new(files), trusted, &meter);
-        let mut settings = self.0.settings.clone();
-        if let Some(steps) = origin.max_steps {
-            settings.machine.max_steps = steps;
-        }
+        let output = match origin.output {
+            Some(OutputOrigin { name, schema }) => {
+                let schema = OutputSchema::new(name, schema).map_err(|why| why.to_string())?;
+                Some(OutputSettings::new(schema))
+            }
+            None => None,
+        };
+        let spec = origin.agent.unwrap_or_default();
+        let model = match &origin.model {
+            Some(name) => self.0.models.open(name)?,
+            None => spec.open_model(&*self.0.models, &self.0.model)?,
+        };
+        let asked = (&model, &meter);
+        let grants = self.grants(&agent, &parts, run.state, files, trusted, asked);
+        let AgentParts { host, mut settings, .. } = agent;
         if let Some(ms) = origin.timeout_ms {
             let asked = std::time::Duration::from_millis(ms);
             settings.timeout = Some(settings.timeout.map_or(asked, |limit| limit.min(asked)));
@@ -295,12 +427,14 @@ impl App {
             });
         }
         Ok(RunParts {
-            model: Arc::clone(&self.0.model),
+            host,
+            model,
             settings,
             grants,
             meter,
             workdir,
             signer: parts.signer,
+            output,
             keeps_files,
             settle: None,
         })
@@ -310,6 +444,10 @@ impl App {
 impl RunAssembler for App {
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a> {
         Box::pin(self.parts(run))
+    }
+
+    fn agents(&self) -> Agents {
+        App::agents(self).clone()
     }
 
     fn resumes(&self, origin: &Json) -> bool {

@@ -1,11 +1,34 @@
 """The official OpenAI client for Python against a server with recorded answers.
 
-Usage: openai_client.py BASE_URL TOKEN. Prints one line and exits with 0 if all checks pass.
+Usage: openai_client.py BASE_URL TOKEN [structured]. Prints one line and exits with 0 if all checks
+pass.
 """
 
 import sys
 
 import openai
+import pydantic
+
+
+def structured(base_url: str, token: str) -> None:
+    """Checks typed answers, against a server whose recording answers with JSON."""
+    client = openai.OpenAI(base_url=f"{base_url}/v1", api_key=token, max_retries=0, timeout=60)
+    messages = [{"role": "user", "content": "Greet."}]
+
+    class Greeting(pydantic.BaseModel):
+        text: str
+
+    parsed = client.chat.completions.parse(
+        model="wattle", messages=messages, response_format=Greeting
+    )
+    assert parsed.choices[0].message.parsed == Greeting(text="hello"), parsed
+    response = client.responses.parse(model="wattle", input="Greet.", text_format=Greeting)
+    assert response.output_parsed == Greeting(text="hello"), response
+    plain = client.chat.completions.create(
+        model="wattle", messages=messages, response_format={"type": "json_object"}
+    )
+    assert plain.choices[0].message.content == '{"text":"hello"}', plain
+    print("structured output of the client for Python: ok")
 
 
 def main(base_url: str, token: str) -> None:
@@ -45,6 +68,19 @@ def main(base_url: str, token: str) -> None:
         assert "response.output_text.delta" in kinds and kinds[-1] == "response.completed", kinds
         assert stream.get_final_response().output_text == "hello"
 
+    # The recording answers `hello`, which no schema of an object accepts.
+    class Greeting(pydantic.BaseModel):
+        text: str
+
+    try:
+        client.chat.completions.parse(
+            model="wattle", messages=messages[:1], response_format=Greeting
+        )
+    except openai.APIStatusError as error:
+        assert error.status_code == 502 and error.code == "run_failed", error
+    else:
+        raise AssertionError("an invalid answer is not an error")
+
     # A stream that the client closes before its end.
     with client.chat.completions.create(model="wattle", messages=messages[:1], stream=True) as stream:
         next(iter(stream))
@@ -67,4 +103,7 @@ def main(base_url: str, token: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[3:] == ["structured"]:
+        structured(*sys.argv[1:3])
+    else:
+        main(*sys.argv[1:])

@@ -73,7 +73,7 @@ async fn events(journal: &SharedJournal) {
     let summary = RunSummary {
         steps: 3,
         usage: Usage { prompt: 5, ..Usage::default() },
-        ending: Ending::Answered { text: "done".to_owned() },
+        ending: Ending::Answered { text: "done".to_owned(), data: None },
     };
     let end = RunEnd { summary: Some(summary.clone()), ..RunEnd::default() };
     journal.end("a", end).await.unwrap();
@@ -128,11 +128,14 @@ fn opened(id: &str, made: u64) -> RunRecord {
         timeout_ms: Some(5),
         temperature: 0.25,
         max_tokens: 7,
+        thinking_effort: None,
+        tool_call: Default::default(),
         preamble: None,
         granted: vec!["kv".to_owned()],
         capabilities: [("kv".to_owned(), 2)].into(),
         workdir: Some("/tmp".into()),
         forked: Some(("x".to_owned(), 1)),
+        parent: None,
         origin: serde_json::json!({"by": "test", "n": [1, null]}),
     };
     RunRecord {

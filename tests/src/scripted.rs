@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{
+    Delta, FunctionChoice, Model, ModelError, ModelReply, ModelRequest, ThinkingEffort,
+};
 use wattle_machine::{FunctionCall, Message};
 
 /// A model that returns its answers in order and records its requests. After the last answer,
@@ -14,7 +16,11 @@ pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
     requests: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<Vec<String>>>,
+    choices: Mutex<Vec<FunctionChoice>>,
+    efforts: Mutex<Vec<Option<ThinkingEffort>>>,
+    constraints: Mutex<Vec<Option<String>>>,
     takes_functions: bool,
+    constrains_output: bool,
 }
 
 impl Scripted {
@@ -31,8 +37,17 @@ impl Scripted {
             answers,
             requests: Mutex::default(),
             offered: Mutex::default(),
+            choices: Mutex::default(),
+            efforts: Mutex::default(),
+            constraints: Mutex::default(),
             takes_functions: true,
+            constrains_output: false,
         }
+    }
+
+    /// Makes the model one whose provider can constrain answers to a schema.
+    pub fn constraining(self) -> Scripted {
+        Scripted { constrains_output: true, ..self }
     }
 
     /// Returns the messages of each request so far, [without nonces](crate::plain).
@@ -53,6 +68,21 @@ impl Scripted {
     /// Returns the names of the functions that each request so far offered.
     pub fn offered(&self) -> Vec<Vec<String>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the choice between functions and an answer of each request so far.
+    pub fn choices(&self) -> Vec<FunctionChoice> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the effort of reasoning of each request so far.
+    pub fn efforts(&self) -> Vec<Option<ThinkingEffort>> {
+        self.efforts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the name of the schema of each request so far.
+    pub fn constraints(&self) -> Vec<Option<String>> {
+        self.constraints.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -75,6 +105,10 @@ impl Model for Scripted {
         self.takes_functions
     }
 
+    fn constrains_output(&self) -> bool {
+        self.constrains_output
+    }
+
     fn complete<'a>(
         &'a self,
         request: ModelRequest<'a>,
@@ -86,6 +120,16 @@ impl Model for Scripted {
                 .push(request.messages.to_vec());
             let offered = request.functions.iter().map(|function| function.name.clone()).collect();
             self.offered.lock().unwrap_or_else(PoisonError::into_inner).push(offered);
+            self.choices
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(request.function_choice);
+            self.efforts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(request.thinking_effort);
+            let schema = request.output.map(|output| output.name().to_owned());
+            self.constraints.lock().unwrap_or_else(PoisonError::into_inner).push(schema);
             let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             match next {
                 Some(reply) => Ok(reply),

@@ -53,6 +53,7 @@ impl World {
         let access = Access {
             state: Arc::new(self.store.state("s")),
             tenant: Arc::new(self.store.variables()),
+            memory: Arc::new(self.store.memory(Some("s"))),
             ..Access::new(&self.host, files)
         };
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }

@@ -39,7 +39,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     let (report, events) = world.run(&model, &Settings::default(), world.job("look")).await;
     assert_eq!(
         report.ending,
-        Ending::Answered { text: "Three words, and four letters.".to_owned() }
+        Ending::Answered { text: "Three words, and four letters.".to_owned(), data: None }
     );
     assert_eq!(report.steps, 2);
 
@@ -218,7 +218,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
     ] {
         let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
         let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
-        assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
+        assert_eq!(report.ending, Ending::Answered { text: "done".to_owned(), data: None });
         let observation = model.requests()[1].last().unwrap().content.clone();
         assert!(
             observation.contains("[Observation (step 1)] Execution FAILED:")
@@ -238,7 +238,7 @@ async fn limits_end_a_run() {
     let (report, _) = world.run(&model, &settings, world.job("go")).await;
     assert_eq!(
         report.ending,
-        Ending::Exhausted { text: "what I have".to_owned(), bound: Bound::Steps }
+        Ending::Exhausted { text: "what I have".to_owned(), bound: Bound::Steps, data: None }
     );
 
     let hangs = Scripted::new(&[]);

@@ -210,7 +210,7 @@ async fn check(key: &str, secret: &str, way: usize, dialect: DialectSetting) {
     let RunOutcome::Done(report) = ended else { panic!("the run waits") };
 
     // What the model said reaches the program and the user as it is.
-    assert_eq!(report.ending, Ending::Answered { text: both.clone() });
+    assert_eq!(report.ending, Ending::Answered { text: both.clone(), data: None });
     for name in ["argument", "text"] {
         let value = state.get(name.to_owned()).await.unwrap().unwrap();
         assert_eq!(String::from_utf8(value).unwrap(), both, "{name}");

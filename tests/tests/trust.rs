@@ -53,7 +53,7 @@ fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Ar
 async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
-    assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
+    assert_eq!(report.ending, Ending::Answered { text: "done".to_owned(), data: None });
     model.requests()[1].last().unwrap().content.clone()
 }
 

@@ -1,6 +1,7 @@
 //! The end of a run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::event::{Dollars, Stop};
 
@@ -12,6 +13,9 @@ pub enum Ending {
     Answered {
         /// The answer.
         text: String,
+        /// The value of a valid answer, if the run has a contract on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Box<Json>>,
     },
     /// A limit was reached.
     Exhausted {
@@ -19,6 +23,16 @@ pub enum Ending {
         text: String,
         /// The limit.
         bound: Bound,
+        /// The value of a valid answer, if the run has a contract on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Box<Json>>,
+    },
+    /// The answer does not match the run's contract, and neither does any correction.
+    Invalid {
+        /// The last answer.
+        text: String,
+        /// Its violations of the schema: a few, each with its location.
+        errors: Vec<String>,
     },
     /// Moderation blocked the message, and no step was run.
     Blocked {
@@ -41,11 +55,20 @@ impl Ending {
     /// Returns the run's result as text. Every run has one.
     pub fn text(&self) -> &str {
         match self {
-            Self::Answered { text }
+            Self::Answered { text, .. }
             | Self::Exhausted { text, .. }
+            | Self::Invalid { text, .. }
             | Self::Blocked { text }
             | Self::Cancelled { text } => text,
             Self::Failed { message } => message,
+        }
+    }
+
+    /// Returns the value of the answer, if the run has a contract on it and the answer is valid.
+    pub fn data(&self) -> Option<&Json> {
+        match self {
+            Self::Answered { data, .. } | Self::Exhausted { data, .. } => data.as_deref(),
+            _ => None,
         }
     }
 
@@ -59,6 +82,7 @@ impl Ending {
             Self::Exhausted { bound: Bound::Cost, .. } => Some(Stop::MaxCost),
             Self::Exhausted { bound: Bound::Repetition, .. } => Some(Stop::Repeated),
             Self::Exhausted { bound: Bound::Length, .. } => Some(Stop::Truncated),
+            Self::Invalid { .. } => Some(Stop::InvalidOutput),
             Self::Blocked { .. } => Some(Stop::Blocked),
             Self::Cancelled { .. } => Some(Stop::Cancelled),
             Self::Failed { .. } => None,
@@ -75,36 +99,37 @@ impl Ending {
         Self::Cancelled { text }
     }
 
-    pub(crate) fn expired(limit_ms: u64) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached timeout ({limit_ms} ms)"),
-            bound: Bound::Time,
+    /// Creates the ending with an answer. `bound` is the limit that the run had reached before.
+    pub(crate) fn with_answer(text: String, bound: Option<Bound>, data: Option<Json>) -> Self {
+        let data = data.map(Box::new);
+        match bound {
+            Some(bound) => Self::Exhausted { text, bound, data },
+            None => Self::Answered { text, data },
         }
+    }
+
+    pub(crate) fn expired(limit_ms: u64) -> Self {
+        Self::stopped(format!("reached timeout ({limit_ms} ms)"), Bound::Time)
     }
 
     pub(crate) fn out_of_steps(max_steps: u32) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached max_steps ({max_steps})"),
-            bound: Bound::Steps,
-        }
+        Self::stopped(format!("reached max_steps ({max_steps})"), Bound::Steps)
     }
 
     pub(crate) fn out_of_tokens(bound: u64) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: reached max_tokens_total ({bound})"),
-            bound: Bound::Tokens,
-        }
+        Self::stopped(format!("reached max_tokens_total ({bound})"), Bound::Tokens)
     }
 
     pub(crate) fn out_of_money(bound: Dollars) -> Self {
-        Self::Exhausted { text: format!("stopped: reached max_cost ({bound})"), bound: Bound::Cost }
+        Self::stopped(format!("reached max_cost ({bound})"), Bound::Cost)
     }
 
     pub(crate) fn repeated(times: u32) -> Self {
-        Self::Exhausted {
-            text: format!("stopped: the same call was repeated {times} times"),
-            bound: Bound::Repetition,
-        }
+        Self::stopped(format!("the same call was repeated {times} times"), Bound::Repetition)
+    }
+
+    fn stopped(why: String, bound: Bound) -> Self {
+        Self::Exhausted { text: format!("stopped: {why}"), bound, data: None }
     }
 
     pub(crate) fn failed(message: &str) -> Self {

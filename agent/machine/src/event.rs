@@ -1,8 +1,8 @@
 //! The events of a run, as sinks, traces, the REPL and the server receive them.
 //!
-//! The order within a step is `thinking`, then `tool_start` and `tool_result` for each call. If a
-//! program does not compile and the model is asked to repair it, `retry` takes the place of
-//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
+//! The order within a step is `recalled`, `thinking`, then `tool_start` and `tool_result` for each
+//! call. If a program does not compile and the model is asked to repair it, `retry` takes the place
+//! of `tool_result`. Exactly one `response` or `error` ends a run. `parked` is the last event of this
 //! process, and the run can be resumed later.
 
 use std::fmt;
@@ -82,7 +82,7 @@ pub enum Event {
         fixes: Vec<String>,
     },
     /// The model is asked again within the step, because its program did not compile, or because
-    /// its answer was empty or truncated.
+    /// its answer was empty, truncated or invalid.
     Retry {
         /// The step, counted from 1.
         step: u32,
@@ -104,6 +104,16 @@ pub enum Event {
         /// The verdict.
         verdict: Verdict,
     },
+    /// Items were recalled from memory before the model was asked, or the program for it failed.
+    Recalled {
+        /// The step, counted from 1.
+        step: u32,
+        /// The number of items that the model sees for the first time.
+        items: u32,
+        /// The reason, if the program failed. The run continues without its items.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// The run ended with a result.
     Response {
         /// The result.
@@ -116,6 +126,9 @@ pub enum Event {
         usage: Usage,
         /// The reason for the end.
         stop: Stop,
+        /// The value of a valid answer, if the run has a contract on it. Absent otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<serde_json::Value>,
     },
     /// The run ended because the model or the host failed.
     Error {
@@ -286,4 +299,6 @@ pub enum Stop {
     Blocked,
     /// The answer is truncated, and so was every retry.
     Truncated,
+    /// The answer does not match its schema, and neither does any correction.
+    InvalidOutput,
 }

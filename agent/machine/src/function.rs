@@ -58,7 +58,8 @@ pub enum Offer {
     /// The program can only be called by its name, because there are too many programs.
     #[serde(rename = "untold")]
     Unlisted,
-    /// The program is not offered, because a capability that it needs is not granted.
+    /// The program is not offered, because a capability that it needs is not granted, or because it
+    /// is for the host to call.
     Withheld,
 }
 

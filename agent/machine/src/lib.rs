@@ -43,9 +43,11 @@ mod message;
 mod moderation;
 mod observation;
 mod orientation;
+mod output;
 mod parts;
 mod prompt;
 mod reader;
+mod recall;
 mod state;
 
 pub use call::{Call, Completion, Cost, Execution, Failure, SourceLine};
@@ -59,10 +61,12 @@ pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
 pub use orientation::{FileHead, Orientation, WorkdirEntry};
+pub use output::OutputContract;
 pub use parts::{
     ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, ProgramList, PromptParts,
     SystemPrompt, WithheldCapability,
 };
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
+pub use recall::RecallContract;
 pub use state::{Ask, Effect, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};

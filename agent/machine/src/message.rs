@@ -19,6 +19,9 @@ pub struct Message {
     /// agent, so that a provider can cache them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stable: usize,
+    /// If true, the host wrote the message, with items recalled from memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recalled: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -64,7 +67,7 @@ impl Message {
     }
 
     fn of(role: Role, content: String) -> Self {
-        Self { role, content, calls: Vec::new(), answers: None, stable: 0 }
+        Self { role, content, calls: Vec::new(), answers: None, stable: 0, recalled: false }
     }
 }
 

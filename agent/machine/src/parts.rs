@@ -86,6 +86,8 @@ pub struct PromptParts {
     pub limits: Limits,
     /// Text that the deployment adds, such as a role or house rules.
     pub preamble: Option<String>,
+    /// Items of memory that all sessions of the agent know.
+    pub memory: Vec<String>,
     /// Lines that change from session to session: the date, budgets, memory. They come last, so
     /// that the rest of the prompt stays the same byte for byte and providers can cache it.
     pub volatile: Vec<String>,
@@ -118,6 +120,13 @@ pub struct CapabilityPart {
     /// Names of functions that are rarely used. The prompt only names them, and `help` describes
     /// them.
     pub rare: Vec<String>,
+}
+
+impl CapabilityPart {
+    /// Returns true if the prompt has a function of the capability, described or by name.
+    pub fn is_shown(&self) -> bool {
+        !self.functions.is_empty() || !self.rare.is_empty()
+    }
 }
 
 /// A host function, described in one line.
@@ -178,7 +187,7 @@ pub struct Limits {
     pub program_secs: u32,
     /// Maximum length of a call's output in the conversation, in characters.
     pub observation_limit: usize,
-    /// Maximum number of steps of a run.
+    /// Maximum number of steps of a run; 0 for no limit.
     pub max_steps: u32,
 }
 

@@ -58,6 +58,7 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
         withheld(&parts.withheld),
         example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
         programs(parts.dialect, &parts.programs),
+        memory(&parts.memory),
     ] {
         if !section.is_empty() {
             _ = write!(stable, "\n{section}");
@@ -75,7 +76,10 @@ pub fn system_prompt(parts: &PromptParts) -> SystemPrompt {
 }
 
 fn volatile(parts: &PromptParts) -> String {
-    let steps = format!("At most {} calls before the final answer.\n", parts.limits.max_steps);
+    let steps = match parts.limits.max_steps {
+        0 => String::new(),
+        steps => format!("At most {steps} calls before the final answer.\n"),
+    };
     parts.volatile.iter().fold(steps, |lines, line| lines + line.trim() + "\n")
 }
 
@@ -152,6 +156,23 @@ fn programs(dialect: Dialect, programs: &ProgramList) -> String {
         _ = writeln!(section, "More, described by `help`: {}", names.join(" "));
     }
     section
+}
+
+/// Maximum number of items of memory in the prompt.
+const MAX_MEMORY: usize = 100;
+
+/// Maximum length of an item of memory in the prompt, in characters.
+const MAX_MEMORY_ITEM: usize = 500;
+
+/// Lists the items of memory.
+fn memory(items: &[String]) -> String {
+    let lines = items.iter().map(|item| one_line(item, MAX_MEMORY_ITEM));
+    let lines: String = lines
+        .filter(|line| !line.is_empty())
+        .take(MAX_MEMORY)
+        .map(|line| format!("- {line}\n"))
+        .collect();
+    if lines.is_empty() { lines } else { format!("# Memory\n{lines}") }
 }
 
 /// Lists the programs that match the message, most relevant first, within a number of bytes.
@@ -253,7 +274,7 @@ pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
         "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with \
          {}: say what you found out, and what is missing.",
-        dialect.done()
+        dialect.last_answer()
     )
 }
 
@@ -269,6 +290,10 @@ pub(crate) fn repeated(times: u32, limit: u32) -> String {
 pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was \
                                            not used. Answer again, much shorter: think less, \
                                            write a shorter program, or do it in several steps.";
+
+/// The request after a call in the forced last turn.
+pub(crate) const ANSWER_ONLY: &str = "Your last answer was another call, which was not run. Nothing \
+                                      more can be run: write the answer for the user.";
 
 /// The note on escaped marks in an observation.
 pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with \

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::{
     call::{Call, Execution},
     dialect::{Dialect, PlannedCall},
-    ending::Ending,
+    ending::{Bound, Ending},
     event::{Dollars, Event, Usage},
     fix::WrittenProgram,
     function::ProgramFunction,
@@ -16,7 +17,9 @@ use crate::{
     message::{FunctionCall, Message, Role},
     moderation::Verdict,
     orientation::Orientation,
+    output::{OutputContract, RejectedAnswer},
     parts::SystemPrompt,
+    recall::RecallContract,
 };
 
 /// The whole state of a run. It is plain data, so a run can be stored and resumed.
@@ -33,6 +36,9 @@ pub struct State {
     pub(crate) nonce: Nonce,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orientation: Option<Orientation>,
+    /// The contract on the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OutputContract>,
     /// Index of this run's user message in the conversation.
     pub(crate) opening: usize,
     /// If true, the history or the user's message contains text that looks like marks.
@@ -41,11 +47,22 @@ pub struct State {
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
+    /// The last text that the model wrote beside its calls, if the run may end with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) latest: Option<String>,
     #[serde(rename = "last")]
     pub(crate) last_calls: Option<RepeatedCalls>,
     /// The last program that the model wrote, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<WrittenProgram>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recall: Option<RecallContract>,
+    /// The items in the system prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) memory: Vec<String>,
+    /// Length of the conversation at the last recall, without the system message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recall_tried: Option<usize>,
     pub(crate) phase: Phase,
 }
 
@@ -72,6 +89,7 @@ impl State {
         Self {
             nonce: setup.nonce,
             orientation: setup.orientation,
+            output: setup.output,
             opening: conversation.len(),
             opens_escaped,
             knows_escapes: opens_escaped,
@@ -85,8 +103,12 @@ impl State {
             conversation,
             steps: 0,
             usage: Usage::default(),
+            latest: None,
             last_calls: None,
             failed: None,
+            recall: setup.recall,
+            memory: setup.memory,
+            recall_tried: None,
             phase: Phase::Ready,
         }
     }
@@ -146,13 +168,22 @@ pub struct Setup {
     pub programs: Vec<ProgramFunction>,
     /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
+    /// The rule for recalling items from memory. Without it, nothing is recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<RecallContract>,
+    /// The items of memory that the system prompt contains. They are not recalled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
+    /// The contract on the run's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputContract>,
 }
 
 /// Limits and policies of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Maximum number of steps. 12 by default.
+    /// Maximum number of steps; 0 for no limit. 12 by default.
     pub max_steps: u32,
     /// The behavior after the last step.
     pub on_max_steps: OnMaxSteps,
@@ -165,6 +196,16 @@ pub struct Settings {
     pub max_tokens_total: Option<u64>,
     /// Maximum cost of the run, as far as prices are known. Unlimited by default.
     pub max_cost: Option<Dollars>,
+    /// Maximum number of consecutive steps with the same calls and the same results; 0 for no
+    /// limit. 5 by default.
+    pub max_repetitions: u32,
+}
+
+impl Settings {
+    /// Returns true if a run with this number of steps has used them up.
+    pub(crate) fn is_last_step(&self, steps: u32) -> bool {
+        self.max_steps > 0 && steps >= self.max_steps
+    }
 }
 
 impl Default for Settings {
@@ -176,6 +217,7 @@ impl Default for Settings {
             observation_limit: 4_000,
             max_tokens_total: None,
             max_cost: None,
+            max_repetitions: 5,
         }
     }
 }
@@ -189,6 +231,9 @@ pub enum OnMaxSteps {
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
+    /// The result is what the model wrote last, without another turn. A model that wrote only calls
+    /// has no result, as for `Stop`.
+    Latest,
 }
 
 /// An input to the machine. An input that does not fit the run's phase has no effect.
@@ -211,13 +256,22 @@ pub enum Input {
     Spent(Usage),
     /// The model is not reachable, or the host failed. The message has no leading `error: `.
     Failed(String),
+    /// The outcome of [`Effect::Validate`]: the value, or the violations of the schema.
+    Validated(Result<Json, Vec<String>>),
     /// The calls of an [`Effect::Execute`] have ended. There is one report for each call, in the
     /// same order.
     Executed(Vec<Execution>),
+    /// The program of an [`Effect::Recall`] has ended. If it failed, the run continues.
+    Recalled(Execution),
     /// The run was cancelled.
     Cancel {
         /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
+    },
+    /// The runs of the run's tree together used up its tokens.
+    OutOfTokens {
+        /// The limit.
+        limit: u64,
     },
     /// The run reached its time limit.
     Expired {
@@ -264,6 +318,27 @@ pub enum Effect {
         /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
+    /// A call of the model's answer is not run. The trace records it.
+    Refuse {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+        /// The reason, and what would be valid.
+        reason: String,
+    },
+    /// Run the program that recalls items from memory, and return [`Input::Recalled`].
+    Recall {
+        /// The step that the items are for, counted from 1.
+        step: u32,
+        /// The call, with the recent conversation as its first argument.
+        call: Call,
+    },
+    /// Validate an answer against the contract and return [`Input::Validated`].
+    Validate {
+        /// The answer, which may contain text around the JSON value.
+        text: String,
+    },
     /// Send the event to the sinks.
     Emit(Event),
     /// The run has ended. No effect follows.
@@ -295,6 +370,8 @@ pub enum Purpose {
     Repair,
     /// The final answer, because the steps are used up.
     Conclude,
+    /// A corrected answer in place of one that does not match the contract.
+    Amend,
 }
 
 /// The input that a run waits for.
@@ -305,6 +382,8 @@ pub(crate) enum Phase {
     Ready,
     /// The verdict on the user's message.
     Moderating,
+    /// The report of the program that recalls.
+    Recalling(Turn),
     /// The model's answer.
     Asking(Turn),
     /// The reports of the calls.
@@ -317,8 +396,23 @@ pub(crate) enum Phase {
         /// Notes for the model about the form of its answer.
         notes: Vec<String>,
     },
+    /// The validation of an answer.
+    Validating(PendingAnswer),
     /// No further input: the run has ended.
     Ended,
+}
+
+/// An answer that is being validated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingAnswer {
+    /// The turn that gave the answer.
+    pub(crate) turn: Turn,
+    /// The answer as the session keeps it if it is valid.
+    pub(crate) message: Message,
+    pub(crate) text: String,
+    /// The limit that the run had reached before the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bound: Option<Bound>,
 }
 
 /// The current attempt of a step.
@@ -332,6 +426,16 @@ pub(crate) struct Turn {
     /// The reason for repeating the request, unless it is a program that does not compile.
     #[serde(default, rename = "again")]
     pub(crate) retry_reason: Option<RetryReason>,
+    /// The last answer that did not match the contract, while its correction is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rejected: Option<RejectedAnswer>,
+}
+
+impl Turn {
+    /// Creates the first attempt of a turn.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self { purpose, attempt: 0, failed_program: None, retry_reason: None, rejected: None }
+    }
 }
 
 /// A fault that makes an answer unusable.
@@ -343,6 +447,8 @@ pub(crate) enum RetryReason {
     /// The answer was truncated.
     #[serde(rename = "cut")]
     Truncated,
+    /// The model called a program although it had to answer.
+    Called,
 }
 
 /// The calls and outputs of the last step, and the number of consecutive steps that had the same

@@ -56,6 +56,7 @@ fn each_event_has_its_type_and_fields() {
                 steps: 2,
                 usage,
                 stop: Stop::MaxSteps,
+                data: None,
             },
             r#"{"type":"response","text":"t","session_id":null,"steps":2,"usage":{"prompt":3,"completion":2,"cached":1},"stop":"max_steps"}"#,
         ),

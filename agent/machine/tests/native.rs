@@ -88,7 +88,7 @@ fn read(effects: &[Effect]) -> String {
         Some(Effect::Execute { calls, .. }) => {
             format!("=> {}", calls.iter().map(shown).collect::<Vec<_>>().join(" + "))
         }
-        Some(Effect::Finish(Ending::Answered { text })) => format!("=> answer: {text}"),
+        Some(Effect::Finish(Ending::Answered { text, data: None })) => format!("=> answer: {text}"),
         _ => refused.unwrap_or_else(|| format!("{effects:?}")),
     }
 }
@@ -275,7 +275,10 @@ fn done_beside_other_calls_is_refused() {
     assert!(matches!(effects.last(), Some(Effect::Ask(_))));
     let (state, effects) =
         step(state, Input::Answer(calling(&[("c", "done", "{\"result\":\"13:00\"}")])));
-    assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "13:00".into() })));
+    assert_eq!(
+        effects.last(),
+        Some(&Effect::Finish(Ending::Answered { text: "13:00".into(), data: None }))
+    );
     let last = state.conversation().last().unwrap();
     assert_eq!((last.role, last.content.as_str(), last.calls.len()), (Role::Assistant, "13:00", 0));
 }

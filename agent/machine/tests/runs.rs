@@ -31,6 +31,9 @@ fn input(kind: &str, payload: &str) -> Input {
         "executed" => Input::Executed(
             serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls"),
         ),
+        "recalled" => Input::Recalled(serde_json::from_str(payload).expect("a report of a call")),
+        "valid" => Input::Validated(Ok(serde_json::from_str(payload).expect("a value"))),
+        "invalid" => Input::Validated(Err(payload.lines().map(str::to_owned).collect())),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
         "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },
         _ => panic!("unknown input {kind}"),
@@ -72,6 +75,13 @@ fn show(effect: &Effect) -> String {
         Effect::Execute { step, calls } => {
             format!("execute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
         }
+        Effect::Refuse { step, call, reason } => {
+            format!("refuse (step {step}) {}: {reason}\n", serde_json::to_string(call).unwrap())
+        }
+        Effect::Recall { step, call } => {
+            format!("recall (step {step}) {}\n", serde_json::to_string(call).unwrap())
+        }
+        Effect::Validate { text } => format!("validate {text}\n"),
         Effect::Moderate { message } => format!("moderate {message}\n"),
         Effect::Emit(event) => format!("emit {}\n", serde_json::to_string(event).unwrap()),
         Effect::Finish(ending) => format!("finish {}\n", serde_json::to_string(ending).unwrap()),

@@ -46,7 +46,9 @@ pub async fn calls(journal: &SharedJournal, run: &str) -> Result<Vec<CallView>, 
     let mut views = Vec::new();
     for (number, turn) in (0..).zip(journal.turns(run).await?) {
         let step = turn.effects.iter().find_map(|effect| match effect {
-            RecordedEffect::Execute { step, .. } => Some(*step),
+            RecordedEffect::Execute { step, .. } | RecordedEffect::Recall { step, .. } => {
+                Some(*step)
+            }
             _ => None,
         });
         let Some(step) = step else { continue };

@@ -11,18 +11,21 @@ use wattle_machine::{Event, Input, Message, Setup, Usage};
 use wattle_rt::Grants;
 use wattle_rt::tape::{PROGRAM, QUESTION};
 
+use super::budget::charge_ai;
 use super::tape::describe;
 use super::{
     Approval, Journal, Lock, PendingApproval, QueuedRun, RecordedEffect, RunEnd, RunRecord,
     RunStart, RunSummary, SharedJournal, Status, TurnRecorder, record_answers,
 };
 use crate::bug::{BUG, Bug, caught};
-use crate::driver::{self, Job, Report, Suspended};
+use crate::delegates::{ChildRuns, RunTree};
+use crate::driver::{self, Job, Suspended};
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
-use crate::model::Model;
+use crate::model::{FunctionChoice, Model};
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::setup::setup;
 use crate::sink::{Sink, Stamp, events_of};
@@ -124,11 +127,14 @@ pub(crate) async fn refuse(
         timeout_ms: None,
         temperature: 0.0,
         max_tokens: 0,
+        thinking_effort: None,
+        tool_call: FunctionChoice::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: BTreeMap::new(),
         workdir: None,
         forked: None,
+        parent: None,
         origin,
     };
     let (status, reason_to_park, summary) = (Status::Open, None, None);
@@ -147,7 +153,7 @@ pub(crate) async fn refuse(
     let input = Input::Failed(reason.clone());
     let (_, effects) = wattle_machine::step(wattle_machine::State::new(setup), input.clone());
     let events = Stamp::from(&id, sink, 1).number(events_of(&effects));
-    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None);
+    let recorder = TurnRecorder::new(Arc::clone(journal), id.clone(), None, &RunTree::new(None));
     recorder.record((Usage::default(), &input), &effects, &events, (1, Duration::ZERO)).await?;
     events.iter().for_each(|event| sink.emit(event));
     Ok(Report::failed(id, reason))
@@ -166,7 +172,7 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<RunOutcome, StoreError> {
-    let job = Job { tenant: journal.tenant().clone(), ..job };
+    let job = Job { tenant: journal.tenant().clone(), ..job }.with_delegates(&id, settings);
     host.mask_run(model, &job.grants).await;
     let setup = setup(host, model, settings, &job).await;
     let now = crate::now_ms();
@@ -184,7 +190,7 @@ pub async fn run(
     // The caller may hold the lock.
     let lock = journal.lock(&lock_name(&id)).await?;
     journal.open(opened).await?;
-    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants));
+    let recorder = TurnRecorder::new(Arc::clone(journal), id, files(&job.grants), &job.tree);
     let ended = drive(host, model, settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
     Ok(ended)
@@ -202,6 +208,10 @@ pub struct ResumeOptions {
     pub settings: Settings,
     /// Counts the model usage of the run's programs.
     pub meter: Meter,
+    /// The runs that the run belongs to.
+    pub tree: RunTree,
+    /// Starts the runs of other agents.
+    pub children: Option<Arc<dyn ChildRuns>>,
     /// Answers to pending approvals, by call.
     pub answers: Vec<(String, Approval)>,
     /// If true, a run that was parked because it repeatedly ended its process is tried again.
@@ -266,6 +276,8 @@ pub async fn resume(
         timeout: start.timeout_ms.map(Duration::from_millis),
         temperature: start.temperature,
         max_tokens: start.max_tokens,
+        thinking_effort: start.thinking_effort,
+        tool_call: start.tool_call,
         preamble: start.preamble.clone(),
         ..with.settings
     };
@@ -278,16 +290,22 @@ pub async fn resume(
         workdir: start.workdir.clone(),
         signer: with.signer,
         meter: with.meter,
+        tree: with.tree,
+        children: with.children,
         cancel: with.cancel,
-    };
+        output: None,
+    }
+    .with_delegates(run, &settings);
     let setup = start.setup;
     let recorder = TurnRecorder::resume(
         Arc::clone(journal),
         run.to_owned(),
         setup.clone(),
         files(&job.grants),
+        &job.tree,
     )
     .await?;
+    charge_ai(journal, (run, job.tree.root(run)), &job.grants).await?;
     let ended = drive(host, model, &settings, (job, setup), sink, (journal, &recorder)).await;
     drop(lock);
     Ok(ended)
@@ -322,8 +340,10 @@ async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>
             let programs: Vec<&str> = calls.iter().map(|call| call.label()).collect();
             Some(format!("step {step}: {} ran", programs.join(", ")))
         }
+        RecordedEffect::Recall { step, call } => Some(format!("step {step}: {} ran", call.label())),
         RecordedEffect::Moderate { .. } => Some("the message was moderated".to_owned()),
-        RecordedEffect::Emit(_) | RecordedEffect::Finish(_) => None,
+        RecordedEffect::Validate { .. } => Some("the answer was validated".to_owned()),
+        RecordedEffect::Emit(_) | RecordedEffect::Refuse { .. } | RecordedEffect::Finish(_) => None,
     });
     let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
     let external =
@@ -420,6 +440,8 @@ fn start(
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         temperature: settings.temperature,
         max_tokens: settings.max_tokens,
+        thinking_effort: settings.thinking_effort,
+        tool_call: settings.tool_call,
         preamble: settings.preamble.clone(),
         granted: job.grants.names().map(str::to_owned).collect(),
         capabilities: capabilities
@@ -427,6 +449,7 @@ fn start(
             .collect(),
         workdir: job.workdir.clone(),
         forked: None,
+        parent: job.tree.parent(),
         origin,
     }
 }

@@ -67,7 +67,7 @@ pub async fn fork(
         start,
     };
     let Some(message) = message else {
-        journal.open(open(RunStart { forked, ..of.start.clone() })).await?;
+        journal.open(open(RunStart { forked, parent: None, ..of.start.clone() })).await?;
         for (number, turn) in (0..).zip(prefix) {
             let calls: Vec<RecordedCall> = journal.calls_of(&of.id, number).await?;
             journal.calls(&id, calls).await?;
@@ -87,7 +87,7 @@ pub async fn fork(
         elapsed_ms: 0,
         files: join(prefix.into_iter().filter_map(|turn| turn.files)),
     };
-    journal.open(open(RunStart { forked, ..start })).await?;
+    journal.open(open(RunStart { forked, parent: None, ..start })).await?;
     let events = events(&id, &first);
     Ok(journal.turn(&id, first, events).await?)
 }
@@ -106,6 +106,8 @@ fn events(run: &str, turn: &Turn) -> Vec<Envelope> {
 fn restart(of: &RunStart, conversation: &[Message], message: String) -> RunStart {
     let mut history: Vec<Message> =
         conversation.iter().filter(|message| message.role != Role::System).cloned().collect();
+    // The new run recalls for itself.
+    history.pop_if(|last| last.recalled);
     let message = match history.pop_if(|last| last.role == Role::User) {
         Some(last) => format!("{}\n\n{message}", last.content),
         None => message,

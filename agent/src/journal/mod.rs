@@ -12,6 +12,7 @@
 //! [`Journal`] is the port that a store implements.
 
 mod approval;
+mod budget;
 mod calls;
 mod durable;
 mod fork;
@@ -47,6 +48,7 @@ pub use turn::{RecordedAsk, RecordedEffect};
 
 use crate::error::StoreError;
 use crate::ledger::FinalSeal;
+use crate::model::{FunctionChoice, ThinkingEffort};
 use crate::tenant::Tenant;
 
 /// The future of a journal operation.
@@ -111,6 +113,10 @@ pub trait Journal: Send + Sync {
 
     /// Returns the turns of a run, in order.
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>>;
+
+    /// Returns the changes to the files that the turns of a run and of the child runs in its tree
+    /// have, in the order in which they were recorded.
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>>;
 
     /// Returns the calls of the programs that one turn started.
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>>;
@@ -208,6 +214,8 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Only runs of this session.
     pub session: Option<String>,
+    /// Only the child runs in the tree of this run. Without it, no child runs.
+    pub tree_of: Option<String>,
     /// Only runs whose id sorts before this one: the last id of the previous page.
     pub before: Option<String>,
     /// Maximum number of runs.
@@ -265,6 +273,12 @@ pub struct RunStart {
     pub temperature: f32,
     /// Maximum number of tokens of one answer.
     pub max_tokens: u32,
+    /// The effort that the model spends on reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between functions and an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_call: FunctionChoice,
     /// Text that the deployment added to the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<String>,
@@ -278,9 +292,21 @@ pub struct RunStart {
     /// The run and the step at which this run was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<(String, u32)>,
+    /// The run that started this one, if it is a child run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
     /// Data from which the caller can recreate the run's grants. The journal does not interpret it.
     #[serde(default)]
     pub origin: Json,
+}
+
+/// The runs above a child run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentRun {
+    /// The id of the run that started it.
+    pub run: String,
+    /// The id of the run that a person or a client started.
+    pub root: String,
 }
 
 /// A turn of a run: an input of its state machine, and the resulting effects.
@@ -319,6 +345,10 @@ pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<E
 
 fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
+}
+
+fn is_default(choice: &FunctionChoice) -> bool {
+    *choice == FunctionChoice::default()
 }
 
 /// A recorded call that a program made to the outside.

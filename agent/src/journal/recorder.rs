@@ -10,6 +10,7 @@ use wattle_machine::{Effect, Envelope, Input, Setup, State, Usage};
 use super::tape::{Mode, RunTape};
 use super::turn::EffectRecorder;
 use super::{RecordedCall, SharedJournal, Turn};
+use crate::delegates::RunTree;
 use crate::error::StoreError;
 
 /// A recorder of one run's turns.
@@ -17,6 +18,8 @@ pub(crate) struct TurnRecorder {
     pub(crate) run: String,
     journal: SharedJournal,
     files: Option<Arc<Files>>,
+    /// The runs that share the files.
+    tree: RunTree,
     effects: Mutex<EffectRecorder>,
     /// Number of turns.
     turns: AtomicU32,
@@ -47,27 +50,33 @@ impl TurnRecorder {
         journal: SharedJournal,
         run: String,
         files: Option<Arc<Files>>,
+        tree: &RunTree,
     ) -> TurnRecorder {
-        if let Some(files) = &files {
+        // The first turn of a run at the top has the files with which the run begins.
+        if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
             files.mark_all_changed();
         }
+        let tree = tree.clone();
         TurnRecorder {
             run,
             journal,
             files,
+            tree,
             effects: Mutex::default(),
             turns: AtomicU32::new(0),
             resumed: None,
         }
     }
 
-    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns, and its
-    /// file overlay from the recorded changes.
+    /// Creates the recorder of a stopped run. The run's state is rebuilt from its turns. The file
+    /// overlay is rebuilt from the recorded changes of all runs in its tree, by the run at the top,
+    /// which is resumed first.
     pub(crate) async fn resume(
         journal: SharedJournal,
         run: String,
         setup: Setup,
         files: Option<Arc<Files>>,
+        tree: &RunTree,
     ) -> Result<TurnRecorder, StoreError> {
         let turns = journal.turns(&run).await?;
         let mut recorder = EffectRecorder::default();
@@ -81,17 +90,19 @@ impl TurnRecorder {
             turn: 0,
         };
         for (at, turn) in (0..).zip(&turns) {
-            let Turn { seq, elapsed_ms, files: changed, .. } = turn;
+            let Turn { seq, elapsed_ms, .. } = turn;
             (point.state, point.effects) = turn.step(point.state);
             recorder.record(&point.effects);
             (point.seq, point.elapsed, point.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
-            if let (Some(files), Some(changed)) = (&files, changed) {
-                files.restore(changed).map_err(StoreError::unreadable)?;
+        }
+        if let Some(files) = files.as_ref().filter(|_| tree.is_top()) {
+            for changed in journal.files_of_tree(&run).await? {
+                files.restore(&changed).map_err(StoreError::unreadable)?;
             }
         }
         if turns.is_empty() {
             // The run was stopped before its first turn.
-            return Ok(TurnRecorder::new(journal, run, files));
+            return Ok(TurnRecorder::new(journal, run, files, tree));
         }
         point.calls = journal.calls_of(&run, point.turn).await?;
         // The events of the last turn, and those that were emitted when the run was parked.
@@ -102,6 +113,7 @@ impl TurnRecorder {
             run,
             journal,
             files,
+            tree: tree.clone(),
             effects: Mutex::new(recorder),
             turns,
             resumed: Some(point),
@@ -123,6 +135,8 @@ impl TurnRecorder {
         (seq, elapsed): (u64, Duration),
     ) -> Result<(), StoreError> {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
+        // The runs of a tree share their files: the order of their records is that of the changes.
+        let _turn = self.tree.record().await;
         let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let turn = Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_capability::par::Par;
-use wattle_machine::{Call, Completion, Cost, Execution, Input, State};
+use wattle_machine::{Call, Completion, Cost, Execution, Input, OutputContract, State};
 use wattle_rt::Grants;
 
 use super::tape::{Mode, RunTape};
@@ -46,11 +46,17 @@ pub async fn replay(
     let mut before: Option<&Turn> = None;
     for (at, turn) in (0..).zip(&turns) {
         let number = state.steps().saturating_add(1);
-        if let (Input::Executed(executions), Some(before)) = (&turn.input, before)
-            && number >= from
-        {
+        let executions = match &turn.input {
+            Input::Executed(executions) => executions.as_slice(),
+            // A recall that needed an approval was refused, and its tape has no answer.
+            Input::Recalled(Execution::Refused { .. }) => &[],
+            Input::Recalled(execution) => std::slice::from_ref(execution),
+            _ => &[],
+        };
+        if let Some(before) = before.filter(|_| !executions.is_empty() && number >= from) {
             let calls = before.effects.iter().find_map(|effect| match effect {
                 RecordedEffect::Execute { calls, .. } => Some(calls.as_slice()),
+                RecordedEffect::Recall { call, .. } => Some(std::slice::from_ref(call)),
                 _ => None,
             });
             let tapes = journal.calls_of(&run.id, at - 1).await?;
@@ -99,6 +105,7 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
     let settings = Settings {
         machine: start.setup.settings,
         preamble: start.preamble.clone(),
+        memory: start.setup.memory.clone(),
         ..Settings::default()
     };
     let first =
@@ -110,7 +117,10 @@ fn compare_start(host: &Host, run: &RunRecord) -> Option<Difference> {
         &host.listing(None, first),
         start.setup.dialect,
     );
-    let (was, is) = (start.setup.system.to_string(), prompt.to_string());
+    // The section on the output is between the two parts, whichever of them contains it.
+    let section = start.setup.output.as_ref().map(OutputContract::section).unwrap_or_default();
+    let (was, is) =
+        (start.setup.system.to_string(), format!("{}{section}{}", prompt.stable, prompt.rest));
     if was == is {
         return None;
     }
@@ -198,6 +208,9 @@ fn name(effect: &RecordedEffect) -> &'static str {
         RecordedEffect::Moderate { .. } => "the moderated message",
         RecordedEffect::Ask(_) => "the request to the model",
         RecordedEffect::Execute { .. } => "the programs to run",
+        RecordedEffect::Refuse { .. } => "a call that is not run",
+        RecordedEffect::Recall { .. } => "the program that recalls",
+        RecordedEffect::Validate { .. } => "the answer to validate",
         RecordedEffect::Emit(_) => "an event",
         RecordedEffect::Finish(_) => "the end of the run",
     }

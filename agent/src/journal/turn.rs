@@ -23,6 +23,27 @@ pub enum RecordedEffect {
         /// The programs.
         calls: Vec<Call>,
     },
+    /// A call was not run.
+    Refuse {
+        /// The step, counted from 1.
+        step: u32,
+        /// The call.
+        call: Call,
+        /// The reason.
+        reason: String,
+    },
+    /// The program that recalls items from memory was run.
+    Recall {
+        /// The step that the items are for, counted from 1.
+        step: u32,
+        /// The program.
+        call: Call,
+    },
+    /// An answer was validated.
+    Validate {
+        /// The answer.
+        text: String,
+    },
     /// An event was emitted.
     Emit(Event),
     /// The run ended.
@@ -79,6 +100,14 @@ impl EffectRecorder {
             Effect::Execute { step, calls } => {
                 RecordedEffect::Execute { step: *step, calls: calls.clone() }
             }
+            Effect::Refuse { step, call, reason } => {
+                let (step, call, reason) = (*step, call.clone(), reason.clone());
+                RecordedEffect::Refuse { step, call, reason }
+            }
+            Effect::Recall { step, call } => {
+                RecordedEffect::Recall { step: *step, call: call.clone() }
+            }
+            Effect::Validate { text } => RecordedEffect::Validate { text: text.clone() },
             Effect::Emit(event) => RecordedEffect::Emit(event.clone()),
             Effect::Finish(ending) => RecordedEffect::Finish(ending.clone()),
         }

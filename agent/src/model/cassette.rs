@@ -442,6 +442,10 @@ impl Model for Recorder {
         self.model.takes_functions()
     }
 
+    fn constrains_output(&self) -> bool {
+        self.model.constrains_output()
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.model.key()
     }

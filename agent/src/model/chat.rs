@@ -1,14 +1,16 @@
 //! The chat-completions protocol, with the variations of its endpoints.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
 use super::protocol::{
-    LengthField, OptionalFields, PartialReply, ReplyBuilder, ReplyFault, admit_call, read_usage,
+    LengthField, OptionalFields, PartialReply, ReplyBuilder, ReplyFault, ThinkingField, admit_call,
+    read_usage,
 };
 use super::provider_error::reported_error;
-use super::{FunctionTool, ModelReply, ModelRequest};
+use super::{FunctionChoice, FunctionTool, ModelReply, ModelRequest, ThinkingEffort};
+use crate::output::OutputSchema;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -16,6 +18,14 @@ struct Body<'a> {
     messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<FunctionChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,6 +35,11 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -136,6 +151,12 @@ pub(super) fn body(
     stream: bool,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let length = |field| (fields.length == field).then_some(request.max_tokens);
+    let level = |field| {
+        request
+            .thinking_effort
+            .filter(|_| fields.thinking == Some(field))
+            .map(ThinkingEffort::level)
+    };
     serde_json::to_vec(&Body {
         model,
         messages: match fields.cache_marks {
@@ -152,6 +173,10 @@ pub(super) fn body(
             .iter()
             .map(|function| Tool { r#type: "function", function })
             .collect(),
+        tool_choice: fields.function_choice(request),
+        reasoning_effort: level(ThinkingField::ReasoningEffort),
+        reasoning: level(ThinkingField::Reasoning).map(|effort| Reasoning { effort }),
+        response_format: request.output.filter(|_| fields.json_schema).map(response_format),
         temperature: fields.temperature.then_some(request.temperature),
         max_tokens: length(LengthField::MaxTokens),
         max_completion_tokens: length(LengthField::MaxCompletionTokens),
@@ -159,6 +184,13 @@ pub(super) fn body(
         stream_options: (stream && fields.stream_options)
             .then_some(StreamOptions { include_usage: true }),
     })
+}
+
+/// Returns the constraint of an answer to a schema. Endpoints accept only some schemas as strict.
+fn response_format(output: &OutputSchema) -> Value {
+    json!({"type": "json_schema", "json_schema": {
+        "name": output.name(), "schema": output.schema(), "strict": output.is_strict(),
+    }})
 }
 
 /// The builder of a message from the frames of a stream.

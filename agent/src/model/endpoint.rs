@@ -8,7 +8,7 @@ use url::Url;
 
 use super::ApiKey;
 use super::error::EndpointError;
-use super::protocol::{LengthField, Protocol};
+use super::protocol::{LengthField, Protocol, ThinkingField};
 
 /// The variable that holds the key for any endpoint.
 const ANY_KEY: &str = "WATTLE_API_KEY";
@@ -41,6 +41,10 @@ pub(super) struct Quirks {
     /// If true, its models are known to support functions.
     pub(super) functions: bool,
     pub(super) length_field: LengthField,
+    /// The field for the effort of reasoning, if there is one.
+    pub(super) thinking: Option<ThinkingField>,
+    /// If true, the provider constrains answers to a JSON Schema.
+    pub(super) json_schema: bool,
     pub(super) stream_usage: bool,
     pub(super) reasoning_fields: Vec<String>,
     /// Prefixes of the names of models whose texts have to be marked for the cache.
@@ -55,6 +59,8 @@ impl Default for Quirks {
             protocol: Protocol::default(),
             functions: false,
             length_field: LengthField::default(),
+            thinking: None,
+            json_schema: false,
             stream_usage: true,
             reasoning_fields: vec!["reasoning_content".to_owned(), "reasoning".to_owned()],
             cache_marks: Vec::new(),
@@ -114,6 +120,14 @@ pub struct Endpoint {
     /// The variable that holds or should hold the key.
     pub key_variable: String,
     pub(super) quirks: Quirks,
+}
+
+impl Endpoint {
+    /// Returns true if requests to the endpoint can carry an effort of reasoning.
+    #[must_use]
+    pub fn takes_thinking_effort(&self) -> bool {
+        self.quirks.thinking.is_some()
+    }
 }
 
 /// Resolves the settings to an endpoint.
@@ -256,6 +270,8 @@ mod tests {
             "reasoning_fields",
             "headers",
             "cache_marks",
+            "thinking",
+            "json_schema",
         ];
         for preset in file["preset"].as_array().unwrap() {
             for key in preset.as_table().unwrap().keys() {

@@ -5,9 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
-use super::protocol::{OptionalFields, PartialReply, ReplyBuilder, ReplyFault, admit_call};
+use super::protocol::{
+    OptionalFields, PartialReply, ReplyBuilder, ReplyFault, ThinkingField, admit_call,
+};
 use super::provider_error::reported_error;
-use super::{FunctionTool, ModelReply, ModelRequest};
+use super::{FunctionChoice, FunctionTool, ModelReply, ModelRequest};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -18,6 +20,12 @@ struct Body<'a> {
     messages: Vec<Turn>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     stream: bool,
@@ -46,16 +54,51 @@ pub(super) fn body(
     let system: Vec<Value> = system.flat_map(system_blocks).collect();
     let mut messages = turns(request.messages);
     messages.last_mut().and_then(|turn| turn.content.last_mut()).into_iter().for_each(mark);
+    let budget = thinking_budget(request, fields);
     serde_json::to_vec(&Body {
         model,
-        max_tokens: request.max_tokens,
+        // The limit includes the reasoning, which must not take away from the answer.
+        max_tokens: request.max_tokens.saturating_add(budget.unwrap_or(0)),
         system,
         messages,
         tools: request.functions.iter().map(tool).collect(),
-        // The protocol allows temperatures up to 1.
-        temperature: fields.temperature.then_some(request.temperature.min(1.0)),
+        tool_choice: fields.function_choice(request).and_then(|choice| match choice {
+            FunctionChoice::Auto => None,
+            // The protocol does not allow it together with thinking.
+            FunctionChoice::Required if budget.is_some() => None,
+            FunctionChoice::Required => Some(json!({"type": "any"})),
+            FunctionChoice::None => Some(json!({"type": "none"})),
+        }),
+        thinking: budget.map(|tokens| json!({"type": "enabled", "budget_tokens": tokens})),
+        output_config: request
+            .output
+            .filter(|_| fields.json_schema)
+            .map(|output| json!({"format": {"type": "json_schema", "schema": output.schema()}})),
+        // The protocol allows temperatures up to 1, and none together with thinking.
+        temperature: (fields.temperature && budget.is_none())
+            .then_some(request.temperature.min(1.0)),
         stream,
     })
+}
+
+/// Smallest number of tokens for reasoning that the protocol allows.
+const MIN_THINKING: u32 = 1_024;
+
+/// Maximum number of tokens for reasoning. Larger budgets need other means than a single request.
+const MAX_THINKING: u32 = 32_000;
+
+/// Returns the number of tokens for reasoning: a share of the answer's maximum length.
+///
+/// Within a turn that calls functions, the protocol requires the signed reasoning of the earlier
+/// requests, which conversations do not keep. So a request that ends with results has no reasoning.
+fn thinking_budget(request: &ModelRequest<'_>, fields: OptionalFields) -> Option<u32> {
+    let effort = request.thinking_effort.filter(|effort| effort.get() > 0)?;
+    let has_results = request.messages.last().is_some_and(|last| last.answers.is_some());
+    if fields.thinking != Some(ThinkingField::Budget) || has_results {
+        return None;
+    }
+    let share = u64::from(request.max_tokens) * u64::from(effort.get()) / 100;
+    Some(u32::try_from(share).unwrap_or(u32::MAX).clamp(MIN_THINKING, MAX_THINKING))
 }
 
 fn tool(function: &FunctionTool) -> Value {

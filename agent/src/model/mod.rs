@@ -24,25 +24,29 @@ mod endpoint;
 mod error;
 mod frames;
 mod messages;
+mod models;
 mod prices;
 mod protocol;
 mod provider_error;
 mod remote;
 mod reply;
+mod request;
 mod sse;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
-use wattle_machine::{FunctionCall, Message, ModelAnswer, Usage};
+use wattle_machine::{FunctionCall, ModelAnswer, Usage};
 
 pub use cassette::{Cassette, Recorder};
 pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
+pub use models::{BALANCED_CLASS, CLASS_PREFIX, Models, OneModel};
 pub use prices::{Price, Prices};
 pub use remote::RemoteModel;
 pub use reply::{BadReply, ReplyReader};
+pub use request::{FunctionChoice, ModelRequest, ThinkingEffort};
 pub use wattle_capability::secrets::{ApiKey, Mask};
 pub use wattle_machine::FunctionTool;
 
@@ -54,6 +58,11 @@ pub trait Model: Send + Sync {
     /// Returns true if the model supports function calling, as far as is known from its replies so
     /// far.
     fn takes_functions(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the model's provider can constrain an answer to a JSON Schema.
+    fn constrains_output(&self) -> bool {
         false
     }
 
@@ -70,36 +79,19 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
     /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
-    /// complete message.
+    /// complete message. A model that does not implement it passes the whole text at once.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let reply = self.complete(request);
+        async move { reply.await.inspect(|reply| on_delta(Delta::Text(&reply.text))) }.boxed()
+    }
 
     /// Returns the embedding of a text, or an error if the model does not support embeddings.
     fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<EmbeddingReply, ModelError>> {
         ready(Err(ModelError::no_embeddings(self.name()))).boxed()
-    }
-}
-
-/// A request to a model.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelRequest<'a> {
-    /// The conversation so far.
-    pub messages: &'a [Message],
-    /// The functions that the model may call instead of answering; usually none.
-    pub functions: &'a [FunctionTool],
-    /// The sampling temperature, from 0 to 2.
-    pub temperature: f32,
-    /// Maximum length of the answer, in tokens.
-    pub max_tokens: u32,
-}
-
-impl<'a> ModelRequest<'a> {
-    /// Creates a request with temperature 0.3 and at most 4,096 tokens.
-    pub fn new(messages: &'a [Message]) -> Self {
-        Self { messages, functions: &[], temperature: 0.3, max_tokens: 4096 }
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use wattle_machine::{Dollars, FunctionCall, Usage};
 
-use super::ModelReply;
+use super::{FunctionChoice, ModelReply, ModelRequest};
 
 /// The field for an answer's maximum length, whose name differs between endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -13,6 +13,18 @@ pub(super) enum LengthField {
     #[default]
     MaxTokens,
     MaxCompletionTokens,
+}
+
+/// The form in which a request carries the effort of reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ThinkingField {
+    /// `reasoning_effort`: one of three levels.
+    ReasoningEffort,
+    /// `reasoning`: an object with one of three levels.
+    Reasoning,
+    /// `thinking`: an object with a number of tokens.
+    Budget,
 }
 
 /// The protocol of an endpoint.
@@ -91,9 +103,33 @@ pub(super) struct OptionalFields {
     /// If true, texts are marked for the cache. Most providers of the chat-completions protocol
     /// cache unasked.
     pub(super) cache_marks: bool,
+    /// The field for the effort of reasoning, if there is one.
+    pub(super) thinking: Option<ThinkingField>,
+    /// If true, the request may say whether the model must or must not call a function.
+    pub(super) function_choice: bool,
+    /// If true, the request may carry a schema for the answer.
+    pub(super) json_schema: bool,
+}
+
+/// Returns true if an endpoint complains about the schema for the answer. Another schema, or the
+/// same one without functions, may be accepted.
+pub(super) fn rejects_schema(message: &str) -> bool {
+    const SIGNS: &[&str] =
+        &["response_format", "output_config", "json_schema", "json mode", "schema"];
+    let message = message.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| message.contains(sign))
 }
 
 impl OptionalFields {
+    /// Returns the choice of functions that a request carries. Without functions there is none, and
+    /// `auto` is the default of every endpoint.
+    pub(super) fn function_choice(self, request: &ModelRequest<'_>) -> Option<FunctionChoice> {
+        let choice = Some(request.function_choice);
+        choice.filter(|choice| {
+            self.function_choice && !request.functions.is_empty() && *choice != FunctionChoice::Auto
+        })
+    }
+
     /// Returns the fields without the one that the endpoint rejects, or `None` if its message is
     /// about something else.
     pub(super) fn without_rejected(self, message: &str) -> Option<Self> {
@@ -123,6 +159,10 @@ impl OptionalFields {
                 if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
         } else if message.contains("temperature") {
             fields.temperature = false;
+        } else if message.contains("reasoning") || message.contains("thinking") {
+            fields.thinking = None;
+        } else if message.contains("tool_choice") {
+            fields.function_choice = false;
         }
         (fields != self).then_some(fields)
     }

@@ -14,11 +14,12 @@ use wattle_capability::egress::{
 use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
 use super::error::{EndpointError, ModelError, RequestContext};
-use super::protocol::{OptionalFields, Protocol, ReplyFault};
+use super::protocol::{OptionalFields, Protocol, ReplyFault, rejects_schema};
 use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
 use super::{
-    ApiKey, Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages,
+    ApiKey, Delta, EmbeddingReply, Model, ModelErrorKind, ModelReply, ModelRequest, ThinkingEffort,
+    chat, messages,
 };
 
 /// Maximum size of a response, in bytes.
@@ -29,7 +30,7 @@ const ERROR_LIMIT: usize = 64 << 10;
 
 /// Maximum number of times that a request is repeated because the endpoint rejects one of its
 /// fields.
-const MAX_ADAPTIONS: u32 = 3;
+const MAX_ADAPTIONS: u32 = 5;
 
 /// A client of an endpoint that implements the chat-completions protocol, in any of its variants,
 /// or the messages protocol.
@@ -44,6 +45,8 @@ pub struct RemoteModel {
     pub(super) fields: Mutex<OptionalFields>,
     /// If true, the endpoint has rejected functions.
     functions_refused: AtomicBool,
+    /// The effort of requests that name none.
+    thinking_effort: Option<ThinkingEffort>,
 }
 
 impl RemoteModel {
@@ -76,6 +79,9 @@ impl RemoteModel {
             temperature: true,
             stream_options: quirks.stream_usage,
             cache_marks: quirks.marks_cache_of(&endpoint.model),
+            thinking: quirks.thinking,
+            function_choice: true,
+            json_schema: quirks.json_schema,
         };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
@@ -86,8 +92,15 @@ impl RemoteModel {
             timeouts,
             fields: Mutex::new(fields),
             functions_refused: AtomicBool::new(false),
+            thinking_effort: None,
             endpoint,
         })
+    }
+
+    /// Sets the effort of requests that name none.
+    #[must_use]
+    pub fn with_thinking_effort(self, thinking_effort: Option<ThinkingEffort>) -> Self {
+        Self { thinking_effort, ..self }
     }
 
     async fn ask(
@@ -96,6 +109,8 @@ impl RemoteModel {
         stream: bool,
         on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<ModelReply, ModelError> {
+        let thinking_effort = request.thinking_effort.or(self.thinking_effort);
+        let mut request = ModelRequest { thinking_effort, ..request };
         let mut attempt = 0;
         let mut adapted = 0;
         loop {
@@ -117,6 +132,10 @@ impl RemoteModel {
                 Retry::Without(fields) if adapted < MAX_ADAPTIONS => {
                     adapted += 1;
                     *self.fields.lock().unwrap_or_else(PoisonError::into_inner) = fields;
+                    Duration::ZERO
+                }
+                Retry::WithoutSchema => {
+                    request.output = None;
                     Duration::ZERO
                 }
                 Retry::Again(asked) if attempt < self.timeouts.retries => {
@@ -156,7 +175,14 @@ impl RemoteModel {
             .map_err(|why| self.network_failure(&why))?;
         if !response.status.is_success() {
             let failure = self.rejected(&mut response, self.context(), fields).await;
-            return Err(if request.functions.is_empty() {
+            let failure = match failure.retry {
+                Retry::GiveUp if request.output.is_some() && failure.rejects_schema => {
+                    FailedAttempt { retry: Retry::WithoutSchema, ..failure }
+                }
+                _ => failure,
+            };
+            let is_adaptable = matches!(failure.retry, Retry::Without(_) | Retry::WithoutSchema);
+            return Err(if request.functions.is_empty() || is_adaptable {
                 failure
             } else {
                 self.without_functions(failure)
@@ -218,7 +244,7 @@ impl RemoteModel {
     fn without_functions(&self, failure: FailedAttempt) -> FailedAttempt {
         if failure.error.kind() == ModelErrorKind::Request && failure.error.is_about_functions() {
             self.functions_refused.store(true, Ordering::Relaxed);
-            return FailedAttempt { error: failure.error.of_functions(), retry: Retry::GiveUp };
+            return FailedAttempt::final_(failure.error.of_functions());
         }
         failure
     }
@@ -251,7 +277,7 @@ impl RemoteModel {
             }
             _ => Retry::GiveUp,
         };
-        FailedAttempt { error, retry }
+        FailedAttempt { error, retry, rejects_schema: rejects_schema(&message) }
     }
 
     pub(super) fn invalid_reply(&self, fault: ReplyFault, head: &[u8]) -> FailedAttempt {
@@ -262,9 +288,9 @@ impl RemoteModel {
                     Some(status) => ModelError::of_status(self.context(), status, &message),
                     None => ModelError::in_answer(unavailable, &message),
                 };
-                FailedAttempt {
-                    error,
-                    retry: if unavailable { Retry::Again(None) } else { Retry::GiveUp },
+                match unavailable {
+                    true => FailedAttempt::again(error),
+                    false => FailedAttempt::final_(error),
                 }
             }
             ReplyFault::NotJson(why) => {
@@ -326,6 +352,10 @@ impl Model for RemoteModel {
         self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
     }
 
+    fn constrains_output(&self) -> bool {
+        self.endpoint.quirks.json_schema
+    }
+
     fn key(&self) -> Option<&ApiKey> {
         self.endpoint.key.as_ref()
     }
@@ -359,6 +389,8 @@ impl Model for RemoteModel {
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
     pub(super) retry: Retry,
+    /// If true, the endpoint complained about a schema.
+    pub(super) rejects_schema: bool,
 }
 
 pub(super) enum Retry {
@@ -367,14 +399,16 @@ pub(super) enum Retry {
     Again(Option<Duration>),
     /// Ask again at once, with these fields.
     Without(OptionalFields),
+    /// Ask again at once, without the schema for the answer.
+    WithoutSchema,
 }
 
 impl FailedAttempt {
     pub(super) fn again(error: ModelError) -> Self {
-        Self { error, retry: Retry::Again(None) }
+        Self { error, retry: Retry::Again(None), rejects_schema: false }
     }
 
     pub(super) fn final_(error: ModelError) -> Self {
-        Self { error, retry: Retry::GiveUp }
+        Self { error, retry: Retry::GiveUp, rejects_schema: false }
     }
 }

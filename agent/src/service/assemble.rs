@@ -5,12 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use wattle_capability::files::Files;
 use wattle_rt::Grants;
 
-use crate::driver::Report;
+use crate::agents::Agents;
+use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
+use crate::output::OutputSettings;
+use crate::report::Report;
 use crate::settings::Settings;
 use crate::store::TenantStore;
 
@@ -23,10 +27,18 @@ pub trait RunAssembler: Send + Sync {
     /// A message for the user. The run ends with it.
     fn assemble<'a>(&'a self, run: RunSeed<'a>) -> AssembleFuture<'a>;
 
-    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`].
+    /// Returns the agents that runs may delegate to.
+    fn agents(&self) -> Agents {
+        Agents::default()
+    }
+
+    /// Returns true if runs with this origin are resumed by [`RunService::resume_open`]. By default,
+    /// all runs are.
     ///
     /// [`RunService::resume_open`]: super::RunService::resume_open
-    fn resumes(&self, origin: &Json) -> bool;
+    fn resumes(&self, _origin: &Json) -> bool {
+        true
+    }
 }
 
 /// The future of [`RunAssembler::assemble`].
@@ -45,10 +57,14 @@ pub struct RunSeed<'a> {
     pub state: &'a str,
     /// The data of the request.
     pub origin: &'a Json,
+    /// The files that a child run shares with its parent.
+    pub files: Option<&'a Arc<Files>>,
 }
 
 /// The parts of one run.
 pub struct RunParts {
+    /// The host, with the programs that the run's agent is offered.
+    pub host: Host,
     /// The model that the loop asks.
     pub model: Arc<dyn Model>,
     /// The settings of the loop. A resumed run keeps the recorded ones.
@@ -61,11 +77,34 @@ pub struct RunParts {
     pub workdir: Option<PathBuf>,
     /// The key that seals the trace.
     pub signer: Option<Arc<Signer>>,
+    /// The output that the run must have, instead of that of the settings. A resumed run keeps the
+    /// recorded one.
+    pub output: Option<OutputSettings>,
     /// If true, the files that the run changed are kept for the next run of its session.
     pub keeps_files: bool,
     /// Handles the consequences of a finished run before its end is recorded, such as writing its
     /// files. It may be called again for the same run if the process ends in between.
     pub settle: Option<Settle>,
+}
+
+impl RunParts {
+    /// Creates the parts of a run with default settings. It has no workdir, no seal and no output,
+    /// and its files end with it.
+    #[must_use]
+    pub fn new(host: Host, model: Arc<dyn Model>, grants: Grants) -> RunParts {
+        RunParts {
+            host,
+            model,
+            settings: Settings::default(),
+            grants: Arc::new(grants),
+            meter: Meter::default(),
+            workdir: None,
+            signer: None,
+            output: None,
+            keeps_files: false,
+            settle: None,
+        }
+    }
 }
 
 /// A function that handles the consequences of a finished run.

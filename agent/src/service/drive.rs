@@ -2,17 +2,24 @@
 
 use std::sync::Arc;
 
+use wattle_capability::files::Files;
+use wattle_capability::fs::Fs;
+use wattle_rt::Grants;
+
 use super::assemble::{RunParts, RunSeed, Settle};
+use super::child;
 use super::error::{AnswerError, StartError};
 use super::live::{LiveRun, Outcome};
 use super::queue::Position;
 use super::{RunHandle, RunService};
-use crate::driver::{Job, Report};
+use crate::delegates::RunTree;
+use crate::driver::Job;
 use crate::journal::{
     self, Journal as _, Lock, QueuedRun, ResumeError, ResumeOptions, RunFilter, RunOutcome,
     RunRecord, SharedJournal, Status,
 };
 use crate::reload::CatalogDiff;
+use crate::report::Report;
 use crate::store::{TenantStore, own_session};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -20,8 +27,22 @@ use tokio_util::sync::CancellationToken;
 /// The reason of a run that is suspended because its process stops.
 const STOPPING: &str = "the process stops; the run goes on in the next one";
 
+/// What a child run has from the runs above it.
+#[derive(Default)]
+pub(super) struct Lineage {
+    /// The tree, at the level of the run. `None` for a run at the top.
+    pub(super) tree: Option<RunTree>,
+    /// The files that the runs share.
+    pub(super) files: Option<Arc<Files>>,
+}
+
+/// Returns the files of a run's programs.
+fn shared_files(grants: &Grants) -> Option<Arc<Files>> {
+    grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
+}
+
 /// A run whose driving ended, with what remains to be done.
-enum Driven {
+pub(super) enum Driven {
     Done { report: Report, settle: Option<Settle>, keeps_files: bool },
     Parked(journal::ParkedRun),
     Suspended(String),
@@ -46,7 +67,7 @@ impl RunService {
         self.0.tasks.spawn(async move {
             let (_slot, _lock) = (slot, lock);
             let id = run.id.clone();
-            let driving = service.begin(&store, run, position, &live);
+            let driving = service.begin(&store, run, position, &live, Lineage::default());
             service.perform(&store, &id, &live, driving).await;
         });
         handle
@@ -104,14 +125,14 @@ impl RunService {
         self.0.tasks.spawn(async move {
             let _slot = slot;
             let id = run.id.clone();
-            let driving = service.go_on(&store, &run, release, position, &live);
+            let driving = service.go_on(&store, &run, release, position, &live, Lineage::default());
             service.perform(&store, &id, &live, driving).await;
         });
         Ok(handle)
     }
 
     /// Drives a run until it ends, is parked or must be suspended, and records its end.
-    async fn perform(
+    pub(super) async fn perform(
         &self,
         store: &TenantStore,
         run: &str,
@@ -145,17 +166,22 @@ impl RunService {
                 Outcome::Suspended(reason)
             }
         };
+        let has_ended = matches!(outcome, Outcome::Ended(_));
         live.finish(outcome);
         self.remove(store.tenant(), run);
+        if has_ended {
+            self.end_children(store, run);
+        }
     }
 
     /// Waits for the run's turn in its session, and drives it.
-    async fn begin(
+    pub(super) async fn begin(
         &self,
         store: &TenantStore,
         run: QueuedRun,
         position: Position,
         live: &LiveRun,
+        lineage: Lineage,
     ) -> Driven {
         let session = run.session.clone();
         let journal: SharedJournal = Arc::new(store.clone());
@@ -188,6 +214,7 @@ impl RunService {
             session: session.as_deref(),
             state: session.as_deref().unwrap_or(&own),
             origin: &origin,
+            files: lineage.files.as_ref(),
         };
         let parts = match self.0.assembler.assemble(seed).await {
             Ok(parts) => parts,
@@ -196,8 +223,10 @@ impl RunService {
                 return self.refuse(&journal, id, refused, message_for_user, live).await;
             }
         };
-        let RunParts { model, settings, grants, meter, workdir, signer, keeps_files, settle } =
-            parts;
+        let RunParts { host, model, settings, grants, meter, workdir, signer, .. } = parts;
+        let RunParts { output, keeps_files, settle, .. } = parts;
+        let max_tokens = settings.machine.max_tokens_total;
+        let files = shared_files(&grants);
         let job = Job {
             message,
             history,
@@ -208,9 +237,12 @@ impl RunService {
             signer,
             cancel: live.cancel.clone(),
             meter,
+            tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
+            children: Some(self.children(store, &origin, &files)),
+            output,
         };
         let to = (&journal, id.clone(), origin);
-        match journal::run(&self.0.host, &*model, &settings, job, live, to).await {
+        match journal::run(&host, &*model, &settings, job, live, to).await {
             Ok(RunOutcome::Done(report)) => {
                 let turns = if turn.is_some() { report.turns } else { Vec::new() };
                 Driven::Done { report: Report { turns, ..report }, settle, keeps_files }
@@ -221,13 +253,14 @@ impl RunService {
     }
 
     /// Waits for the run's turn in its session, and resumes it.
-    async fn go_on(
+    pub(super) async fn go_on(
         &self,
         store: &TenantStore,
         run: &RunRecord,
         release: bool,
         position: Position,
         live: &LiveRun,
+        lineage: Lineage,
     ) -> Driven {
         let journal: SharedJournal = Arc::new(store.clone());
         let session = run.session.as_deref().filter(|_| !live.cancel.is_cancelled());
@@ -243,12 +276,17 @@ impl RunService {
             session: run.session.as_deref(),
             state: run.session.as_deref().unwrap_or(&own),
             origin: &run.start.origin,
+            files: lineage.files.as_ref(),
         };
         let parts = match self.0.assembler.assemble(seed).await {
             Ok(parts) => parts,
             Err(reason) => return suspended(id, reason),
         };
+        let (origin, max_tokens) = (&run.start.origin, run.start.setup.settings.max_tokens_total);
+        let files = shared_files(&parts.grants);
         let with = ResumeOptions {
+            tree: lineage.tree.unwrap_or_else(|| RunTree::new(max_tokens)),
+            children: Some(self.children(store, origin, &files)),
             grants: parts.grants,
             signer: parts.signer,
             cancel: live.cancel.clone(),
@@ -257,7 +295,7 @@ impl RunService {
             answers: Vec::new(),
             release,
         };
-        match journal::resume(&self.0.host, &*parts.model, id, with, live, &journal).await {
+        match journal::resume(&parts.host, &*parts.model, id, with, live, &journal).await {
             Ok(RunOutcome::Done(report)) => {
                 let (settle, keeps_files) = (parts.settle, parts.keeps_files);
                 Driven::Done { report, settle, keeps_files }
@@ -329,8 +367,12 @@ fn suspended(run: &str, cause: impl std::fmt::Display) -> Driven {
 
 /// Resumes the open runs of a tenant and drives its queued ones, the oldest first.
 pub(super) async fn resume_all(service: &RunService, store: &TenantStore) {
-    let runs =
-        async { Ok((store.runs(RunFilter::status(Status::Open)).await?, store.queued().await?)) };
+    let runs = async {
+        let mut open = child::answered(store).await?;
+        open.extend(store.runs(RunFilter::status(Status::Open)).await?);
+        open.sort_by(|one, other| (other.made, &other.id).cmp(&(one.made, &one.id)));
+        Ok((open, store.queued().await?))
+    };
     let (open, queued) = match runs.await {
         Ok(runs) => runs,
         Err::<_, crate::StoreError>(cause) => {

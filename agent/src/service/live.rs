@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::{Envelope, Event};
 
-use crate::driver::Report;
 use crate::journal::ParkedRun;
+use crate::report::Report;
 use crate::sink::Sink;
 
 /// Maximum number of kept events in memory.

@@ -16,6 +16,7 @@
 //! each run.
 
 mod assemble;
+mod child;
 mod drive;
 mod error;
 mod follow;
@@ -27,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,6 +39,8 @@ pub use follow::{FollowError, Follower};
 pub use live::Outcome;
 pub use view::{RunStatus, RunView, ToolUse};
 
+use crate::agents::AgentSpec;
+use crate::delegates::MAX_DEPTH;
 use crate::error::StoreError;
 use crate::host::Host;
 use crate::journal::{self, Approval, Journal as _, QueuedRun, ResumeError, RunFilter, Status};
@@ -56,6 +59,21 @@ pub struct RunRequest {
     pub session: Option<String>,
     /// Data from which the assembler creates the run's parts, now and when the run is resumed.
     pub origin: Json,
+}
+
+impl RunRequest {
+    /// Creates a request for a run of the default agent, without a session.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> RunRequest {
+        RunRequest { message: message.into(), session: None, origin: Json::Object(Map::new()) }
+    }
+
+    /// Makes the request one for a run of this agent. A resumed run has the same agent.
+    #[must_use]
+    pub fn of_agent(mut self, agent: &AgentSpec) -> RunRequest {
+        agent.write_to(&mut self.origin);
+        self
+    }
 }
 
 /// A run that is active in this process.
@@ -104,6 +122,9 @@ struct Inner {
     /// A permit for each run that may be active.
     slots: Arc<Semaphore>,
     sessions: SessionQueues,
+    /// Permits for child runs that are active at each level below the top. A level waits only for
+    /// the one below it.
+    children: [Semaphore; MAX_DEPTH],
     live: Mutex<HashMap<(Tenant, String), Arc<LiveRun>>>,
     /// Notified when a run begins or ends in this process.
     changed: watch::Sender<()>,
@@ -114,16 +135,26 @@ struct Inner {
     suspending: CancellationToken,
 }
 
+/// Returns the maximum number of child runs that are active at one level. Each of them keeps a
+/// program of its caller in its slot of the engine, so that all levels together leave slots for the
+/// programs of the child runs, even at the deepest nesting of programs.
+fn concurrent_children(host: &Host) -> usize {
+    let slots = (host.runtime().limits().instances >> 2) as usize;
+    (slots.saturating_sub(2) / MAX_DEPTH).max(1)
+}
+
 impl RunService {
     /// Creates a service. It must be used within a tokio runtime.
     #[must_use]
     pub fn new(host: Host, assembler: Arc<dyn RunAssembler>, limits: ServiceLimits) -> RunService {
+        let children = concurrent_children(&host);
         RunService(Arc::new(Inner {
             host,
             assembler,
             limits,
             slots: Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS))),
             sessions: SessionQueues::default(),
+            children: std::array::from_fn(|_| Semaphore::new(children)),
             live: Mutex::default(),
             changed: watch::Sender::new(()),
             tasks: TaskTracker::new(),
@@ -173,10 +204,15 @@ impl RunService {
         approval: Approval,
     ) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
+        // The run at the top goes on, and resumes its child runs.
+        let (run, call) = match record.start.parent.as_ref() {
+            Some(parent) => (parent.root.as_str(), format!("{run}/{call}")),
+            None => (run, call.to_owned()),
+        };
         if record.status != Status::Parked || self.live(store.tenant(), run).is_some() {
             return Err(AnswerError::NotAsked);
         }
-        match self.resume(store, run, &[(call.to_owned(), approval)], false).await {
+        match self.resume(store, run, &[(call, approval)], false).await {
             // The others are answered later.
             Err(AnswerError::Pending(_)) => Ok(()),
             resumed => resumed.map(drop),
@@ -206,9 +242,11 @@ impl RunService {
         if journal::lock_run(store, run).await?.is_none() {
             return Err(AnswerError::Held);
         }
+        if release {
+            child::release(store, run).await?;
+        }
         if record.status == Status::Parked || !answers.is_empty() {
-            let journal: journal::SharedJournal = Arc::new(store.clone());
-            let pending = journal::record_answers(&journal, run, answers).await?;
+            let pending = child::record_all(store, run, answers).await?;
             if let Some(first) = pending.into_iter().next() {
                 return Err(AnswerError::Pending(first));
             }
@@ -216,16 +254,19 @@ impl RunService {
         self.resume_in_background(store, record, release).await
     }
 
-    /// Releases a run that was parked because it repeatedly ended its process, and resumes it.
+    /// Releases a run that was parked because it, or a child run, repeatedly ended its process, and
+    /// resumes it.
     ///
     /// # Errors
     /// There is no such run, or it is not parked for that reason.
     pub async fn release(&self, store: &TenantStore, run: &str) -> Result<(), AnswerError> {
         let record = store.run(run).await?.ok_or(AnswerError::Unknown)?;
-        if record.status != Status::Parked || record.reason.is_none() {
+        let is_below = child::release(store, run).await?;
+        if record.status != Status::Parked || (record.reason.is_none() && !is_below) {
             return Err(AnswerError::NotAsked);
         }
-        self.resume_in_background(store, record, true).await.map(drop)
+        let release = record.reason.is_some();
+        self.resume_in_background(store, record, release).await.map(drop)
     }
 
     /// Cancels a run. Returns its view; a run that has ended stays as it is. `None` if there is no

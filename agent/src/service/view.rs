@@ -1,15 +1,12 @@
 //! Runs as clients see them.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
 
-use super::RunService;
+use super::{RunService, child};
 use crate::error::StoreError;
-use crate::journal::{
-    self, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal, Status,
-};
+use crate::journal::{Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, Status};
 use crate::store::TenantStore;
 
 /// The status of a run, for clients.
@@ -25,7 +22,7 @@ pub enum RunStatus {
     Parked,
     /// The model gave its answer.
     Done,
-    /// The model or the host failed.
+    /// The model or the host failed, or the answer does not match its schema.
     Failed,
     /// The run was cancelled.
     Cancelled,
@@ -46,6 +43,7 @@ impl RunStatus {
         match ending {
             Ending::Answered { .. } => RunStatus::Done,
             Ending::Exhausted { .. } => RunStatus::Stopped,
+            Ending::Invalid { .. } => RunStatus::Failed,
             Ending::Blocked { .. } => RunStatus::Blocked,
             Ending::Cancelled { .. } => RunStatus::Cancelled,
             Ending::Failed { .. } => RunStatus::Failed,
@@ -76,6 +74,10 @@ pub struct RunView {
     pub steps: u32,
     /// The answer, or the error.
     pub result: Option<String>,
+    /// The value of a valid answer of a run with an output.
+    pub data: Option<Json>,
+    /// The violations of the schema by an answer that is not valid.
+    pub errors: Vec<String>,
     /// The reason for the end of a run with a result.
     pub stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
@@ -86,6 +88,8 @@ pub struct RunView {
     pub reason: Option<String>,
     /// The run and the step at which this run was forked.
     pub forked: Option<(String, u32)>,
+    /// The run that started this one, if it is a child run.
+    pub parent: Option<String>,
 }
 
 /// The use of a program by a run.
@@ -152,7 +156,7 @@ pub(super) async fn list(
     filter: RunFilter,
 ) -> Result<Vec<RunView>, StoreError> {
     let mut views = Vec::new();
-    if filter.status.is_none() && filter.before.is_none() {
+    if filter.status.is_none() && filter.before.is_none() && filter.tree_of.is_none() {
         let fits =
             |queued: &QueuedRun| filter.session.is_none() || filter.session == queued.session;
         views.extend(store.queued().await?.into_iter().rev().filter(fits).map(of_queued));
@@ -176,11 +180,14 @@ fn of_queued(run: QueuedRun) -> RunView {
         updated: run.made,
         steps: 0,
         result: None,
+        data: None,
+        errors: Vec::new(),
         stop: None,
         usage: Usage::default(),
         waiting: Vec::new(),
         reason: None,
         forked: None,
+        parent: None,
     }
 }
 
@@ -198,11 +205,9 @@ async fn of_record(
         (Status::Parked, _) if !is_live => RunStatus::Parked,
         (Status::Open | Status::Parked, _) => RunStatus::Running,
     };
-    let waiting = if status == RunStatus::Parked && run.reason.is_none() {
-        let journal: SharedJournal = Arc::new(store.clone());
-        journal::waiting(&journal, &run.id).await?
-    } else {
-        Vec::new()
+    let (waiting, reason) = match status == RunStatus::Parked && run.reason.is_none() {
+        true => (child::waiting(store, &run.id).await?, child::reason(store, &run.id).await?),
+        false => (Vec::new(), run.reason),
     };
     let steps = match &run.summary {
         Some(summary) => summary.steps,
@@ -210,6 +215,11 @@ async fn of_record(
     };
     Ok(RunView {
         result: ending.map(|ending| ending.text().to_owned()),
+        data: ending.and_then(Ending::data).cloned(),
+        errors: match ending {
+            Some(Ending::Invalid { errors, .. }) => errors.clone(),
+            _ => Vec::new(),
+        },
         stop: ending.and_then(Ending::stop),
         usage: run.summary.as_ref().map(|summary| summary.usage).unwrap_or_default(),
         steps,
@@ -222,7 +232,8 @@ async fn of_record(
         created: run.made,
         updated: run.used,
         waiting,
-        reason: run.reason,
+        reason,
         forked: run.start.forked,
+        parent: run.start.parent.map(|parent| parent.run),
     })
 }

@@ -16,6 +16,9 @@ pub struct Integration {
     /// Text that is added to the prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// The agent, by its name. Without it, the default one.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// The session of all its messages. Without it, each message has its own.
     #[serde(default)]
     pub session_id: Option<String>,

@@ -1,5 +1,5 @@
-//! The store: sessions with their key-value state, the state of tenants, and the journal of runs.
-//! All of it is in one SQLite file, which several processes can share.
+//! The store: sessions with their key-value state, the state and the memory of tenants, and the
+//! journal of runs. All of it is in one SQLite file, which several processes can share.
 //!
 //! A [`Store`] is the file; its content belongs to tenants. [`Store::tenant`] returns a
 //! [`TenantStore`], which has all functions that access data. So no function accesses data without
@@ -8,6 +8,7 @@
 mod client;
 mod files;
 mod lock;
+mod memory;
 mod private;
 mod runs;
 mod schema;
@@ -30,6 +31,7 @@ use crate::tenant::Tenant;
 
 pub use client::Integration;
 pub use files::SessionFiles;
+pub use memory::{LazyMemory, StoredMemory};
 pub use private::{Privacy, privacy};
 pub use runs::own_session;
 pub use secret::{LazySecrets, StoredSecrets};

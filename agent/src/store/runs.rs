@@ -86,8 +86,9 @@ impl Journal for TenantStore {
                 params![tenant, oldest],
             )?;
             transaction.execute(
-                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening, parent, \
+                 root)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9)",
                 params![
                     tenant,
                     run.id,
@@ -95,7 +96,9 @@ impl Journal for TenantStore {
                     run.status.name(),
                     now(),
                     run.attempts,
-                    record(seal.as_deref(), &run.start)?
+                    record(seal.as_deref(), &run.start)?,
+                    run.start.parent.as_ref().map(|parent| parent.run.as_str()),
+                    run.start.parent.as_ref().map(|parent| parent.root.as_str())
                 ],
             )?;
             transaction.execute(
@@ -163,10 +166,16 @@ impl Journal for TenantStore {
     fn turn(&self, run: &str, turn: Turn, events: Vec<Envelope>) -> JournalFuture<'_, ()> {
         let (run, seal) = (run.to_owned(), self.seal.clone());
         Box::pin(self.journal("write", move |transaction, tenant| {
-            // A turn is progress, so only the current attempt counts for the next turn.
+            // A turn is progress, so only the current attempt counts for the next turn. The runs above
+            // wait for it, so that it is their progress, too.
             transaction.execute(
-                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = \
-                 ?2",
+                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id IN (
+                     WITH RECURSIVE above (id) AS (
+                         SELECT ?2
+                         UNION SELECT run.parent FROM run JOIN above ON run.id = above.id
+                         WHERE run.tenant = ?1 AND run.parent IS NOT NULL
+                     )
+                     SELECT id FROM above)",
                 params![tenant, run, now()],
             )?;
             transaction.execute(
@@ -260,10 +269,11 @@ impl Journal for TenantStore {
     fn runs(&self, filter: RunFilter) -> JournalFuture<'_, Vec<RunRecord>> {
         let seal = self.seal.clone();
         Box::pin(self.journal("read", move |transaction, tenant| {
-            let RunFilter { status, session, before, limit } = filter;
+            let RunFilter { status, session, tree_of, before, limit } = filter;
             let mut statement = transaction.prepare(
                 "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2)
                  AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR id < ?4)
+                 AND root IS ?6
                  ORDER BY made DESC, id DESC LIMIT ?5",
             )?;
             let limit = limit.map_or(-1, i64::from);
@@ -272,7 +282,8 @@ impl Journal for TenantStore {
                 status.map(Status::name),
                 session,
                 before,
-                limit
+                limit,
+                tree_of
             ])?;
             let mut runs = Vec::new();
             while let Some(row) = rows.next()? {
@@ -307,6 +318,18 @@ impl Journal for TenantStore {
                 .prepare("SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number")?;
             let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
             rows.map(|body| parse(&open_text(seal.as_deref(), body?)?)).collect()
+        }))
+    }
+
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+        let (run, seal) = (run.to_owned(), self.seal.clone());
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut files = Vec::new();
+            tree_files(transaction, (tenant, seal.as_deref()), (&run, 0), |changed| {
+                files.push(changed);
+                Ok(())
+            })?;
+            Ok(files)
         }))
     }
 
@@ -491,14 +514,28 @@ fn keep_files(
     run: &str,
     session: &str,
 ) -> Result<(), Cause> {
+    tree_files(transaction, (tenant, seal), (run, 1), |delta| {
+        add_delta(transaction, (tenant, seal), session, &delta)
+    })
+}
+
+/// Passes the changes to the files that a run recorded, from its turn `from` on, and those of the
+/// child runs in its tree, to `each`, in the order in which they were recorded.
+fn tree_files(
+    transaction: &Transaction<'_>,
+    (tenant, seal): (&str, Option<&RecordSeal>),
+    (run, from): (&str, u32),
+    mut each: impl FnMut(String) -> Result<(), Cause>,
+) -> Result<(), Cause> {
     let mut statement = transaction.prepare(
-        "SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 AND number > 0 ORDER BY number",
+        "SELECT body FROM turn WHERE tenant = ?1 AND (run = ?2 AND number >= ?3 OR run IN (
+             SELECT id FROM run WHERE tenant = ?1 AND root = ?2)) ORDER BY rowid",
     )?;
-    let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
+    let rows = statement.query_map(params![tenant, run, from], |row| row.get::<_, String>(0))?;
     for body in rows {
         let turn: Turn = parse(&open_text(seal, body?)?)?;
         if let Some(delta) = turn.files {
-            add_delta(transaction, (tenant, seal), session, &delta)?;
+            each(delta)?;
         }
     }
     Ok(())

@@ -158,6 +158,41 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (tenant, name)
     ) STRICT;
 ",
+    // The run that started a child run, and the one at the top of the tree.
+    "
+    ALTER TABLE run ADD COLUMN parent TEXT;
+    ALTER TABLE run ADD COLUMN root TEXT;
+    CREATE INDEX run_of_root ON run (tenant, root, id) WHERE root IS NOT NULL;
+",
+    // Memory. The words of encrypted items are not indexed. `memories` counts the items that a
+    // tenant ever had.
+    "
+    CREATE TABLE memory (
+        number INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        session TEXT,
+        made INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        UNIQUE (tenant, id),
+        FOREIGN KEY (tenant, session) REFERENCES session (tenant, id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE INDEX memory_of_session ON memory (tenant, session);
+    CREATE TABLE memory_vector (
+        memory INTEGER NOT NULL REFERENCES memory (number) ON DELETE CASCADE,
+        model TEXT NOT NULL,
+        coordinates BLOB NOT NULL,
+        PRIMARY KEY (memory, model)
+    ) STRICT, WITHOUT ROWID;
+    CREATE VIRTUAL TABLE memory_words USING fts5 (
+        tenant, text, parts,
+        content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER memory_removed AFTER DELETE ON memory BEGIN
+        DELETE FROM memory_words WHERE rowid = old.number;
+    END;
+    ALTER TABLE tenant ADD COLUMN memories INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting

@@ -25,7 +25,7 @@ use crate::ledger::{Cipher, Keys};
 use crate::tenant::Tenant;
 
 /// The start of an encrypted record. A nonce and a ciphertext follow in base64.
-const PREFIX: &[u8] = b"\x01wattle:sealed:";
+pub(super) const SEALED_PREFIX: &str = "\x01wattle:sealed:";
 
 /// Length of a nonce, in bytes.
 const NONCE: usize = 24;
@@ -86,7 +86,7 @@ impl RecordSeal {
         let sealed = self.cipher()?.0.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| "the encryption of a record failed")?;
         let text = STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat());
-        Ok([PREFIX, text.as_bytes()].concat())
+        Ok([SEALED_PREFIX.as_bytes(), text.as_bytes()].concat())
     }
 
     fn open(&self, text: &[u8]) -> Result<Vec<u8>, Cause> {
@@ -116,7 +116,7 @@ impl TenantStore {
 
 /// Returns the form of a record in the file.
 pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<Vec<u8>, Cause> {
-    let is_ambiguous = record.starts_with(PREFIX);
+    let is_ambiguous = record.starts_with(SEALED_PREFIX.as_bytes());
     match seal {
         Some(seal) if is_ambiguous || seal.needs(&record) => seal.seal(&record),
         None if is_ambiguous => Err("a record starts like an encrypted one".into()),
@@ -126,7 +126,7 @@ pub(super) fn seal_bytes(seal: Option<&RecordSeal>, record: Vec<u8>) -> Result<V
 
 /// Returns a record from its form in the file.
 pub(super) fn open_bytes(seal: Option<&RecordSeal>, stored: Vec<u8>) -> Result<Vec<u8>, Cause> {
-    match (stored.strip_prefix(PREFIX), seal) {
+    match (stored.strip_prefix(SEALED_PREFIX.as_bytes()), seal) {
         (None, _) => Ok(stored),
         (Some(text), Some(seal)) => seal.open(text),
         (Some(_), None) => {

@@ -413,10 +413,10 @@ fn read_messages(
     Ok(newest_first)
 }
 
-/// Serializes a message that calls functions, or that is the result of a call. Other messages need
-/// only their role and text.
+/// Serializes a message that calls functions, is the result of a call, or contains recalled items.
+/// Other messages need only their role and text.
 fn whole(message: &Message) -> Option<String> {
-    let is_plain = message.calls.is_empty() && message.answers.is_none();
+    let is_plain = message.calls.is_empty() && message.answers.is_none() && !message.recalled;
     if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
@@ -431,18 +431,22 @@ fn export(
         return Ok(None);
     }
     let mut statement = connection.prepare(
-        "SELECT role, content FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id",
+        "SELECT role, content, whole FROM message WHERE tenant = ?1 AND session = ?2 ORDER BY id",
     )?;
     let messages = statement.query_map(of, |row| {
         let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
         let content = open_text(seal, content).map_err(broken)?;
-        Ok(if role == role_name(Role::User) {
-            Message::user(content)
-        } else {
-            Message::assistant(content)
-        })
+        let whole: Option<String> = row.get(2)?;
+        let whole = whole.map(|whole| open_text(seal, whole).map_err(broken)).transpose()?;
+        let whole: Option<Message> = whole.and_then(|whole| serde_json::from_str(&whole).ok());
+        // A run after an import recalls for itself.
+        let is_recalled = whole.is_some_and(|whole| whole.recalled);
+        Ok((!is_recalled).then(|| match role == role_name(Role::User) {
+            true => Message::user(content),
+            false => Message::assistant(content),
+        }))
     })?;
-    let messages = messages.collect::<rusqlite::Result<_>>()?;
+    let messages = messages.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?;
     let mut statement = connection
         .prepare("SELECT key, value FROM state WHERE tenant = ?1 AND session = ?2 ORDER BY key")?;
     let state = statement

@@ -45,6 +45,7 @@ impl Class {
             Class::Service(Service::Images) => &[Class::Requests, Class::Service(Service::Model)],
             Class::Service(Service::Public) => &[Class::Files],
             Class::Service(Service::Tickets) => &[Class::Files, Class::State],
+            Class::Service(Service::Memory) => &[Class::State],
             _ => &[],
         }
     }
@@ -57,6 +58,7 @@ pub(super) fn class_of_capability(name: &str) -> Option<Class> {
         "fs" => Class::Files,
         "kv" => Class::State,
         "par" => Class::Programs,
+        "agent" => Class::Agents,
         "ai" => Class::Service(Service::Model),
         _ => return None,
     })
@@ -70,6 +72,7 @@ pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
         "vfs" | "shell" | "search" => class == Class::Files,
         "workbook" | "wattle" => class == Class::Programs,
         "issue" => class == Class::Service(Service::Tickets),
+        "memory" => class == Class::Service(Service::Memory),
         "git" => matches!(class, Class::Files | Class::Service(Service::Remote)),
         "publish" => matches!(class, Class::Files | Class::Service(Service::Public)),
         "image" => matches!(class, Class::Files | Class::Service(Service::Images)),

@@ -210,6 +210,7 @@ pub(super) fn with_service(service: Service) -> &'static str {
         Service::Remote => "push to the remote",
         Service::Public => "write to the public folder",
         Service::Tickets => "file a ticket",
+        Service::Memory => "use the memory",
     }
 }
 

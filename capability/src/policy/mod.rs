@@ -9,8 +9,9 @@
 //! | `*` | every effect outside the run |
 //! | `http` | every request to a URL; if it denies, also requests to a search engine, a model, a remote |
 //! | `fs` | every access to the run's files; if it denies, also the public folder and tickets |
-//! | `kv` | every key of the state; if it denies, also tickets |
+//! | `kv` | every key of the state; if it denies, also tickets and the memory |
 //! | `par` | every program that a program starts |
+//! | `agent` | every question to another agent |
 //! | `ai` | every message to a model; if it denies, also to an image generator |
 //! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only for their purpose |
 //! | `http.post` | one function |

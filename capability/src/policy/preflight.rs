@@ -123,6 +123,13 @@ impl Preflight {
             || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
     }
 
+    /// Returns a guard whose policy also allows no more than `policy`. Both remember the same
+    /// approvals.
+    #[must_use]
+    pub fn narrowed(&self, policy: Policy) -> Preflight {
+        Preflight { policy: Arc::new(self.policy.as_ref().clone().and(policy)), ..self.clone() }
+    }
+
     async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
         let Decision { questions, refusals } =
             self.policy.decide(preview.program.authority(), preview.args);

@@ -190,9 +190,10 @@ impl Rule {
                 let file = is_tickets && *names == [ISSUES_FILE];
                 file || (names.is_empty() && depends_on(Class::Files))
             }
-            Scope::Key(prefix) => {
-                is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str())
+            Scope::Key(prefix) if is_tickets => {
+                format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str())
             }
+            Scope::Key(prefix) => prefix.is_empty() && depends_on(Class::State),
             _ => false,
         };
         covers.then_some((0, 0, 0))

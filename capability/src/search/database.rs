@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 const APPLICATION: i32 = 0x5754_4c53;
 
 /// The version of tables and texts; a database of another version is recreated.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// Maximum time to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

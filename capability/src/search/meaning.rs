@@ -1,19 +1,17 @@
-//! Search by meaning: a model's embeddings of passages, computed in small numbers and stored in the
-//! index.
+//! Search by meaning: a model's embeddings of texts, computed in small numbers and stored beside
+//! the texts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use wattle_rt::{Code, Failure};
 
 use super::Embedder;
-use super::index::{Findings, Index};
-use super::rank::{POOL, PassageId};
-use crate::egress;
+use super::rank::POOL;
+use crate::{PortFuture, egress};
 
-/// Maximum number of passages that are embedded in one search.
+/// Maximum number of texts that are embedded in one search.
 const PER_SEARCH: usize = 16;
 
 /// Maximum number of embeddings per grant.
@@ -25,45 +23,101 @@ const MAX_CONCURRENT: usize = 8;
 /// Maximum time that a search waits for the model.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns the passages of the run's view by the distance of their vectors from the query's,
-/// nearest first. Passages without a vector are omitted, as are those that contain a secret. If the
-/// query contains one, fails with `EACCESS`.
-pub(super) async fn rank(
-    index: &Arc<Mutex<Option<Index>>>,
+/// Texts with stored vectors.
+pub(crate) trait Vectors: Sync {
+    /// The identifier of a text.
+    type Id: Copy + Ord + Send + Sync;
+
+    /// Returns at most `max` texts that have no vector of the model.
+    fn missing(&self, model: &str, max: usize) -> PortFuture<'_, Vec<(Self::Id, String)>>;
+
+    /// Stores vectors that the model computed.
+    fn add(&self, model: &str, vectors: Vec<(Self::Id, Vec<u8>)>) -> PortFuture<'_, ()>;
+
+    /// Returns the texts whose vectors of the model are the nearest.
+    fn nearest(
+        &self,
+        model: &str,
+        nearest: Nearest<Self::Id>,
+    ) -> PortFuture<'_, Vec<(Self::Id, f64)>>;
+}
+
+/// The requests for embeddings that a grant may make.
+#[derive(Default)]
+pub(crate) struct Allowance(AtomicU32);
+
+impl Allowance {
+    /// Counts a request.
+    fn count(&self) -> Result<(), Failure> {
+        let more = |count| (count < PER_GRANT).then_some(count + 1);
+        match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let message = format!("the {PER_GRANT} embeddings of a run's searches are used up");
+                Err(Failure::new(Code::EBUDGET, message))
+            }
+        }
+    }
+}
+
+/// Collects the vectors that are the nearest to a target.
+#[derive(Clone, Debug)]
+pub struct Nearest<Id> {
+    target: Vec<f32>,
+    near: Vec<(Id, f64)>,
+}
+
+impl<Id: Copy + Ord> Nearest<Id> {
+    fn to(target: Vec<f32>) -> Self {
+        Nearest { target, near: Vec::new() }
+    }
+
+    /// Compares a stored vector. A vector with another dimension is ignored.
+    pub fn compare(&mut self, id: Id, vector: &[u8]) {
+        self.near.extend(similarity(&self.target, vector).map(|near| (id, near)));
+    }
+
+    /// Returns at most [`POOL`] identifiers with their similarities, nearest first.
+    #[must_use]
+    pub fn ranked(mut self) -> Vec<(Id, f64)> {
+        self.near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        self.near.truncate(POOL);
+        self.near
+    }
+}
+
+/// Returns texts by the distance of their vectors from the query's, nearest first. Texts without a
+/// vector are omitted, as are those that contain a secret. If the query contains one, fails with
+/// `EACCESS`.
+pub(crate) async fn rank<V: Vectors>(
+    texts: &V,
     embedder: &Embedder,
-    (asked, out): (&AtomicU32, &egress::Passage),
+    (allowance, out): (&Allowance, &egress::Passage),
     query: &str,
-    found: &Findings,
-) -> Result<Vec<(PassageId, f64)>, Failure> {
-    let work = nearest(index, embedder, (asked, out), query, found);
+) -> Result<Vec<(V::Id, f64)>, Failure> {
+    let work = nearest(texts, embedder, (allowance, out), query);
     let late = |_| Failure::new(Code::ETIME, "the model for embeddings did not answer in time");
     tokio::time::timeout(TIMEOUT, work).await.map_err(late)?
 }
 
-async fn nearest(
-    index: &Arc<Mutex<Option<Index>>>,
+async fn nearest<V: Vectors>(
+    texts: &V,
     embedder: &Embedder,
-    (asked, out): (&AtomicU32, &egress::Passage),
+    (allowance, out): (&Allowance, &egress::Passage),
     query: &str,
-    found: &Findings,
-) -> Result<Vec<(PassageId, f64)>, Failure> {
+) -> Result<Vec<(V::Id, f64)>, Failure> {
     out.check_text("the query", query.as_bytes()).await?;
-    let target = embed(embedder, asked, query.to_owned()).await?;
-    let (name, by_words, view) =
-        (embedder.name.clone(), found.by_words.clone(), found.view.clone());
-    let missing =
-        on_index(index, move |index| index.without_vector(&name, &by_words, &view, PER_SEARCH))
-            .await?;
+    let target = embed(embedder, allowance, query.to_owned()).await?;
 
     let mut sendable = Vec::new();
-    for (id, text) in missing {
-        if out.check_text("the passage", text.as_bytes()).await.is_ok() {
+    for (id, text) in texts.missing(&embedder.name, PER_SEARCH).await? {
+        if out.check_text("the text", text.as_bytes()).await.is_ok() {
             sendable.push((id, text));
         }
     }
     let answers = sendable
         .into_iter()
-        .map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
+        .map(|(id, text)| async move { (id, embed(embedder, allowance, text).await) });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(MAX_CONCURRENT);
     let (mut vectors, mut failed) = (Vec::new(), None);
     while let Some((id, answer)) = answers.next().await {
@@ -73,28 +127,18 @@ async fn nearest(
         }
     }
     drop(answers);
-    let (name, view) = (embedder.name.clone(), found.view.clone());
-    let near = on_index(index, move |index| {
-        index.add_vectors(&name, &vectors)?;
-        let mut near: Vec<(PassageId, f64)> = Vec::new();
-        index.for_each_vector(&name, &view, |id, bytes| {
-            near.extend(similarity(&target, bytes).map(|near| (id, near)))
-        })?;
-        near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        near.truncate(POOL);
-        Ok(near)
-    });
-    let near = near.await?;
+    texts.add(&embedder.name, vectors).await?;
+    let near = texts.nearest(&embedder.name, Nearest::to(target)).await?;
     failed.map_or(Ok(near), Err)
 }
 
 /// Returns a text's embedding, normalized to length 1.
-async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<Vec<f32>, Failure> {
-    let more = |count| (count < PER_GRANT).then_some(count + 1);
-    if asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-        let message = format!("the {PER_GRANT} embeddings of a run's searches are used up");
-        return Err(Failure::new(Code::EBUDGET, message));
-    }
+async fn embed(
+    embedder: &Embedder,
+    allowance: &Allowance,
+    text: String,
+) -> Result<Vec<f32>, Failure> {
+    allowance.count()?;
     let vector = embedder.model.embed(text).await?.vector;
     let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
     if !length.is_normal() {
@@ -113,22 +157,4 @@ fn similarity(target: &[f32], bytes: &[u8]) -> Option<f64> {
         target.iter().zip(numbers).map(|(a, b)| f64::from(*a) * f64::from(f32::from_le_bytes(*b)))
     };
     same.then(|| products().sum())
-}
-
-/// Works on the index on a thread for blocking work.
-async fn on_index<T: Send + 'static>(
-    index: &Arc<Mutex<Option<Index>>>,
-    work: impl FnOnce(&mut Index) -> Result<T, rusqlite::Error> + Send + 'static,
-) -> Result<T, Failure> {
-    let index = Arc::clone(index);
-    let work = move || {
-        let mut held = index.lock().unwrap_or_else(PoisonError::into_inner);
-        work(held.get_or_insert_with(|| Index::open(None)))
-    };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => {
-            done.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))
-        }
-        Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
-    }
 }

@@ -28,9 +28,11 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits a text at headings. A long section is split at blank lines, or where a passage is full.
-/// No passage is blank.
-pub(super) fn passages(text: &str) -> Vec<Passage> {
+/// Splits the text of a file at headings. A long section is split at blank lines, or where a
+/// passage is full. No passage is blank.
+pub(super) fn passages(path: &str, text: &str) -> Vec<Passage> {
+    // Elsewhere, a line with one star is an item of a list.
+    let fewest = if path.ends_with(".org") { 1 } else { 2 };
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();
     let mut chars = 0;
@@ -39,7 +41,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         }
-        let heading = !fenced && is_heading(line);
+        let heading = !fenced && is_heading(line, fewest);
         let enough = open.len() >= ENOUGH_LINES || chars >= MAX_CHARS / 2;
         if heading || (enough && line.trim().is_empty()) {
             close(&mut all, &mut open);
@@ -63,15 +65,14 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
     all
 }
 
-/// Returns true if the line is a heading in Markdown or Org.
-fn is_heading(line: &str) -> bool {
+/// Returns true if the line is a heading in Markdown, or in Org with at least `fewest` stars.
+fn is_heading(line: &str, fewest: usize) -> bool {
     let marks = line.trim_start_matches('#');
     let hashes = line.len() - marks.len();
     let stars = line.len() - line.trim_start_matches('*').len();
     ((1..=6).contains(&hashes) && marks.starts_with(' '))
-        || ((1..=6).contains(&stars)
-            && line.get(stars..).is_some_and(|rest| rest.starts_with(' '))
-            && stars > 1)
+        || ((fewest..=6).contains(&stars)
+            && line.get(stars..).is_some_and(|rest| rest.starts_with(' ')))
 }
 
 /// Splits a line into parts that fit into a passage.
@@ -144,7 +145,7 @@ mod tests {
             String::new(),
             "\n\n \n".to_owned(),
         ] {
-            let passages = passages(&text);
+            let passages = passages("a.md", &text);
             let mut seen: Vec<usize> = Vec::new();
             for passage in &passages {
                 let chars = passage.text.chars().count();
@@ -173,15 +174,17 @@ mod tests {
     fn a_heading_starts_a_passage() {
         let text = "intro\n# One\ntext\n```\n# code\n```\n## Two\n\nmore\n#tag\n";
         let found: Vec<(usize, usize)> =
-            passages(text).iter().map(|passage| (passage.first, passage.last)).collect();
+            passages("a.md", text).iter().map(|passage| (passage.first, passage.last)).collect();
         assert_eq!(found, [(1, 1), (2, 6), (7, 10)]);
+        let lines = |path| passages(path, "* One\ntext\n* Two\n").len();
+        assert_eq!((lines("book.org"), lines("list.md")), (2, 1));
     }
 
     #[test]
     fn a_full_passage_ends_at_a_blank_line() {
         let paragraph = "a line of the text that is about forty long\n".repeat(10);
         let text = [paragraph.as_str(); 6].join("\n");
-        for passage in passages(&text) {
+        for passage in passages("a.md", &text) {
             assert_eq!((passage.first % 11, passage.last % 11), (1, 10), "{passage:?}");
         }
     }

@@ -17,11 +17,12 @@ const STOP_WORDS: &[&str] = &[
 
 /// The index expression of a query. The user's words are quoted, so they cannot contain operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Query(String);
+pub struct Query(String);
 
 impl Query {
     /// Parses the words of a query. Returns `None` if it has none.
-    pub(super) fn read(text: &str) -> Option<Query> {
+    #[must_use]
+    pub fn read(text: &str) -> Option<Query> {
         let mut words: Vec<String> = Vec::new();
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
             if !words.iter().any(|known| known == word) {
@@ -38,7 +39,8 @@ impl Query {
     }
 
     /// Returns the expression for the index. Its terms are quoted, so that no word is an operator.
-    pub(super) fn expression(&self) -> &str {
+    #[must_use]
+    pub fn expression(&self) -> &str {
         &self.0
     }
 }
@@ -65,7 +67,8 @@ fn terms(word: &str) -> Vec<String> {
 
 /// Returns additional words for the index: the words of names such as `readFile`, and single
 /// ideographs.
-pub(super) fn parts(text: &str) -> String {
+#[must_use]
+pub fn parts(text: &str) -> String {
     let mut found = String::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         if word.chars().any(is_ideograph) {

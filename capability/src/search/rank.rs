@@ -1,9 +1,10 @@
-//! Ranked lists of passages, and their fusion.
+//! Ranked lists, and their fusion.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
-/// Maximum number of passages taken from a list before lists are fused.
-pub(super) const POOL: usize = 60;
+/// Maximum number of items taken from a list before lists are fused.
+pub const POOL: usize = 60;
 
 /// The usual constant of reciprocal rank fusion.
 const OFFSET: f64 = 60.0;
@@ -17,14 +18,14 @@ pub(super) struct PassageId {
 }
 
 /// Fuses two ranked lists by reciprocal rank.
-pub(super) fn fuse(one: &[(PassageId, f64)], other: &[(PassageId, f64)]) -> Vec<(PassageId, f64)> {
-    let mut scores: HashMap<PassageId, f64> = HashMap::new();
+pub fn fuse<Id: Copy + Ord + Hash>(one: &[(Id, f64)], other: &[(Id, f64)]) -> Vec<(Id, f64)> {
+    let mut scores: HashMap<Id, f64> = HashMap::new();
     for list in [one, other] {
         for (rank, (id, _)) in (1_u32..).zip(list) {
             *scores.entry(*id).or_default() += 1.0 / (OFFSET + f64::from(rank));
         }
     }
-    let mut fused: Vec<(PassageId, f64)> = scores.into_iter().collect();
+    let mut fused: Vec<(Id, f64)> = scores.into_iter().collect();
     fused.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     fused
 }

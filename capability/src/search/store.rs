@@ -301,7 +301,7 @@ fn add_content(
     transaction.prepare_cached(sql)?.execute(params![path, version, hash, now])?;
     let file = transaction.last_insert_rowid();
     let names = format!("{path} {}", parts(path));
-    for passage in text_of(data).map(passages).unwrap_or_default() {
+    for passage in text_of(data).map(|text| passages(path, text)).unwrap_or_default() {
         let sql = "INSERT INTO passage (file, first, last, text) VALUES (?1, ?2, ?3, ?4)";
         let line = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let values = params![file, line(passage.first), line(passage.last), passage.text];

@@ -52,7 +52,10 @@ impl Graph {
     pub(super) fn read(book: &str) -> Result<Graph, Failure> {
         let book = text::read(book)?;
         if book.components.is_empty() {
-            return Err(wrong("the workbook has no components: add a table [components.NAME]"));
+            return Err(wrong(
+                "the workbook has no components: add a table [components.NAME], or in Org a \
+                 headline with a program",
+            ));
         }
         if book.components.len() > MAX_COMPONENTS {
             let message = format!(
@@ -63,7 +66,8 @@ impl Graph {
         }
         if book.exports.is_empty() {
             return Err(wrong(
-                "the workbook exports nothing: add NAME = \"COMPONENT\" under [exports]",
+                "the workbook exports nothing: add NAME = \"COMPONENT\" under [exports], or in Org \
+                 the property `:EXPORT: NAME`",
             ));
         }
         let names: Vec<String> = book.components.keys().cloned().collect();
@@ -176,13 +180,14 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
         (None, Some(source)) => Work::Inline(source),
         (None, None) => {
             let message = format!(
-                "component `{name}` has no program: set `program` to a name, or `source` to a text"
+                "component `{name}` has no program: set `program` to a name, or `source` to a \
+                 text; in Org, set `:PROGRAM:`, or write a block `#+begin_src wat`"
             );
             return Err(wrong(message));
         }
         (Some(_), Some(_)) => {
             return Err(wrong(format!(
-                "component `{name}` has both `program` and `source`; set one of them"
+                "component `{name}` has both a `program` and a `source`; set one of them"
             )));
         }
     };

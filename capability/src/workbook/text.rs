@@ -1,9 +1,11 @@
-//! The text of a workbook.
+//! The text of a workbook: TOML, or an Org document.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use wattle_rt::{Code, Failure};
+
+use super::org;
 
 /// Maximum length of a workbook, in bytes.
 const MAX_LENGTH: usize = 1 << 20;
@@ -28,10 +30,16 @@ pub(super) struct Component {
     pub(super) args: Vec<Arg>,
     #[serde(default)]
     pub(super) needs: Vec<String>,
+    /// The number of its headline's line, from 1, in an Org document.
+    #[serde(skip)]
+    pub(super) line: Option<usize>,
+    /// The prose below its headline.
+    #[serde(skip)]
+    pub(super) about: String,
 }
 
 /// An argument. Programs receive all of them as strings.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(
     untagged,
     expecting = "an argument is a string, a number, a boolean, or { from = \"COMPONENT\" }, with \
@@ -46,10 +54,11 @@ pub(super) enum Arg {
 }
 
 /// A reference to another component's output.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
     pub(super) from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<usize>,
 }
 
@@ -68,7 +77,7 @@ pub(super) enum Export {
 /// Parses the text.
 ///
 /// # Errors
-/// `EPARSE` with the line if the text is not TOML or has unknown keys.
+/// `EPARSE` with the line if the text is neither TOML nor Org, or has unknown keys.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
     if text.len() > MAX_LENGTH {
         let message = format!(
@@ -76,6 +85,9 @@ pub(super) fn read(text: &str) -> Result<Book, Failure> {
             text.len()
         );
         return Err(Failure::new(Code::EBOUND, message));
+    }
+    if org::is_org(text) {
+        return org::read(text);
     }
     toml::from_str(text).map_err(|error| {
         let at = error

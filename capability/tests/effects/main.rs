@@ -17,10 +17,12 @@ mod issue;
 mod kv;
 mod memory;
 mod par;
+mod remember;
 mod shell;
 mod site;
 mod vfs;
 mod workbook;
+mod workbook_org;
 
 use serde_json::Value as Json;
 use wattle_rt::{Code, Exit, Outcome};

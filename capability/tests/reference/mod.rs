@@ -4,7 +4,7 @@ use wattle_capability::policy::Verdict;
 use wattle_rt::{Service, Target};
 
 /// The capabilities whose names refer to classes of effects.
-const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+const LEADS: &[&str] = &["http", "fs", "kv", "par", "agent", "ai"];
 /// For each other capability, the classes of effects that a rule with its name may allow.
 const FOR: &[&str] = &[
     "web: http engine",
@@ -14,6 +14,7 @@ const FOR: &[&str] = &[
     "workbook: par",
     "wattle: par",
     "issue: tickets",
+    "memory: memory",
     "git: fs remote",
     "publish: fs public",
     "image: fs images",
@@ -50,13 +51,14 @@ fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
         Target::Read | Target::ReadTree | Target::Write | Target::Tree => ("fs", &[]),
         Target::Key | Target::Keys => ("kv", &[]),
         Target::Program => ("par", &[]),
-        Target::Agent => ("agents", &[]),
+        Target::Agent => ("agent", &[]),
         Target::Service(Service::Model) => ("ai", &["http"]),
         Target::Service(Service::Engine) => ("engine", &["http"]),
         Target::Service(Service::Remote) => ("remote", &["http"]),
         Target::Service(Service::Images) => ("images", &["http", "ai"]),
         Target::Service(Service::Public) => ("public", &["fs"]),
         Target::Service(Service::Tickets) => ("tickets", &["fs", "kv"]),
+        Target::Service(Service::Memory) => ("memory", &["kv"]),
     }
 }
 
@@ -102,6 +104,9 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
         }
         ("key", Target::Service(Service::Tickets)) => {
             (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
+        }
+        ("key", Target::Service(Service::Memory)) => {
+            (refuses && what.is_empty()).then_some((0, 0, false))
         }
         ("read" | "write" | "path", _) if kind(target).0 == "fs" => {
             (touches(reads, writes, target) && starts(&names(text), &names(what)))

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use wattle_capability::PortFuture;
+use wattle_capability::agent::{Delegated, Delegates, Delegation};
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
@@ -16,8 +17,10 @@ use wattle_capability::http;
 use wattle_capability::image::ImageGenerator;
 use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
+use wattle_capability::memory::{Item, Memory, NewItem};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
+use wattle_capability::search::{Nearest, Query};
 use wattle_rt::{Grants, Guard, GuardFuture, NestedContext, Outcome, Preview, Service, Target};
 
 /// The effects, in order.
@@ -86,10 +89,64 @@ impl Repository for Watched<dyn Repository> {
     }
 }
 
+impl Delegates for Watched<dyn Delegates> {
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
+        self.log.add(self.target, delegation.agent.as_str());
+        self.inner.ask(delegation)
+    }
+}
+
 impl IssueTracker for Watched<dyn IssueTracker> {
     fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.log.add(self.target, "");
         self.inner.file(ticket)
+    }
+}
+
+impl Memory for Watched<dyn Memory> {
+    fn add(&self, call: Option<String>, item: NewItem) -> PortFuture<'_, i32> {
+        self.log.add(self.target, "");
+        self.inner.add(call, item)
+    }
+
+    fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool> {
+        self.log.add(self.target, "");
+        self.inner.remove(call, id)
+    }
+
+    fn list(&self, max: usize) -> PortFuture<'_, Vec<Item>> {
+        self.log.add(self.target, "");
+        self.inner.list(max)
+    }
+
+    fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>> {
+        self.log.add(self.target, "");
+        self.inner.items(ids)
+    }
+
+    fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>> {
+        self.log.add(self.target, "");
+        self.inner.by_words(query)
+    }
+
+    fn without_vector(
+        &self,
+        model: String,
+        first: Vec<i32>,
+        max: usize,
+    ) -> PortFuture<'_, Vec<(i32, String)>> {
+        self.log.add(self.target, "");
+        self.inner.without_vector(model, first, max)
+    }
+
+    fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()> {
+        self.log.add(self.target, "");
+        self.inner.add_vectors(model, vectors)
+    }
+
+    fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>> {
+        self.log.add(self.target, "");
+        self.inner.nearest(model, nearest)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use wattle_capability::PortFuture;
+use wattle_capability::agent::{Agents, Delegated, Delegates, Delegation};
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage, StatusCode};
 use wattle_capability::files::Files;
@@ -18,6 +19,7 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::image::{Image, ImageGenerator};
 use wattle_capability::issue::{IssueTracker, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::memory::{InMemory as MemoryOfRun, MemoryGrant};
 use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
@@ -55,6 +57,7 @@ impl World {
                 session: Arc::new(InMemory::default()),
                 tenant: Arc::new(InMemory::default()),
             })
+            .with(MemoryGrant::new(Arc::new(MemoryOfRun::default()), None))
             .with(Http::new(Arc::new(Web)))
             .with(Par::new(Arc::new(ProgramTexts(self.runtime.clone()))))
             .with(Fs(Arc::clone(&self.files)))
@@ -67,6 +70,7 @@ impl World {
             .allow("workbook")
             .with(Sh(Arc::new(Toy)))
             .with(Wattle(Arc::new(ProgramTexts(self.runtime.clone()))))
+            .with(Agents(Arc::new(Echo)))
             .with(Issues::new(Arc::<TicketList>::clone(&self.tracker)))
             .with(Help(Arc::new(Tables)))
             .with(Git(Arc::new(Pushed)))
@@ -321,6 +325,13 @@ impl IssueTracker for TicketList {
 /// A model that returns the instruction followed by the text, or only the text if JSON is
 /// requested.
 pub(crate) struct Echo;
+
+impl Delegates for Echo {
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
+        let Delegation { agent, message, .. } = delegation;
+        Box::pin(async move { Ok(Delegated::Answer(format!("the answer of {agent}: {message}"))) })
+    }
+}
 
 impl Inference for Echo {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {

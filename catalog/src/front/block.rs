@@ -125,7 +125,7 @@ const MAX_QUOTED: usize = 80;
 
 /// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b`
 /// ``.
-fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
+pub(crate) fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
     Some((
         truncate(word, MAX_QUOTED).into_owned(),

@@ -68,6 +68,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineF
         fixtures: Fixtures {
             files: raw.files,
             kv: raw.kv,
+            memory: raw.memory,
             http,
             now,
             random: raw.random,

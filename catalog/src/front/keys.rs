@@ -53,6 +53,8 @@ pub(super) struct RawExample {
     #[serde(default)]
     pub(super) kv: Texts,
     #[serde(default)]
+    pub(super) memory: Vec<String>,
+    #[serde(default)]
     pub(super) http: Vec<RawHttp>,
     #[serde(default)]
     pub(super) ai: Vec<AiAnswer>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::flags::CatalogFlags;
+use super::flags::{AgentsFlags, CatalogFlags, ExecFlags};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -30,6 +30,51 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExpandArgs {
     /// The program; `-` reads it from stdin
     pub(crate) file: PathBuf,
+}
+
+/// The commands of `workbook`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkbookCommand {
+    /// Run a workbook and print its exports as JSON
+    Run {
+        /// The workbook, in TOML or Org; `-` reads it from stdin
+        file: PathBuf,
+        /// Print the whole outcome as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<ExecFlags>,
+    },
+    /// List the components with their inputs and exports
+    List {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// Print the components as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a workbook and compile its programs without running them
+    Lint {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Write the programs of a workbook into files
+    Tangle {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// Write the files into this folder
+        #[arg(long, default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Apply a jq filter to the array of all components
+    Query {
+        /// The workbook; `-` reads it from stdin
+        file: PathBuf,
+        /// The filter, such as `map(.name)`
+        filter: String,
+    },
 }
 
 /// The commands of `catalog`.
@@ -78,6 +123,50 @@ pub(crate) enum CatalogCommand {
         json: bool,
         #[command(flatten)]
         flags: CatalogFlags,
+    },
+}
+
+/// The commands of `agents`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List the agents
+    List {
+        /// Print the agents as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Show one agent: its declaration, and what its runs get
+    Show {
+        /// The agent's name or title
+        name: String,
+        /// Print the agent as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Check that all agents can be used
+    Check {
+        /// Agents [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Print the problems as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: AgentsFlags,
+    },
+    /// Write a new agent, as a starting point
+    New {
+        /// The agent's name: lowercase letters, digits, `_`, `-` and `.`
+        name: String,
+        /// Write to this folder [default: the last folder of agents, else .]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        #[command(flatten)]
+        flags: AgentsFlags,
     },
 }
 

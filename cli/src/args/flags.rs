@@ -156,6 +156,20 @@ groups! {
         deny: Vec<Rule> => |value| given(value);
     }
 
+    /// The folders of agents.
+    AgentFolderFlags {
+        /// Load agents from a folder; repeatable
+        #[arg(long, value_name = "DIR")]
+        agents: Vec<PathBuf> => |value| given(value);
+    }
+
+    /// The agent of a run.
+    AgentFlags {
+        /// Run as this agent
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String> => |value| value.map(Some);
+    }
+
     /// The session of a run.
     SessionFlags {
         /// Continue this session, with its conversation and its state
@@ -246,6 +260,8 @@ settings! {
         verbose: VerboseFlags,
         root: RootFlags,
         folders: FolderFlags,
+        agents: AgentFolderFlags,
+        agent: AgentFlags,
     }
 
     /// The settings of `session resume`, whose session is an argument.
@@ -265,6 +281,8 @@ settings! {
         verbose: VerboseFlags,
         root: RootFlags,
         folders: FolderFlags,
+        agents: AgentFolderFlags,
+        agent: AgentFlags,
     }
 
     /// The settings of `serve`. Its runs write nothing to the workdir, and each request names its
@@ -284,6 +302,7 @@ settings! {
         verbose: VerboseFlags,
         root: RootFlags,
         folders: FolderFlags,
+        agents: AgentFolderFlags,
     }
 
     /// The settings of `exec`. The program may ask a model, but there is no agent loop to limit.
@@ -350,5 +369,12 @@ settings! {
     CatalogFlags {
         root: RootFlags,
         folders: FolderFlags,
+    }
+
+    /// The settings of commands that read agents.
+    AgentsFlags {
+        root: RootFlags,
+        folders: FolderFlags,
+        agents: AgentFolderFlags,
     }
 }

@@ -12,11 +12,14 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use author::{CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs};
-pub(crate) use flags::{CatalogFlags, Flags, StoreFlags};
+pub(crate) use author::{
+    AgentsCommand, CatalogCommand, CheckArgs, ExpandArgs, FmtArgs, NewArgs, WorkbookCommand,
+};
+pub(crate) use flags::{AgentsFlags, CatalogFlags, Flags, StoreFlags};
 pub(crate) use operate::{ConfigCommand, DemoArgs, DoctorArgs, InitArgs, StatusArgs, TrustArgs};
 pub(crate) use records::{
-    LedgerCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs, TraceCommand, VarsCommand,
+    LedgerCommand, MemoryCommand, SessionCommand, TokenCommand, TokenScope, TraceArgs,
+    TraceCommand, VarsCommand,
 };
 pub(crate) use run::{EvalArgs, ExecArgs, ReplArgs, ReplayArgs, RunArgs, ServeArgs, ShellArgs};
 
@@ -104,6 +107,12 @@ pub(crate) enum Command {
     /// List, search, write and test the catalog's programs
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// List, show, check and write agents
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Run, list and check workbooks
+    #[command(subcommand)]
+    Workbook(WorkbookCommand),
     /// Replay a recorded run and compare it with the record
     Replay(ReplayArgs),
     /// List, show, copy and remove sessions and runs
@@ -122,6 +131,9 @@ pub(crate) enum Command {
     /// Read and write the tenant's variables and secrets
     #[command(subcommand)]
     Vars(VarsCommand),
+    /// List, search, add and remove what later conversations recall
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Create, list and revoke tokens of the HTTP server
     #[command(subcommand)]
     Token(TokenCommand),

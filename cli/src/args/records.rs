@@ -1,4 +1,4 @@
-//! The commands for stored data: sessions, traces, ledgers and variables.
+//! The commands for stored data: sessions, traces, ledgers, variables and memory.
 
 use std::path::PathBuf;
 
@@ -194,6 +194,45 @@ pub(crate) enum TokenScope {
     Run,
     /// Manage tokens and integrations
     Admin,
+}
+
+/// The commands of `memory`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// List the items, the newest first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Search the items by words, the best match first
+    Search {
+        /// The words
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Add an item and print its id
+    Add {
+        /// The text, at most 4,000 characters; `-` reads it from stdin
+        text: String,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
+    /// Remove items
+    Remove {
+        /// The ids of the items
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<i32>,
+        #[command(flatten)]
+        flags: StoreFlags,
+    },
 }
 
 /// The commands of `vars`.

@@ -42,6 +42,9 @@ pub(crate) struct RunArgs {
     /// Write the answer to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Require an answer that matches the JSON Schema in a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "fork"])]
+    pub(crate) output_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

@@ -14,7 +14,7 @@ const PROCESS: &str = "sandbox verbose root";
 
 /// Every command, with its own options and its options for settings.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
-    ("run", "resume approve refuse release fork step park json output", ALL),
+    ("run", "resume approve refuse release fork step park json output output-schema", ALL),
     ("repl", "", ALL),
     ("serve", "listen allow-name allow-origin", SERVE),
     ("exec", "json", EXEC),
@@ -28,6 +28,15 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("catalog test", "json", CATALOG),
     ("catalog fmt", "check json", CATALOG),
     ("catalog show", "json", CATALOG),
+    ("agents list", "json", AGENTS),
+    ("agents show", "json", AGENTS),
+    ("agents check", "json", AGENTS),
+    ("agents new", "dir", AGENTS),
+    ("workbook run", "json", EXEC),
+    ("workbook list", "json", &[]),
+    ("workbook lint", "", CATALOG),
+    ("workbook tangle", "dir", &[]),
+    ("workbook query", "", &[]),
     ("replay", "from json", &[STORE, "verbose root catalog"]),
     ("session list", "json", &[STORE]),
     ("session runs", "json", &[STORE]),
@@ -55,6 +64,10 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("vars set", "secret host", &[STORE]),
     ("vars list", "secret json", &[STORE]),
     ("vars rm", "secret", &[STORE]),
+    ("memory list", "json", &[STORE]),
+    ("memory search", "json", &[STORE]),
+    ("memory add", "", &[STORE]),
+    ("memory remove", "", &[STORE]),
     ("token new", "scope", &[STORE]),
     ("token list", "json", &[STORE]),
     ("token revoke", "", &[STORE]),
@@ -80,7 +93,7 @@ const RESUME: &[&str] = &[
     POLICY,
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents agent",
 ];
 const ALL: &[&str] = &[
     MODEL,
@@ -95,7 +108,7 @@ const ALL: &[&str] = &[
     "session",
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents agent",
 ];
 const SERVE: &[&str] = &[
     MODEL,
@@ -108,7 +121,7 @@ const SERVE: &[&str] = &[
     POLICY,
     STORE,
     PROCESS,
-    "catalog",
+    "catalog agents",
 ];
 const EXEC: &[&str] = &[
     MODEL,
@@ -126,6 +139,7 @@ const EXEC: &[&str] = &[
     "catalog",
 ];
 const CATALOG: &[&str] = &["root catalog"];
+const AGENTS: &[&str] = &["root catalog agents"];
 
 /// Returns all commands that have no commands below them, with their full names.
 fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
@@ -194,10 +208,10 @@ fn an_option_that_a_command_does_not_use_is_an_error() {
 }
 
 /// The first words of the help of commands and options.
-const VERBS: &str = "Accept Act Allow Answer Apply Approve Ask Attempt Call Check Choose Compare \
-                     Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
+const VERBS: &str = "Accept Act Add Allow Answer Apply Approve Ask Attempt Call Check Choose \
+                     Compare Confine Continue Copy Create Deny Discard Encrypt Evaluate Find Fork Format Import \
                      Keep Limit List Listen Load Open Park Play Print Read Record Release Remove \
-                     Replay Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
+                     Replay Require Resume Retry Revoke Run Search Select Send Serve Set Show Skip Start Stop \
                      Summarize Trust Use Verify Work Write";
 
 #[test]

@@ -91,6 +91,7 @@ fn noun(target: Target) -> &'static str {
         Target::Service(Service::Remote) => "remote",
         Target::Service(Service::Public) => "public folder",
         Target::Service(Service::Tickets) => "tickets",
+        Target::Service(Service::Memory) => "memory",
     }
 }
 

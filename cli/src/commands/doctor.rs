@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::{Limits, Request};
 use wattle_agent::capability::files::Files;
-use wattle_agent::model::ApiKey;
+use wattle_agent::model::{ApiKey, CLASS_PREFIX};
 use wattle_agent::rt::Grants;
 use wattle_agent::{Privacy, privacy};
 
@@ -156,15 +156,42 @@ fn model(setup: &Setup) -> Found {
         opened.map_err(|error| wrong(error, "name another recording with `--cassette FILE`"))?;
         return Ok(format!("answers come from the recording `{}`", path.display()));
     }
-    let endpoint = setup::endpoint(&setup.config).map_err(no_endpoint)?;
-    let key = match endpoint.key {
+    let endpoint = setup::endpoint(&setup.config, None).map_err(no_endpoint)?.endpoint;
+    let key = match &endpoint.key {
         Some(key) if key.is_short() => {
             format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY)
         }
         Some(_) => format!("key from `{}`", endpoint.key_variable),
         None => "no key".to_owned(),
     };
-    Ok(format!("{} at {}, {key}", endpoint.model, endpoint.base_url))
+    let mut found = format!("{} at {}, {key}", endpoint.model, endpoint.base_url);
+    if setup.config.thinking_effort.value.is_some() && !endpoint.takes_thinking_effort() {
+        found.push_str(
+            "\n`thinking_effort` has no effect: no field of this endpoint is known for it",
+        );
+    }
+    Ok(found + &classes(setup)?)
+}
+
+/// Checks the model of each class, and describes them.
+fn classes(setup: &Setup) -> Result<String, Wrong> {
+    let mut lines = String::new();
+    for (class, settings) in &setup.config.models.value.0 {
+        let name = format!("{CLASS_PREFIX}{class}");
+        let endpoint =
+            setup::endpoint(&setup.config, Some(&name)).map_err(|fault| in_class(class, fault))?;
+        let endpoint = endpoint.endpoint;
+        lines += &format!("\n{name}: {} at {}", endpoint.model, endpoint.base_url);
+        if settings.thinking_effort.is_some() && !endpoint.takes_thinking_effort() {
+            lines += ", where `thinking_effort` has no effect";
+        }
+    }
+    Ok(lines)
+}
+
+fn in_class(class: &str, fault: Fault) -> Wrong {
+    let Wrong { what, fix } = no_endpoint(fault);
+    Wrong { what: format!("the class `{class}`: {what}"), fix }
 }
 
 /// Checks the settings of the search engine. No request is sent, because some engines charge for
@@ -226,8 +253,9 @@ async fn endpoint(setup: &Setup) -> Found {
     if setup.config.cassette.value.is_some() {
         return Ok("not needed with a recording".to_owned());
     }
-    let endpoint =
-        setup::endpoint(&setup.config).map_err(|_| wrong("no endpoint is set", "see `model`"))?;
+    let endpoint = setup::endpoint(&setup.config, None)
+        .map_err(|_| wrong("no endpoint is set", "see `model`"))?;
+    let endpoint = endpoint.endpoint;
     let url = format!("{}/models", endpoint.base_url.as_str().trim_end_matches('/'));
     let limits = Limits { time: PATIENCE, ..Limits::default() };
     let unreachable = |error| wrong(error, "is the server running, and is `--base-url` right?");

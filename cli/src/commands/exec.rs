@@ -16,7 +16,7 @@ use crate::changes::{self, Fate};
 use crate::config::{Config, Layer, Origin as Source};
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
-use crate::setup::Setup;
+use crate::setup::{RUN_STEPS, Setup};
 use crate::walls::{self, Needs};
 use crate::{input, output, threads};
 
@@ -70,7 +70,7 @@ async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> 
     // Nested calls may ask a model, and so may a search by meaning.
     let searches = setup.config.embed_model.value.is_some();
     let asks = |function: &Signature| match function.module {
-        "search" => searches,
+        "search" | "memory" => searches,
         module => matches!(module, "ai" | "par" | "workbook" | "wattle"),
     };
     let needs_model = program.imports().iter().any(asks);
@@ -84,6 +84,7 @@ async fn compile_and_run(args: ExecArgs, config: Config) -> Result<Exit, Fault> 
         Arc::clone(&files),
         session.as_ref(),
         model.map(|model| (model, Meter::default())),
+        &setup.settings(RUN_STEPS),
     )?);
     let ran = tokio::select! {
         biased;

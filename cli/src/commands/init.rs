@@ -162,12 +162,8 @@ async fn try_out(layer: Layer, outer: Layer) -> Result<Exit, Fault> {
     let model = setup.model()?;
     output::note(&format!("asking {} …", visible(model.name())));
     let messages = [Message::user("Answer with the word: ready")];
-    let request = ModelRequest {
-        messages: &messages,
-        functions: &[],
-        temperature: 0.0,
-        max_tokens: MAX_TOKENS,
-    };
+    let request =
+        ModelRequest { temperature: 0.0, max_tokens: MAX_TOKENS, ..ModelRequest::new(&messages) };
     match model.complete(request).await {
         Ok(_) => Ok(Exit::Done),
         Err(error) => Err(Fault::new(Exit::Provider, error.to_string())

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod agents;
 mod authority;
 pub(crate) mod catalog;
 pub(crate) mod check;
@@ -11,6 +12,7 @@ pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod init;
 pub(crate) mod ledger;
+pub(crate) mod memory;
 pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
@@ -20,6 +22,7 @@ pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod vars;
+pub(crate) mod workbook;
 
 use wattle_agent::catalog::Catalog;
 

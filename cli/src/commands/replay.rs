@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{self, Difference, ReplayReport, SharedJournal};
 
 use super::run::find;
@@ -11,7 +12,7 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
-use crate::setup::Setup;
+use crate::setup::{RUN_STEPS, Setup};
 
 /// Replays a run. Prints the first difference on stdout, and fails if there is one.
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
@@ -20,6 +21,8 @@ pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault
     let granted =
         opened.start.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
     let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
+    let agent = AgentSpec::of_origin(&opened.start.origin).map_err(Fault::failed)?;
+    let (setup, _) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
     let journal: SharedJournal = Arc::new(store);
     let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;
     let replayed = replayed.map_err(|error| Fault::failed(error.to_string()))?;

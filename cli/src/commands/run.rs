@@ -12,12 +12,13 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Bound, Ending, Envelope, Event};
 use wattle_agent::model::Model;
+use wattle_agent::output::{OutputSchema, OutputSettings};
 use wattle_agent::service::{AnswerError, Outcome, RunHandle, RunRequest, RunService};
 use wattle_agent::{Report, TenantStore};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, plain};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, LocalAssembler, LocalRuns, RUN_STEPS, Setup};
@@ -27,13 +28,14 @@ use crate::{ask, input, output, threads};
 /// Runs a request, or resumes a run. The answer goes to stdout or a file, progress to stderr.
 pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     args.output.as_deref().map(writable).transpose()?;
+    let schema = args.output_schema.as_deref().map(output_schema).transpose()?;
     let flags = vec![Layer::from(args.flags.clone()), outer];
     let earlier = threads::look_up(earlier(&args, &flags))?;
     let granted = earlier.as_ref().map(|(_, opened)| granted(opened)).transpose()?;
     let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
     let writes = args.output.clone().into_iter().collect();
     walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
-    threads::run(start_or_resume(args, config, earlier))
+    threads::run(start_or_resume(args, config, earlier, schema))
 }
 
 /// Finds the run to resume, or creates the fork. Returns `None` for a new run.
@@ -67,6 +69,7 @@ async fn start_or_resume(
     args: RunArgs,
     config: Config,
     earlier: Option<(TenantStore, RunRecord)>,
+    output: Option<OutputSettings>,
 ) -> Result<Exit, Fault> {
     let control = RunControl::of(&args);
     let mut setup = Setup::new(config)?;
@@ -78,7 +81,7 @@ async fn start_or_resume(
             if args.park {
                 setup.park();
             }
-            begin(&control, setup, args.prompt.as_deref().unwrap_or_default()).await
+            begin(&control, setup, args.prompt.as_deref().unwrap_or_default(), output).await
         }
     }
 }
@@ -113,7 +116,12 @@ fn failed(error: impl ToString) -> Fault {
 }
 
 /// Starts a new run, and follows it.
-async fn begin(control: &RunControl, setup: Setup, prompt: &str) -> Result<Exit, Fault> {
+async fn begin(
+    control: &RunControl,
+    setup: Setup,
+    prompt: &str,
+    output: Option<OutputSettings>,
+) -> Result<Exit, Fault> {
     let model = setup.model()?;
     let session = setup.session()?;
     let files = setup.files()?;
@@ -124,9 +132,9 @@ async fn begin(control: &RunControl, setup: Setup, prompt: &str) -> Result<Exit,
         // Without a store, the record of the run ends with the process.
         None => setup.journal().map_or_else(|| setup.memory(), Ok)?,
     };
-    let request =
-        RunRequest { message, session: session.map(|session| session.id), origin: setup.origin() };
-    let local = Local::new(setup, model, files)?;
+    let origin = setup.origin(&*setup.agent().await?);
+    let request = RunRequest { message, session: session.map(|session| session.id), origin };
+    let local = Local::new(setup, model, files, output)?;
     let run = local.service.start(&store, request).await.map_err(failed)?;
     local.follow(control, &store, &run, 0).await
 }
@@ -147,7 +155,7 @@ async fn resume(
     setup::interrupt_to(&control.cancel);
     let id = opened.id.as_str();
     let after = last_step(store, id).await?;
-    let local = Local::new(setup, model, files)?;
+    let local = Local::new(setup, model, files, None)?;
     let resumed = local.service.resume(store, id, &answers, release).await;
     let run = resumed.map_err(|error| match &error {
         AnswerError::Pending(waiting) => {
@@ -195,7 +203,12 @@ struct Local {
 }
 
 impl Local {
-    fn new(setup: Setup, model: Arc<dyn Model>, files: Arc<Files>) -> Result<Local, Fault> {
+    fn new(
+        setup: Setup,
+        model: Arc<dyn Model>,
+        files: Arc<Files>,
+        output: Option<OutputSettings>,
+    ) -> Result<Local, Fault> {
         let settings = setup.run_settings(RUN_STEPS, &model)?;
         let (setup, is_gone) = (Arc::new(setup), Arc::new(AtomicBool::new(false)));
         let (config, gone) = (setup.config.clone(), Arc::clone(&is_gone));
@@ -210,6 +223,7 @@ impl Local {
             setup: Arc::clone(&setup),
             model,
             settings,
+            output,
             files,
             settle: Some(Arc::new(settle)),
         });
@@ -351,7 +365,15 @@ fn print_pending(parked: &ParkedRun) -> Exit {
 
 /// Prints the answer, or writes it to the file.
 fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) -> Result<(), Fault> {
+    let data = report.data().map(|data| format!("{data:#}"));
     let text = match &report.ending {
+        Ending::Invalid { text, errors } => {
+            let message = format!(
+                "the answer does not match the schema:\n{}\nit was: {text}",
+                errors.join("\n")
+            );
+            return Err(Fault::new(exit, message));
+        }
         Ending::Failed { message } => {
             return Err(Fault::new(exit, message.strip_prefix("error: ").unwrap_or(message)));
         }
@@ -361,7 +383,7 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
                 ending.text()
             )));
         }
-        ending => ending.text(),
+        ending => data.as_deref().unwrap_or_else(|| ending.text()),
     };
     match file {
         Some(path) => {
@@ -374,11 +396,24 @@ fn print_answer(report: &Report, exit: Exit, json: bool, file: Option<&Path>) ->
         }
         None if json => Ok(()),
         // At a terminal the answer is rendered; files and pipes get its text.
-        None if output::is_styled() => {
+        None if output::is_styled() && data.is_none() => {
             output::styled(&output::markdown::render(text, output::width::layout()))
         }
         None => output::text(text),
     }
+}
+
+/// Reads the schema of the answer from a file. Its name is that of the file.
+fn output_schema(path: &Path) -> Result<OutputSettings, Fault> {
+    let wrong =
+        |why: &str| Fault::usage(format!("failed to read the schema `{}`: {why}", path.display()));
+    let bytes = plain::of_user(path, plain::LARGEST).map_err(|why| wrong(&why))?;
+    let bytes = bytes.ok_or_else(|| wrong("there is no such file"))?;
+    let schema: Json = serde_json::from_slice(&bytes).map_err(|why| wrong(&why.to_string()))?;
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("answer");
+    let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    let schema = OutputSchema::new(name, schema).map_err(|why| wrong(&why.to_string()))?;
+    Ok(OutputSettings::new(schema))
 }
 
 /// Checks before the run that the answer's file can be written.

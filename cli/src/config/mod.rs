@@ -5,6 +5,7 @@
 //! and the defaults.
 
 mod class;
+mod classes;
 mod file;
 #[cfg(test)]
 mod manual;
@@ -26,12 +27,14 @@ use wattle_agent::capability::egress::Url;
 use crate::fault::Fault;
 
 pub(crate) use class::Kind;
+pub(crate) use classes::ModelClass;
 pub(crate) use model::dollars;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request, untrusted_settings};
 pub(crate) use secret::SecretEntry;
 pub(crate) use table::{Config, Layer};
-pub(crate) use value::{Sandbox, Span, Value, count, switch};
+pub(crate) use value::{Sandbox, Value, count, switch};
+pub(crate) use wattle_agent::Span;
 
 use table::KEYS;
 
@@ -156,7 +159,13 @@ impl Config {
                 &self.image_api_key_env.origin,
             ),
         ];
-        for (key, name, origin) in names {
+        let classes = self.models.value.0.iter();
+        let classes = classes.map(|(name, class)| (format!("models.{name}"), class));
+        let classes: Vec<(String, &ModelClass)> = classes.collect();
+        let of_classes = classes
+            .iter()
+            .map(|(key, class)| (key.as_str(), class.api_key_env.as_deref(), &self.models.origin));
+        for (key, name, origin) in names.into_iter().chain(of_classes) {
             if !name.is_none_or(is_variable_name) {
                 let message = format!("`{key}` (from {origin}) is not the name of a variable");
                 let hint = "put the key into a variable, and set the variable's name";
@@ -168,11 +177,16 @@ impl Config {
             ("search.url", &self.search_url, "`--search-key-env VAR`"),
             ("image.base_url", &self.image_base_url, "`image.api_key_env`"),
         ];
-        for (key, url, by) in endpoints {
-            let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
+        let endpoints = endpoints
+            .map(|(key, url, by)| (key, url.value.as_deref(), &url.origin, by))
+            .into_iter()
+            .chain(classes.iter().map(|(key, class)| {
+                (key.as_str(), class.base_url.as_deref(), &self.models.origin, "`api_key_env`")
+            }));
+        for (key, url, origin, by) in endpoints {
+            let parsed = url.and_then(|text| Url::parse(text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
-                let message =
-                    format!("`{key}` (from {}) contains a user name or password", url.origin);
+                let message = format!("`{key}` (from {origin}) contains a user name or password");
                 let hint = format!("put the key into a variable, and name it by {by}");
                 return Err(Fault::configuration(message).hint(hint));
             }

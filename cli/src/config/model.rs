@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use wattle_agent::DialectSetting;
 use wattle_agent::machine::Dollars;
-use wattle_agent::model::{Price, Prices};
+use wattle_agent::model::{FunctionChoice, Price, Prices, ThinkingEffort};
 use wattle_agent::moderation::{OnFailure, Patterns};
 
 use super::Value;
@@ -23,6 +23,68 @@ impl Value for DialectSetting {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+}
+
+impl Value for FunctionChoice {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        String::from_toml(value, folder)?.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.name())
+    }
+}
+
+impl Value for ThinkingEffort {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        value.to_string().parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.get())
+    }
+}
+
+/// A sampling temperature, from 0 to 2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Temperature(f64);
+
+impl Temperature {
+    /// Returns the temperature.
+    pub(crate) fn get(self) -> f32 {
+        self.0 as f32
+    }
+}
+
+impl Default for Temperature {
+    fn default() -> Self {
+        Temperature(0.3)
+    }
+}
+
+impl Value for Temperature {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let temperature = text.trim().parse().ok().filter(|value| (0.0..=2.0).contains(value));
+        temperature
+            .map(Temperature)
+            .ok_or_else(|| format!("expected a number from 0 to 2, such as 0.3, found {text:?}"))
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        Self::from_text(&value.to_string())
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.0)
     }
 }
 
@@ -220,6 +282,17 @@ mod tests {
         }
         for text in ["", "0", "-1", "NaN", "two", "1e300"] {
             assert!(dollars(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn temperatures_are_read() {
+        assert_eq!(Temperature::default().get(), wattle_agent::Settings::default().temperature);
+        for (text, value) in [("0", 0.0), (" 0.3 ", 0.3), ("2.0", 2.0)] {
+            assert_eq!(Temperature::from_text(text), Ok(Temperature(value)));
+        }
+        for text in ["", "-0.1", "2.1", "NaN", "inf", "warm", "\"1\""] {
+            assert!(Temperature::from_text(text).is_err(), "{text}");
         }
     }
 

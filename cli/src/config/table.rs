@@ -12,15 +12,16 @@ use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::{Policy, Rule};
 use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
-use wattle_agent::model::Prices;
+use wattle_agent::model::{FunctionChoice, Prices, ThinkingEffort, Timeouts};
 use wattle_agent::rt::{AccountLimits, Limits};
-use wattle_agent::{DEFAULT_TENANT, DialectSetting};
+use wattle_agent::{DEFAULT_TENANT, DialectSetting, Settings, Span};
 
 use super::class::{self, Class, Kind};
-use super::model::ContentGuard;
+use super::classes::ModelClasses;
+use super::model::{ContentGuard, Temperature};
 use super::project::Request;
 use super::secret::SecretList;
-use super::value::{Sandbox, Span, Value};
+use super::value::{Sandbox, Value};
 use super::{File, Origin, Places, Row, Setting, policy};
 use crate::fault::Fault;
 
@@ -172,6 +173,22 @@ keys! {
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The form in which the model calls programs: `text`, `native` or `auto`.
     dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
+    /// The model of each class, such as `fast = "small-model"`. Agents name a class as
+    /// `class:fast`.
+    models "WATTLE_MODELS": ModelClasses = |_| ModelClasses::default(), Class::NeedsTrust;
+    /// The sampling temperature of the model, from 0 to 2.
+    temperature "WATTLE_TEMPERATURE": Temperature = |_| Temperature::default(), Class::Presentation;
+    /// Maximum length of one answer of the model, in tokens.
+    max_tokens "WATTLE_MAX_TOKENS": NonZeroU32 = |_| budget(Settings::default().max_tokens.into()), Class::Narrows(class::at_most);
+    /// The effort that the model spends on reasoning, from 0 to 100. By default, the model decides.
+    thinking_effort "WATTLE_THINKING_EFFORT": Option<ThinkingEffort> = |_| None, Class::NeedsTrust;
+    /// The choice of the model between functions and an answer, in the native dialect: `auto`,
+    /// `required` or `none`.
+    tool_call "WATTLE_TOOL_CALL": FunctionChoice = |_| FunctionChoice::default(), Class::Presentation;
+    /// Maximum time of one request to the model.
+    http_timeout "WATTLE_HTTP_TIMEOUT": Span = |_| Span(Timeouts::default().request), Class::Narrows(class::at_most);
+    /// Maximum number of retries of a request to the model.
+    max_retries "WATTLE_MAX_RETRIES": u32 = |_| Timeouts::default().retries, Class::Narrows(class::at_most);
     /// If true, a run's first request shows the names in the workdir, and the first lines of files
     /// that the message names.
     orient "WATTLE_ORIENT": bool = |_| true, Class::Narrows(class::off);
@@ -249,6 +266,10 @@ keys! {
     deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// Folders of programs. Later ones override earlier ones; built-in ones only by `replaces`.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// Folders of agents. Later ones override earlier ones.
+    agents "WATTLE_AGENTS": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
+    /// The agent, by its name.
+    agent "WATTLE_AGENT": Option<String> = |_| None, Class::NeedsTrust;
     /// The session of the run.
     session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
     /// The tenant of the run. All sessions of a tenant share its variables.
@@ -274,6 +295,7 @@ const GRANTED: &[&str] = &[
     "ask",
     "deny",
     "catalog",
+    "agents",
     "tenant",
     "ai.calls",
     "ai.tokens",

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use wattle_agent::Span;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::Rule;
@@ -25,64 +25,16 @@ pub(crate) trait Value: Sized {
     fn to_json(&self) -> Json;
 }
 
-/// A duration greater than zero, such as `90s`, `2m` or `1h30m`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span(pub Duration);
-
-const SPAN: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
-
-impl std::str::FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Span, String> {
-        let found = || format!("{SPAN}, found {text:?}");
-        let (mut rest, mut total) = (text.trim(), Duration::ZERO);
-        if rest.is_empty() {
-            return Err(found());
-        }
-        while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(found)?;
-            let (number, tail) = rest.split_at(digits);
-            let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
-            let (unit, tail) = tail.split_at(letters);
-            let number: u64 = number.parse().map_err(|_| found())?;
-            let millis = match unit {
-                "ms" => 1,
-                "s" => 1_000,
-                "m" => 60_000,
-                "h" => 3_600_000,
-                "d" => 86_400_000,
-                _ => return Err(found()),
-            };
-            let part = Duration::from_millis(number.checked_mul(millis).ok_or_else(found)?);
-            total = total.checked_add(part).ok_or_else(found)?;
-            rest = tail;
-        }
-        if total.is_zero() {
-            return Err(format!("expected a time above zero, found {text:?}"));
-        }
-        Ok(Span(total))
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.as_millis();
-        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-        match units.iter().find(|(size, _)| millis.is_multiple_of(*size)) {
-            Some((size, unit)) => write!(f, "{}{unit}", millis / size),
-            None => write!(f, "{millis}ms"),
-        }
-    }
-}
-
 impl Value for Span {
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse()
     }
 
     fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
-        value.as_str().ok_or_else(|| format!("{SPAN} in quotes, found {value}"))?.parse()
+        value
+            .as_str()
+            .ok_or_else(|| format!("{} in quotes, found {value}", Span::EXPECTED))?
+            .parse()
     }
 
     fn to_json(&self) -> Json {
@@ -127,6 +79,21 @@ impl Value for NonZeroU32 {
 
     fn to_json(&self) -> Json {
         json!(self.get())
+    }
+}
+
+impl Value for u32 {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let number = text.trim().parse();
+        number.map_err(|_| format!("expected a whole number from 0 on, found {text:?}"))
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        Self::from_text(&value.to_string())
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
     }
 }
 
@@ -267,38 +234,6 @@ impl<T: Value> Value for Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_read_and_shown() {
-        for (text, millis, shown) in [
-            ("90s", 90_000, "90s"),
-            ("2m", 120_000, "2m"),
-            ("120s", 120_000, "2m"),
-            ("1h30m", 5_400_000, "90m"),
-            (" 500ms ", 500, "500ms"),
-            ("1s1ms", 1_001, "1001ms"),
-            ("1d", 86_400_000, "24h"),
-        ] {
-            let span: Span = text.parse().unwrap();
-            assert_eq!((span.0.as_millis(), span.to_string().as_str()), (millis, shown), "{text}");
-        }
-        for text in [
-            "",
-            " ",
-            "90",
-            "s",
-            "-1s",
-            "1.5s",
-            "0s",
-            "1 s",
-            "1y",
-            "99999999999999999999s",
-            "18446744073709551615h",
-            "９s",
-        ] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn switches_are_read() {

@@ -13,7 +13,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Tenant};
+use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -130,15 +130,9 @@ fn stage(
         ..Access::new(host, Arc::clone(&files))
     };
     let job = Job {
-        message: script.ask.clone(),
-        history: Vec::new(),
-        tenant: Tenant::default(),
-        session_id: None,
-        grants: Arc::new(access.grants()),
         workdir: Some(workdir.path().to_owned()),
-        signer: None,
         cancel: cancel.clone(),
-        meter: Meter::default(),
+        ..Job::new(script.ask.clone(), access.grants())
     };
     Ok(Stage { script, workdir, files, job })
 }
@@ -209,7 +203,9 @@ mod tests {
             Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
                 .unwrap();
         let site = Site::start().await.unwrap();
-        let store = Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default());
+        let store = Store::in_memory(Duration::from_secs(60))
+            .unwrap()
+            .tenant(&wattle_agent::Tenant::default());
         let journal: SharedJournal = Arc::new(store.clone());
         for demo in DEMOS {
             let Stage { script, workdir, job, .. } =

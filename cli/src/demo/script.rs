@@ -75,7 +75,7 @@ impl Script {
             }
         }
         match (ending, read(&last.reply).action) {
-            (Ending::Answered { text }, Action::Response { text: reply }) if *text == reply => {
+            (Ending::Answered { text, .. }, Action::Response { text: reply }) if *text == reply => {
                 Ok(())
             }
             (ending, _) => Err(format!("it ended with {:?}", ending.text())),
@@ -95,7 +95,7 @@ mod tests {
     fn a_script_is_read_and_held_against_what_happened() {
         let script = Script::read(SCRIPT, "http://127.0.0.1:9").unwrap();
         assert_eq!(script.ask, "How many at http://127.0.0.1:9?");
-        let answered = |text: &str| Ending::Answered { text: text.to_owned() };
+        let answered = |text: &str| Ending::Answered { text: text.to_owned(), data: None };
         assert_eq!(script.compare(&["it was four".to_owned()], &answered("4")), Ok(()));
         assert!(
             script

@@ -126,6 +126,7 @@ pub(super) fn ending(stop: Stop) -> &'static str {
         Stop::Repeated => "stopped, because it repeated the same call",
         Stop::Blocked => "blocked",
         Stop::Truncated => "cut off",
+        Stop::InvalidOutput => "answered, but the answer does not match its schema",
     }
 }
 

@@ -121,6 +121,10 @@ impl View {
                 };
                 return line::note(style, "guard", &what, self.verbose);
             }
+            Event::Recalled { error: Some(why), .. } => {
+                return line::note(WARN, "recall failed", why, self.verbose);
+            }
+            Event::Recalled { error: None, .. } => {}
             Event::Parked { call, question } => {
                 self.end();
                 return line::note(WARN, "waits", &format!("call {call}: {question}"), true);

@@ -151,7 +151,9 @@ impl Session {
             Err(fault) => (None, Some(fault.to_string())),
         };
         let model = model.map(|model| (model, Meter::default()));
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
+        let settings = self.setup.settings(super::session::STEPS);
+        let files = Arc::clone(&self.files);
+        let access = self.setup.access(files, Some(&self.kept), model, &settings)?;
         let grants = taped(self.setup.grants(access), ready.tape.clone());
         let limit = runtime.limits().time;
         let time = ready.time.unwrap_or(limit).min(limit);

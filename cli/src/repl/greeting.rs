@@ -78,17 +78,17 @@ impl Session {
         if let Some(cassette) = &config.cassette.value {
             return format!("recording {}", cassette.display());
         }
-        match setup::endpoint(config) {
-            Ok(endpoint) => match &config.provider.value {
-                Some(provider) => format!("{provider}/{}", endpoint.model),
-                None => endpoint.model,
+        match setup::endpoint(config, None) {
+            Ok(named) => match &config.provider.value {
+                Some(provider) => format!("{provider}/{}", named.endpoint.model),
+                None => named.endpoint.model,
             },
             Err(_) => "no model".to_owned(),
         }
     }
 
     fn has_model(&self) -> bool {
-        self.config().cassette.value.is_some() || setup::endpoint(self.config()).is_ok()
+        self.config().cassette.value.is_some() || setup::endpoint(self.config(), None).is_ok()
     }
 
     /// Updates the names that the user may complete.

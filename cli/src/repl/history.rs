@@ -93,10 +93,12 @@ pub(super) fn delta(files: &Files) -> Option<String> {
 }
 
 /// Returns the positions of the messages that the user wrote. The others of the role are
-/// observations.
+/// observations and recalled items.
 pub(super) fn exchanges(messages: &[Message]) -> Vec<usize> {
     let by_user = messages.iter().enumerate().filter(|(_, message)| {
-        message.role == Role::User && !message.content.starts_with("[Observation")
+        message.role == Role::User
+            && !message.recalled
+            && !message.content.starts_with("[Observation")
     });
     by_user.map(|(at, _)| at).collect()
 }

@@ -132,13 +132,14 @@ impl Session {
             setup: Arc::new(self.setup.clone()),
             model,
             settings,
+            output: None,
             files: Arc::clone(&self.files),
             settle: None,
         });
         let request = RunRequest {
             message,
             session: Some(self.kept.id.clone()),
-            origin: self.setup.origin(),
+            origin: self.setup.origin(&*self.setup.agent().await?),
         };
         let failed = |error: &dyn std::fmt::Display| Fault::failed(error.to_string());
         let run = service.start(&self.kept.store, request).await.map_err(|error| failed(&error))?;

@@ -2,6 +2,7 @@
 //! wiring.
 
 mod interrupt;
+mod models;
 mod remote;
 mod runs;
 mod store;
@@ -13,22 +14,24 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
+use wattle_agent::agents::{AgentBase, AgentParts, AgentSpec, Agents, DEFAULT_AGENT};
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::kv;
+use wattle_agent::capability::memory::{self, Memory};
 use wattle_agent::capability::policy::{NoApprover, Preflight};
 use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine;
-use wattle_agent::model::{Cassette, Model, Recorder, RemoteModel};
+use wattle_agent::model::{Cassette, Model, Recorder, Timeouts};
 use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, IssueFile, LazyState, Meter, ModelInference, SESSION_ID, Settings, Store, Tenant,
-    TenantStore, is_session_id,
+    Access, Host, IssueFile, LazyMemory, LazyState, Meter, ModelInference, SESSION_ID, Settings,
+    Store, Tenant, TenantStore, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -36,7 +39,8 @@ use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
 pub(crate) use interrupt::{interrupt, interrupt_to};
-pub(crate) use remote::{SHORT_KEY, endpoint, engine, mask_key, variable};
+pub(crate) use models::{client, endpoint};
+pub(crate) use remote::{SHORT_KEY, engine, mask_key, variable};
 pub(crate) use runs::{LocalAssembler, LocalRuns};
 pub(crate) use store::{
     host_files, keys, make_private, mask_settings, may_have_secrets, store, store_if_there,
@@ -59,6 +63,8 @@ pub(crate) struct Setup {
     pub(crate) config: Config,
     /// The engine, the catalog and the network.
     pub(crate) host: Host,
+    /// The agents.
+    pub(crate) agents: Agents,
     /// The check of programs against the policy, which remembers answers until the process ends.
     preflight: Arc<Preflight>,
 }
@@ -95,7 +101,39 @@ impl Setup {
             None => host,
         };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
-        Ok(Setup { config, host, preflight })
+        let agents = agents(&config);
+        Ok(Setup { config, host, agents, preflight })
+    }
+
+    /// Finds the agent of the settings.
+    ///
+    /// # Errors
+    /// If there is no such agent.
+    pub(crate) async fn agent(&self) -> Result<Arc<AgentSpec>, Fault> {
+        let name = self.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
+        self.agents.load(name).await.map_err(|error| {
+            Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
+        })
+    }
+
+    /// Returns the parts and the settings of an agent's runs. `base` are the settings without it.
+    ///
+    /// # Errors
+    /// If one of its tools or delegates does not exist.
+    pub(crate) fn for_agent(
+        &self,
+        agent: &AgentSpec,
+        base: &Settings,
+    ) -> Result<(Setup, Settings), Fault> {
+        let max_steps = self.config.max_steps.value.map(std::num::NonZero::get);
+        let base = AgentBase { host: &self.host, settings: base, agents: &self.agents, max_steps };
+        let AgentParts { host, settings, policy } =
+            agent.parts(base).map_err(|error| Fault::configuration(error.to_string()))?;
+        let preflight = match policy.is_open() {
+            true => Arc::clone(&self.preflight),
+            false => Arc::new(self.preflight.narrowed(policy)),
+        };
+        Ok((Setup { host, preflight, ..self.clone() }, settings))
     }
 
     /// Waits for pending telemetry to be sent.
@@ -121,8 +159,29 @@ impl Setup {
         };
         let (dialect, prices) = (self.config.dialect.value, self.config.prices.value.clone());
         let timeout = self.config.timeout.value.map(|span| span.0);
-        let orient = self.config.orient.value;
-        Settings { machine, ai, timeout, dialect, prices, orient, ..Settings::default() }
+        Settings {
+            machine,
+            ai,
+            timeout,
+            dialect,
+            prices,
+            orient: self.config.orient.value,
+            temperature: self.config.temperature.value.get(),
+            max_tokens: self.config.max_tokens.value.get(),
+            thinking_effort: self.config.thinking_effort.value,
+            tool_call: self.config.tool_call.value,
+            timeouts: self.timeouts(),
+            ..Settings::default()
+        }
+    }
+
+    /// Returns the deadlines and retries of model requests.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            request: self.config.http_timeout.value.0,
+            retries: self.config.max_retries.value,
+            ..Timeouts::default()
+        }
     }
 
     /// Returns the settings of an agent, with its content guard. The guard's classifier asks
@@ -167,11 +226,8 @@ impl Setup {
         let model: Arc<dyn Model> = match &self.config.cassette.value {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
-                let timeouts = Settings::default().timeouts;
-                let endpoint = endpoint(&self.config)?;
-                endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
-                let client = RemoteModel::new(endpoint, self.host.egress(), timeouts);
-                Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
+                let endpoint = endpoint(&self.config, None)?;
+                client(endpoint, self.host.egress(), self.timeouts())?
             }
         };
         match &self.config.record.value {
@@ -238,12 +294,12 @@ impl Setup {
     }
 
     /// Returns the data that a later command needs to resume the run, for the journal.
-    pub(crate) fn origin(&self) -> Json {
+    pub(crate) fn origin(&self, agent: &AgentSpec) -> Json {
         let mut granted = self.config.granted();
         let absolute = |path: &str| {
             std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned))
         };
-        for key in ["root", "catalog"] {
+        for key in ["root", "catalog", "agents"] {
             match granted.get_mut(key) {
                 Some(Json::String(path)) => {
                     absolute(path).into_iter().for_each(|whole| *path = whole)
@@ -256,7 +312,9 @@ impl Setup {
                 _ => {}
             }
         }
-        json!({"by": "run", "granted": granted})
+        let mut origin = json!({"by": "run", "granted": granted});
+        agent.write_to(&mut origin);
+        origin
     }
 
     /// Opens the tenant's part of the store, and creates the store if it is absent.
@@ -302,8 +360,8 @@ impl Setup {
     }
 
     /// Assembles the resources that a run may access: files, state, the network, and a model with
-    /// the meter that counts its use by programs. Without a session the run has its own state.
-    /// Tickets go to the workdir.
+    /// the meter that counts its use by programs, as `settings` say. Without a session the run has its
+    /// own state. Tickets go to the workdir.
     ///
     /// # Errors
     /// If the tenant's name is invalid.
@@ -312,6 +370,7 @@ impl Setup {
         files: Arc<Files>,
         session: Option<&Session>,
         model: Option<(Arc<dyn Model>, Meter)>,
+        settings: &Settings,
     ) -> Result<Access, Fault> {
         let name = self.tenant()?;
         let base = Access::new(&self.host, files);
@@ -319,9 +378,12 @@ impl Setup {
             Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
-        let settings = self.settings(RUN_STEPS);
+        let memory: Arc<dyn Memory> = match session {
+            Some(Session { id, store }) => Arc::new(store.memory(Some(id))),
+            None => self.tenant_memory(),
+        };
         let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
-            Arc::new(ModelInference::new(model, &settings).metered(meter))
+            Arc::new(ModelInference::new(model, settings).metered(meter))
         });
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
@@ -341,6 +403,7 @@ impl Setup {
         Ok(Access {
             state,
             tenant,
+            memory,
             inference,
             budget: settings.ai,
             issues,
@@ -361,6 +424,19 @@ impl Setup {
                 Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),
+        }
+    }
+
+    /// Returns the tenant's memory, which opens the store on first use. Without a store the memory
+    /// ends with the run.
+    fn tenant_memory(&self) -> Arc<dyn Memory> {
+        match store_path(&self.config) {
+            Ok(_) => {
+                let config = self.config.clone();
+                let open = move || store(&config).map_err(|fault| fault.message().to_owned());
+                Arc::new(LazyMemory::new(open))
+            }
+            Err(_) => Arc::new(memory::InMemory::default()),
         }
     }
 }
@@ -390,6 +466,13 @@ pub(crate) fn folders(config: &Config) -> Folders {
     folders
 }
 
+/// Loads the agents of the folders in the settings, and warns about invalid ones.
+pub(crate) fn agents(config: &Config) -> Agents {
+    let agents = Agents::open(&config.agents.value);
+    agents.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+    agents
+}
+
 /// Returns the file of the search index for a tenant and a workdir. Returns `None` if there is no
 /// folder for caches.
 fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
@@ -400,8 +483,9 @@ fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
 /// Returns the exit code for the ending of a run.
 pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
     match ending {
-        machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,
+        machine::Ending::Answered { text, .. } if text.trim().is_empty() => Exit::Failed,
         machine::Ending::Answered { .. } => Exit::Done,
+        machine::Ending::Invalid { .. } => Exit::Failed,
         machine::Ending::Exhausted { .. } => Exit::Bound,
         machine::Ending::Blocked { .. } => Exit::Denied,
         machine::Ending::Cancelled { .. } => Exit::Interrupted,

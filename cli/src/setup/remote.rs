@@ -6,9 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use wattle_agent::capability::egress::Egress;
 use wattle_agent::capability::web::{Engine, EngineSettings};
-use wattle_agent::model::{
-    ApiKey, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, resolve,
-};
+use wattle_agent::model::{ApiKey, EndpointError, EndpointErrorKind, EndpointSettings};
 use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::{Host, NO_ENGINE};
 
@@ -16,19 +14,15 @@ use crate::config::Config;
 use crate::fault::Fault;
 use crate::output;
 
-/// Resolves the endpoint that the settings name.
-///
-/// # Errors
-/// If no setting names an endpoint, or a setting is invalid.
-pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
-    let settings = EndpointSettings {
+/// Returns the settings of the configured endpoint.
+pub(super) fn endpoint_settings(config: &Config) -> EndpointSettings<'_> {
+    EndpointSettings {
         provider: config.provider.value.as_deref(),
         base_url: config.base_url.value.as_deref(),
         model: config.model.value.as_deref(),
         api_key_env: config.api_key_env.value.as_deref(),
         embed_model: config.embed_model.value.as_deref(),
-    };
-    resolve(&settings, variable).map_err(|error| no_endpoint(&error))
+    }
 }
 
 /// The warning about a key that is too short to be recognized in other text.
@@ -52,7 +46,8 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn no_endpoint(error: &EndpointError) -> Fault {
+/// Returns the fault of an endpoint that cannot be resolved.
+pub(super) fn endpoint_fault(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
         let message = "no model is set up: `wattle init` chooses one; or set a key \

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
+use wattle_agent::agents::{AgentSpec, Agents};
 use wattle_agent::capability::files::Files;
-use wattle_agent::model::Model;
+use wattle_agent::model::{Model, Models};
+use wattle_agent::output::OutputSettings;
 use wattle_agent::service::{
     AssembleFuture, RunAssembler, RunParts, RunSeed, RunService, ServiceLimits,
 };
@@ -21,6 +23,8 @@ pub(crate) struct LocalRuns {
     pub(crate) model: Arc<dyn Model>,
     /// The settings of the loop.
     pub(crate) settings: Settings,
+    /// The output that the runs must have.
+    pub(crate) output: Option<OutputSettings>,
     /// The files of the runs.
     pub(crate) files: Arc<Files>,
     /// Handles the files of a finished run, before its end is recorded.
@@ -33,6 +37,7 @@ pub(crate) type SettleFiles = Arc<dyn Fn(&Files, &Report) -> Result<(), Fault> +
 /// The assembler of the runs, which remembers the failure of [`LocalRuns::settle`].
 pub(crate) struct LocalAssembler {
     runs: LocalRuns,
+    models: Arc<dyn Models>,
     failure: Arc<Mutex<Option<Fault>>>,
 }
 
@@ -40,7 +45,8 @@ impl LocalAssembler {
     /// Creates the assembler and the service of these runs.
     pub(crate) fn service(runs: LocalRuns) -> (RunService, Arc<LocalAssembler>) {
         let host = runs.setup.host.clone();
-        let assembler = Arc::new(LocalAssembler { runs, failure: Arc::default() });
+        let models = runs.setup.models(Arc::clone(&runs.model));
+        let assembler = Arc::new(LocalAssembler { runs, models, failure: Arc::default() });
         let shared: Arc<dyn RunAssembler> = Arc::<LocalAssembler>::clone(&assembler);
         (RunService::new(host, shared, ServiceLimits::default()), assembler)
     }
@@ -51,16 +57,22 @@ impl LocalAssembler {
     }
 
     fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Fault> {
-        let LocalRuns { setup, model, settings, files, settle } = &self.runs;
+        let LocalRuns { setup, model, settings, output, files, settle } = &self.runs;
+        let is_child = seed.files.is_some();
+        let agent = AgentSpec::of_origin(seed.origin).map_err(Fault::failed)?;
+        let (setup, settings) = setup.for_agent(&agent, settings)?;
+        let model = &agent.open_model(&*self.models, model).map_err(Fault::configuration)?;
         let meter = Meter::default();
         let state = Session { id: seed.state.to_owned(), store: seed.store.clone() };
         let access = setup.access(
             Arc::clone(files),
             Some(&state),
             Some((Arc::clone(model), meter.clone())),
+            &settings,
         )?;
         let (files, failure) = (Arc::clone(files), Arc::clone(&self.failure));
-        let settle = settle.clone().map(|settle| {
+        // The run at the top handles the files that it shares with its child runs.
+        let settle = settle.clone().filter(|_| !is_child).map(|settle| {
             Box::new(move |report: &Report| {
                 if let Err(fault) = settle(&files, report) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
@@ -68,12 +80,14 @@ impl LocalAssembler {
             }) as wattle_agent::service::Settle
         });
         Ok(RunParts {
+            host: setup.host.clone(),
             model: Arc::clone(model),
-            settings: settings.clone(),
+            settings,
             grants: setup.grants(access),
             meter,
             workdir: Some(setup.config.root.value.clone()),
             signer: setup.signer()?,
+            output: output.clone().filter(|_| !is_child),
             keeps_files: false,
             settle,
         })
@@ -83,6 +97,11 @@ impl LocalAssembler {
 impl RunAssembler for LocalAssembler {
     fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
         Box::pin(async move { self.parts(seed).map_err(|fault| fault.to_string()) })
+    }
+
+    fn agents(&self) -> Agents {
+        self.runs.setup.agents.refresh();
+        self.runs.setup.agents.clone()
     }
 
     /// A command resumes only the run that it names.

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use wattle_agent::capability::files::HostFiles;
 use wattle_agent::ledger::Keys;
-use wattle_agent::model::Endpoint;
+use wattle_agent::model::CLASS_PREFIX;
 use wattle_agent::{Store, StoreError, StoredSecrets, Tenant, TenantStore};
 
 use crate::config::{Config, Places};
 use crate::fault::Fault;
 use crate::output;
 
-use super::remote::{endpoint, mask_key};
+use super::models::{NamedEndpoint, endpoint};
+use super::remote::mask_key;
 
 /// Opens the store for the tenant of the settings, and creates it if it is absent. Records that
 /// contain a key or a secret are encrypted.
@@ -74,8 +75,11 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
 /// # Errors
 /// If a secret is invalid or cannot be read.
 pub(crate) async fn mask_settings(config: &Config) -> Result<(), Fault> {
-    if let Ok(Endpoint { key: Some(key), key_variable, .. }) = endpoint(config) {
-        mask_key(&key, &key_variable);
+    let classes = config.models.value.0.keys().map(|class| format!("{CLASS_PREFIX}{class}"));
+    for name in [None].into_iter().chain(classes.map(Some)) {
+        if let Ok(NamedEndpoint { endpoint, .. }) = endpoint(config, name.as_deref()) {
+            endpoint.key.iter().for_each(|key| mask_key(key, &endpoint.key_variable));
+        }
     }
     let secrets = crate::trusted::secrets(config)?.all().await;
     output::mask().add_secrets(&secrets.map_err(|why| Fault::failed(why.reason))?);
@@ -102,6 +106,9 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     let mut files = HostFiles::default();
     for folder in &config.catalog.value {
         files = files.protect(folder, "a folder of programs");
+    }
+    for folder in &config.agents.value {
+        files = files.protect(folder, "a folder of agents");
     }
     if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
         files = files.protect(folder, "the folder of the user's settings");

@@ -117,6 +117,7 @@ pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule
     add(Reach::Write, &ours);
     add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
     add(Reach::Read, &config.catalog.value);
+    add(Reach::Read, &config.agents.value);
     add(Reach::Read, &config.cassette.value.clone().into_iter().collect::<Vec<_>>());
     add(Reach::Read, &needs.reads);
     let written = config.record.value.iter().chain(&needs.writes).map(|path| folder_of(path));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod agents;
 mod authoring;
 mod config;
 mod durable;
@@ -10,6 +11,7 @@ mod exec;
 mod first_try;
 mod init;
 mod interrupt;
+mod memory;
 mod models;
 mod place;
 mod projects;
@@ -20,3 +22,4 @@ mod terminal;
 mod traces;
 mod transcripts;
 mod trust;
+mod workbook;

@@ -82,6 +82,105 @@ fn budgets_end_a_run_with_their_own_exit_code() {
 }
 
 #[test]
+fn requests_carry_the_settings() {
+    let place = Place::new();
+    user_file(
+        &place,
+        "temperature = 0.5\nmax_tokens = 77\nthinking_effort = 90\ntool_call = \"required\"\n",
+    );
+    let provider = Provider::start([calling("done", &json!({"result": "two"}))]);
+    run(&place, &provider, &["--provider", "openai"]).code(0);
+    let sent = provider.requests()[0].json();
+    assert_eq!(sent["temperature"], 0.5);
+    assert_eq!(sent["max_completion_tokens"], 77);
+    assert_eq!(sent["reasoning_effort"], "high");
+    assert_eq!(sent["tool_choice"], "required");
+
+    user_file(&place, "max_retries = 0\nhttp_timeout = \"50ms\"\n");
+    let provider = Provider::start([Answer::status(500), Answer::text(ANSWER)]);
+    run(&place, &provider, &[]).code(4).reports(&["the provider failed (500)"]);
+    assert_eq!(provider.requests().len(), 1);
+    let provider = Provider::start([Answer::hang()]);
+    run(&place, &provider, &[]).code(4).reports(&["within 50 ms"]);
+
+    for (file, words) in [
+        ("temperature = 2.1", &["`temperature`", "from 0 to 2"][..]),
+        ("max_tokens = 0", &["`max_tokens`", "from 1 on"]),
+        ("thinking_effort = 101", &["`thinking_effort`", "0 to 100"]),
+        ("tool_call = \"maybe\"", &["`tool_call`", "`required`"]),
+        ("http_timeout = 5", &["`http_timeout`", "`90s`"]),
+        ("max_retries = -1", &["`max_retries`", "from 0 on"]),
+        ("models = \"fast\"", &["`models`", "`fast = \"MODEL\"`"]),
+        (
+            "[models]\nfast = { model = \"m\", api_key_env = \"sk-not a name\" }",
+            &["`models.fast`", "not the name of a variable"],
+        ),
+        (
+            "[models]\nfast = { model = \"m\", base_url = \"https://me:pw@x.example\" }",
+            &["`models.fast`", "a user name or password"],
+        ),
+    ] {
+        user_file(&place, file);
+        place.wattle(["config", "show"]).run().code(3).reports(words);
+    }
+}
+
+#[test]
+fn a_class_is_a_model_of_the_settings() {
+    let place = Place::new();
+    let (own, other) =
+        (Provider::start([Answer::text(ANSWER)]), Provider::start([Answer::text(ANSWER)]));
+    let deep = format!(
+        "deep = {{ model = \"big\", base_url = \"{}\", api_key_env = \"DEEP_KEY\" }}\n",
+        other.base_url()
+    );
+    user_file(&place, &format!("[models]\nfast = \"small\"\n{deep}"));
+    let args = |class: &str| {
+        let model = format!("class:{class}");
+        ["run", "--base-url", &own.base_url(), "--model", &model, "count"].map(str::to_owned)
+    };
+    let ask = |class: &str| {
+        let keys = place.wattle(args(class)).env("WATTLE_API_KEY", "sk-test-0123456789");
+        keys.env("DEEP_KEY", "sk-deep-0123456789").run()
+    };
+    ask("fast").code(0);
+    assert_eq!(own.requests()[0].json()["model"], "small");
+    ask("deep").code(0);
+    let sent = &other.requests()[0];
+    assert_eq!(sent.json()["model"], "big");
+    assert_eq!(sent.header("authorization"), Some("Bearer sk-deep-0123456789"));
+    ask("slow").code(3).reports(&[
+        "unknown class of models `slow`",
+        "`balanced`, `deep`, `fast`",
+        "set `models.slow`",
+    ]);
+}
+
+#[test]
+fn doctor_shows_the_classes_and_settings_without_effect() {
+    let place = Place::new();
+    let provider = Provider::start([]);
+    user_file(
+        &place,
+        "thinking_effort = 30\n[models]\nfast = { model = \"small\", provider = \"openai\" }\n",
+    );
+    let base = provider.base_url();
+    let args = ["doctor", "--json", "--base-url", &base, "--model", "m"];
+    let model = |done: &Done| {
+        let json: Json = serde_json::from_str(&done.stdout).unwrap();
+        let checks = json["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "model").unwrap()
+    };
+    let found = model(&place.wattle(args).run());
+    assert_eq!(found["ok"], false);
+    assert!(found["found"].as_str().unwrap().contains("the class `fast`: no key"), "{found}");
+    let found = model(&place.wattle(args).env("OPENAI_API_KEY", "sk-test-0123456789").run());
+    let text = found["found"].as_str().unwrap();
+    assert!(text.contains("`thinking_effort` has no effect"), "{text}");
+    assert!(text.contains("class:fast: small at https://api.openai.com/v1"), "{text}");
+}
+
+#[test]
 fn a_message_that_the_guard_blocks_is_denied() {
     let place = Place::new();
     let guard = "[guard]\nenabled = true\ndeny = [{ pattern = \"count\", category = \"sums\" \

@@ -25,6 +25,36 @@ fn response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"{text}\"\"\")")
 }
 
+#[test]
+fn an_answer_with_a_schema_is_printed_as_json() {
+    let place = Place::new();
+    place.write(
+        "count.json",
+        r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#,
+    );
+    let args = ["count", "--output-schema", "count.json"];
+    let provider = Provider::start(["four", "```json\n{\"n\":4}\n```"].map(Answer::text));
+    let done = wattle(&place, &provider, &args).code(0).reports(&["the answer was not accepted"]);
+    assert_eq!(done.stdout, "{\n  \"n\": 4\n}\n");
+    let prompt = provider.requests()[0].messages().remove(0);
+    assert!(prompt.contains("named `count`"), "{prompt}");
+
+    let provider = Provider::start(["four", "five", "{\"n\": \"six\"}"].map(Answer::text));
+    let done = wattle(&place, &provider, &args).code(1);
+    let done = done.reports(&["does not match the schema", "at /n: ", "{\"n\": \"six\"}"]);
+    assert_eq!(done.stdout, "");
+
+    let provider = Provider::start([]);
+    place.write("bad.json", r#"{"type": "strin"}"#);
+    place.write("text.json", "not JSON");
+    for (file, words) in
+        [("bad.json", "cannot be used"), ("text.json", "line 1"), ("none.json", "no such file")]
+    {
+        let args = ["count", "--output-schema", file];
+        wattle(&place, &provider, &args).code(2).reports(&["failed to read the schema", words]);
+    }
+}
+
 /// Starts a run with a catalog step, an inline step that is repaired, and the answer.
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);

@@ -68,6 +68,10 @@ const COMMANDS: &[(&str, Row)] = &[
     ("vars list --secret", Call(&["vars", "list", "--secret"], "", 0)),
     ("vars rm", Call(&["vars", "rm", "v"], "", 1)),
     ("vars rm --secret", Call(&["vars", "rm", "token", "--secret"], "", 1)),
+    ("memory list", Call(&["memory", "list", "--json"], "", 0)),
+    ("memory search", Call(&["memory", "search", "canary", "--json"], "", 0)),
+    ("memory add", Call(&["memory", "add", "bob's"], "", 0)),
+    ("memory remove", Call(&["memory", "remove", "1"], "", 1)),
     ("token list", Call(&["token", "list", "--json"], "", 0)),
     ("token new", Call(&["token", "new", "laptop"], "", 0)),
     ("token revoke", Call(&["token", "revoke", "alices-token"], "", 2)),
@@ -75,6 +79,10 @@ const COMMANDS: &[(&str, Row)] = &[
     ("ledger key", Call(&["ledger", "key"], "", 1)),
     ("init", Without("it writes the user file, which is no tenant's")),
     ("doctor", Call(&["doctor"], "", 0)),
+    ("agents list", Without("it reads files")),
+    ("agents show", Without("it reads files")),
+    ("agents check", Without("it reads files")),
+    ("agents new", Without("it reads files")),
     ("check", Without("it reads files")),
     ("expand", Without("it reads files")),
     ("parse", Without("it reads stdin")),
@@ -84,6 +92,11 @@ const COMMANDS: &[(&str, Row)] = &[
     ("catalog test", Without("programs run in a world of their own")),
     ("catalog fmt", Without("it writes files")),
     ("catalog show", Without("it reads the catalog")),
+    ("workbook run", Without("a workbook runs like the program of `exec`")),
+    ("workbook list", Without("it reads a file")),
+    ("workbook lint", Without("it reads a file")),
+    ("workbook tangle", Without("it writes files")),
+    ("workbook query", Without("it reads a file")),
     ("eval", Without("tasks run in a world of their own")),
     ("trace show", Without("it reads files that lie in a folder, whoever may read that")),
     ("trace query", Without("as `trace show`")),
@@ -156,6 +169,7 @@ fn no_command_shows_or_changes_another_tenants_data() {
         &["vars", "set", "token", "-", "--secret", "--host", "a.example"],
         &format!("{CANARY}-secret"),
     );
+    alice(&["memory", "add", CANARY], "");
     let run = alice(&["session", "runs", "--json"], "").json_lines()[0][0]["run"]
         .as_str()
         .unwrap()
@@ -166,6 +180,7 @@ fn no_command_shows_or_changes_another_tenants_data() {
             alice(&["session", "runs", "--json"], ""),
             alice(&["vars", "list", "--json"], ""),
             alice(&["vars", "list", "--secret"], ""),
+            alice(&["memory", "list", "--json"], ""),
         ];
         all.map(|done| done.stdout)
     };

@@ -84,7 +84,7 @@ fn a_trace_is_shown_queried_and_summarized() {
     let place = ran();
     let show = wattle(&place, &["trace", "show"]).code(0);
     let shown = scrubbed(&place, &show);
-    assert!(shown.starts_with("RUN wattle\n    1  ok text_count [\"one two\"]"), "{shown}");
+    assert!(shown.starts_with("RUN default\n    1  ok text_count [\"one two\"]"), "{shown}");
     assert!(shown.contains("    2  failed file_read [\"missing.txt\"]"), "{shown}");
     assert_eq!(wattle(&place, &["trace", "show", "--json"]).code(0).json_lines().len(), 3);
     wattle(&place, &["trace", "show", "--run", "none"])
@@ -98,7 +98,7 @@ fn a_trace_is_shown_queried_and_summarized() {
 
     let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
     assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");
-    assert!(telemetry.contains("agent wattle: 3 calls\nmodel recorded: 3 calls\n"), "{telemetry}");
+    assert!(telemetry.contains("agent default: 3 calls\nmodel recorded: 3 calls\n"), "{telemetry}");
     let all: Json =
         serde_json::from_str(&wattle(&place, &["telemetry", "--json"]).code(0).stdout).unwrap();
     assert_eq!(
@@ -109,12 +109,12 @@ fn a_trace_is_shown_queried_and_summarized() {
     let digest = scrubbed(&place, &wattle(&place, &["trace", "digest"]).code(0));
     assert!(
         digest.starts_with(
-            "RUN wattle: file_read 1×, text_count 1×, wat 1×; 1 failed\n  file_read: ENOENT"
+            "RUN default: file_read 1×, text_count 1×, wat 1×; 1 failed\n  file_read: ENOENT"
         ),
         "{digest}"
     );
     let feed = wattle(&place, &["trace", "feed"]).code(0).stdout;
-    assert_eq!(feed, "wattle: 1 runs, 3 calls (file_read 1×, text_count 1×, wat 1×)\n");
+    assert_eq!(feed, "default: 1 runs, 3 calls (file_read 1×, text_count 1×, wat 1×)\n");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_run_is_sent_to_a_collector_as_spans_and_metrics() {
     let tools = ["execute_tool text_count", "execute_tool file_read", "execute_tool wat"];
     assert_eq!(
         names,
-        [chat, tools[0], chat, tools[1], chat, tools[2], chat, "invoke_agent wattle"]
+        [chat, tools[0], chat, tools[1], chat, tools[2], chat, "invoke_agent default"]
     );
     let root = spans.last().unwrap();
     assert!(

@@ -12,6 +12,7 @@ mod load;
 mod manual;
 mod poison;
 mod stream;
+mod tree;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -70,10 +71,15 @@ impl Served {
     }
 
     fn try_ask(&self, token: &str, body: &str) -> std::io::Result<String> {
+        self.send(token, "POST /chat", body)
+    }
+
+    /// Sends a request, and returns the whole response.
+    fn send(&self, token: &str, line: &str, body: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(&self.address)?;
         let (address, length) = (&self.address, body.len());
         let request = format!(
-            "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer \
+            "{line} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer \
              {token}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes())?;
@@ -117,6 +123,30 @@ fn every_thread_of_a_server_is_confined() {
     let limits = std::fs::read_to_string(format!("{process}/limits")).unwrap();
     let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(cores.split_whitespace().filter(|word| *word == "0").count(), 2, "{cores}");
+    served.stop();
+}
+
+#[test]
+fn a_request_names_a_class_of_models() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".config/wattle");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("wattle.toml"), "[models]\nfast = \"small\"\n").unwrap();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hi\")"));
+    let served = Served::start(home.path(), &provider);
+    let token = served.token.clone().unwrap();
+    for (model, expected) in [("class:fast", "small"), ("class:balanced", "m"), ("m", "m")] {
+        let before = provider.requests().len();
+        let run = served.send(
+            &token,
+            "POST /api/run",
+            &format!(r#"{{"prompt":"hello","model":"{model}"}}"#),
+        );
+        let id = run.unwrap().split(r#""id":""#).nth(1).unwrap()[..26].to_owned();
+        let followed = served.send(&token, &format!("GET /api/run/{id}/stream"), "").unwrap();
+        assert!(followed.contains("response"), "{followed}");
+        assert_eq!(provider.requests()[before].json()["model"], expected);
+    }
     served.stop();
 }
 

@@ -27,7 +27,14 @@ fn every_example_of_the_manual_has_its_output() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"hello\")"));
+    let provider = Provider::answering(|request| {
+        let has_schema =
+            request.messages().iter().any(|text| text.contains("# Form of the final answer"));
+        Answer::text(match has_schema {
+            true => r#"{"greeting": "hello"}"#,
+            false => "ToolCall::Response(\"hello\")",
+        })
+    });
     let served =
         Served::start_with(home.path(), &provider, &["--allow-origin", "https://app.example"]);
     let token = served.token.clone().unwrap();

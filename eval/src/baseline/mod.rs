@@ -48,7 +48,7 @@ pub(crate) async fn run(
         () = cancel.cancelled() => Ending::Cancelled { text: "stopped: cancelled".to_owned() },
         () = tokio::time::sleep(time) => {
             let text = format!("stopped: reached timeout ({} ms)", time.as_millis());
-            Ending::Exhausted { text, bound: Bound::Time }
+            Ending::Exhausted { text, bound: Bound::Time, data: None }
         }
         ending = conversation.run() => ending,
     };
@@ -94,7 +94,7 @@ impl<'a> Conversation<'a> {
                 Err(ending) => return ending,
             };
             if reply.calls.is_empty() {
-                return Ending::Answered { text: reply.text.trim().to_owned() };
+                return Ending::Answered { text: reply.text.trim().to_owned(), data: None };
             }
             self.steps += 1;
             self.messages.push(Message::calling(reply.text, reply.calls.clone()));
@@ -107,19 +107,22 @@ impl<'a> Conversation<'a> {
         }
         self.messages.push(Message::user(CONCLUDE));
         match self.ask(false).await {
-            Ok(reply) => {
-                Ending::Exhausted { text: reply.text.trim().to_owned(), bound: Bound::Steps }
-            }
+            Ok(reply) => Ending::Exhausted {
+                text: reply.text.trim().to_owned(),
+                bound: Bound::Steps,
+                data: None,
+            },
             Err(ending) => ending,
         }
     }
 
     async fn ask(&self, with_tools: bool) -> Result<ModelReply, Ending> {
         let request = ModelRequest {
-            messages: &self.messages,
             functions: if with_tools { self.tools.schemas() } else { &[] },
             temperature: self.settings.temperature,
             max_tokens: self.settings.max_tokens,
+            thinking_effort: self.settings.thinking_effort,
+            ..ModelRequest::new(&self.messages)
         };
         ask_within(self.model, &self.settings.timeouts, request, &mut |_: Delta<'_>| {})
             .await

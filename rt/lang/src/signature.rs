@@ -173,6 +173,8 @@ pub enum Service {
     Public,
     /// The destination of tickets: a file of the host, or the tenant's state.
     Tickets,
+    /// The memory of the tenant and of the session.
+    Memory,
 }
 
 /// The resources outside the program that an argument names.

@@ -10,6 +10,7 @@ use wasmtime::{Store, UpdateDeadline};
 use wattle_lang::FAIL;
 
 use super::{EngineError, Inner, RunError, Runtime};
+use crate::deadline::Deadline;
 use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::pool::panic_message;
 use crate::program::{CompiledCode, Program};
@@ -27,7 +28,7 @@ struct Launch {
     tape: Option<TapeCursor>,
     account: Account,
     /// The latest time at which the program ends, if another program started it.
-    deadline: Option<Instant>,
+    deadline: Option<Deadline>,
 }
 
 /// The offsets in the module that belong to an outcome. Their positions in the author's text are
@@ -182,13 +183,12 @@ impl Inner {
             None => None,
         };
         let started = Instant::now();
-        let remaining =
-            launch.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(started));
-        let time = launch.time.min(self.limits.time).min(remaining);
+        let deadline = Deadline::new(launch.time.min(self.limits.time), launch.deadline);
+        let time = deadline.time();
         let account = launch.account.clone();
         let nested = NestedContext {
             level: launch.level,
-            deadline: started + time,
+            deadline: deadline.clone(),
             tape: launch.tape,
             account: launch.account,
         };
@@ -196,7 +196,11 @@ impl Inner {
         let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
         let call = account.metered(call);
         let ended = match program.compiled().waits {
-            true => tokio::time::timeout(time, call).await.ok(),
+            true => tokio::select! {
+                biased;
+                ended = call => Some(ended),
+                () = deadline.passed() => None,
+            },
             false => Some(call.await),
         };
         // After a panic the store may be in any state. Only the name of the last function called is
@@ -221,7 +225,7 @@ impl Inner {
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
             let run = store.data();
-            let goes_on = Instant::now() < run.deadline && !run.account().is_out_of_cpu();
+            let goes_on = !run.deadline.remaining().is_zero() && !run.account().is_out_of_cpu();
             Ok(if goes_on { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
         });
         if let Some(fuel) = self.limits.fuel {

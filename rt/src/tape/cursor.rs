@@ -28,6 +28,8 @@ struct CurrentCall {
     starts: u32,
     /// Number of keys that it has received.
     keys: u32,
+    /// If true, it waits for a person's answer, and is made again when the run is resumed.
+    is_suspended: bool,
 }
 
 impl fmt::Debug for TapeCursor {
@@ -73,6 +75,14 @@ impl TapeCursor {
         Some(format!("{}.{}", self.tape.key(&self.path, call.number), call.keys))
     }
 
+    /// Records that the program waits for a person's answer to a question that a call asks.
+    pub(crate) fn suspend(&mut self, question: &str) -> Halt {
+        if let Some(call) = &mut self.current {
+            call.is_suspended = true;
+        }
+        self.tape.suspend(&self.question(question))
+    }
+
     /// Returns true if a recorded call is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.current.is_some()
@@ -86,13 +96,14 @@ impl TapeCursor {
         args: Args,
     ) -> CallId {
         let number = self.take_number();
-        self.current = Some(CurrentCall { number, starts: 0, keys: 0 });
+        self.current = Some(CurrentCall { number, starts: 0, keys: 0, is_suspended: false });
         self.id(number, function, effect, args)
     }
 
-    /// Ends the recorded call in progress.
-    pub(crate) fn end_call(&mut self) {
-        self.current = None;
+    /// Ends the recorded call in progress. Returns true if it waits for a person, and so has no
+    /// result.
+    pub(crate) fn end_call(&mut self) -> bool {
+        self.current.take().is_some_and(|call| call.is_suspended)
     }
 
     fn take_number(&mut self) -> u32 {

@@ -200,7 +200,7 @@ fn program(entry: &Entry) -> Program {
         description: meta.description.clone(),
         origin: match entry.origin() {
             Origin::BuiltIn(_) => "built-in".to_owned(),
-            Origin::File(path) => path.display().to_string(),
+            origin @ (Origin::File(_) | Origin::Agent(_)) => origin.to_string(),
         },
         args: meta.args.iter().map(argument).collect(),
         uses: meta.uses.clone().unwrap_or_default(),

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use wattle_agent::Scope;
 use wattle_agent::machine::Envelope;
 
+use super::agents::choose;
 use super::runs::{NewRun, queue};
 use super::{BUSY, FULL, INVALID, NOT_JSON};
 use crate::app::RunOrigin;
@@ -50,6 +51,8 @@ struct ChatRequest {
     message: MessageText,
     /// The session that the message continues or starts. Without it, the server creates one.
     session_id: Option<SessionId>,
+    /// The agent: a name of `GET /api/agents`. Default: `default`.
+    agent: Option<String>,
     /// If true, requests a trusted run, which the operator has to allow.
     exec: Option<bool>,
     /// What happens to the run when the client disconnects.
@@ -73,11 +76,12 @@ async fn chat(
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { message, session_id, exec, on_disconnect } =
+    let ChatRequest { message, session_id, agent, exec, on_disconnect } =
         read_json(request, &shared.limits).await?;
     let exec = exec.unwrap_or(false);
     let granted = shared.app.may_trust(caller.store.tenant()) && exec;
-    let origin = RunOrigin { exec: granted, max_steps: Some(STEPS), ..RunOrigin::default() };
+    let agent = choose(&shared, agent.as_deref()).await?;
+    let origin = RunOrigin { exec: granted, ..RunOrigin::of_agent(&agent, None, STEPS) };
     let new = NewRun { message, session: session_id, origin };
     let (run, session) = queue(&shared, &caller, new).await?;
     let guard = (on_disconnect == OnDisconnect::Cancel)

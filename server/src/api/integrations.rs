@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::{Integration, Scope};
 
+use super::agents::choose;
 use super::runs::{NewRun, queue};
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::app::RunOrigin;
@@ -83,7 +84,7 @@ struct NewIntegration {
     name: SessionId,
     /// Text that is added to the prompt.
     system_prompt: Option<String>,
-    /// The agent: `default`.
+    /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
     /// The session of all its messages. Without it, each message has its own unless it names one.
     session_id: Option<SessionId>,
@@ -98,6 +99,8 @@ struct IntegrationView {
     path: String,
     /// Text that is added to the prompt.
     system_prompt: Option<String>,
+    /// The agent.
+    agent: Option<String>,
     /// The session of all its messages.
     session_id: Option<String>,
 }
@@ -132,8 +135,8 @@ struct IntegrationAnswer {
 
 impl From<Integration> for IntegrationView {
     fn from(integration: Integration) -> IntegrationView {
-        let Integration { name, system_prompt, session_id } = integration;
-        IntegrationView { path: format!("/i/{name}"), name, system_prompt, session_id }
+        let Integration { name, system_prompt, agent, session_id } = integration;
+        IntegrationView { path: format!("/i/{name}"), name, system_prompt, agent, session_id }
     }
 }
 
@@ -152,12 +155,14 @@ async fn create(
 ) -> Result<(StatusCode, Json<IntegrationView>), ApiError> {
     let NewIntegration { name, system_prompt, agent, session_id } =
         read_json(request, &shared.limits).await?;
-    if agent.is_some_and(|agent| agent != "default") {
-        return Err(ApiError::invalid_field("`agent`: unknown; this server has `default`"));
-    }
+    let agent = match agent {
+        Some(name) => Some(choose(&shared, Some(&name)).await?.name.clone()),
+        None => None,
+    };
     let integration = Integration {
         name: name.0,
         system_prompt,
+        agent,
         session_id: session_id.map(|session| session.0),
     };
     match caller.store.add_integration(&integration).await? {
@@ -209,7 +214,8 @@ async fn send(
         (own, given) => own.or(given),
     };
     let system = integration.system_prompt;
-    let origin = RunOrigin { max_steps: Some(STEPS), system, ..RunOrigin::default() };
+    let agent = choose(shared, integration.agent.as_deref()).await?;
+    let origin = RunOrigin { system, ..RunOrigin::of_agent(&agent, None, STEPS) };
     queue(shared, caller, NewRun { message, session, origin }).await
 }
 

@@ -1,9 +1,11 @@
 //! The routes of the API, one file per resource.
 
+pub(crate) mod agents;
 mod catalog;
 mod chat;
 mod files;
 mod integrations;
+mod memory;
 mod meta;
 mod programs;
 pub(crate) mod runs;
@@ -23,9 +25,11 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(stream::routes());
     routes.extend(sessions::routes());
     routes.extend(files::routes());
+    routes.extend(agents::routes());
     routes.extend(catalog::routes());
     routes.extend(programs::routes());
     routes.extend(vars::routes());
+    routes.extend(memory::routes());
     routes.extend(tokens::routes());
     routes.extend(integrations::routes());
     routes.extend(openai::routes());

@@ -12,6 +12,7 @@ use wattle_agent::rt::{Diagnostic, Severity};
 use wattle_agent::{Meter, Scope, Touched, own_session, touched, trace};
 
 use super::{INVALID, NOT_JSON};
+use crate::app::RunOrigin;
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -213,7 +214,11 @@ pub(super) async fn perform(
     let session = session.map(|session| session.0);
     let state = session.as_deref().unwrap_or(&own);
     let files = Arc::new(shared.app.files(&caller.store, state).await?);
-    let grants = shared.app.grants(&parts, state, Arc::clone(&files), None, &Meter::default());
+    let agent = shared.app.agent_parts(&RunOrigin::default()).map_err(ApiError::internal)?;
+    let grants = {
+        let asked = (shared.app.model(), &Meter::default());
+        shared.app.grants(&agent, &parts, state, Arc::clone(&files), None, asked)
+    };
     let host = shared.app.host();
     let execution = wattle_agent::perform(host.runtime(), &host.catalog(), &grants, call).await;
     match &session {

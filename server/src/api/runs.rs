@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_agent::agents::AgentSpec;
 use wattle_agent::journal::{
     self, Approval, CallView, Journal as _, PendingApproval, RunFilter, SharedJournal,
 };
@@ -17,10 +19,11 @@ use wattle_agent::machine::{Envelope, Stop, Usage};
 use wattle_agent::service::{RunRequest, RunStatus, RunView, ToolUse};
 use wattle_agent::{Scope, trace};
 
+use super::agents::choose;
 use super::chat::EXEC;
 use super::files::write_all;
 use super::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
-use crate::app::RunOrigin;
+use crate::app::{OutputOrigin, RunOrigin};
 use crate::body::read_json;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -33,6 +36,8 @@ use crate::state::Shared;
 const STEPS: u32 = 40;
 /// Largest number of steps that a request may ask for.
 const MAX_STEPS: u32 = 10_000;
+/// The name of a schema that a request gives without a name.
+const ANSWER: &str = "answer";
 /// Default number of runs of a page.
 const PAGE: u32 = 50;
 /// Maximum number of runs of a page.
@@ -126,11 +131,11 @@ struct RunBody {
     prompt: MessageText,
     /// The session that the run continues or starts. Without it, the server creates one.
     session_id: Option<SessionId>,
-    /// The model: the server's own, by name.
+    /// The model: the server's own, by name, or a class, such as `class:fast`.
     model: Option<String>,
-    /// The agent, by name.
+    /// The agent: a name of `GET /api/agents`. Default: `default`.
     agent: Option<String>,
-    /// Maximum number of steps. Default: 40.
+    /// Maximum number of steps. Default: the agent's, or 40.
     #[schemars(range(min = 1, max = 10_000))]
     max_steps: Option<u32>,
     /// Maximum duration, in milliseconds.
@@ -140,6 +145,8 @@ struct RunBody {
     exec: Option<bool>,
     /// Files that are written to the session before the run begins: texts by path.
     files: Option<BTreeMap<String, String>>,
+    /// The JSON Schema of the answer. With it, the run has `data`.
+    output_schema: Option<Value>,
 }
 
 /// A started run.
@@ -189,6 +196,10 @@ pub(super) struct RunLine {
     steps: u32,
     /// The answer or the error, once the run has ended.
     result: Option<String>,
+    /// The value of the answer, if the request had a schema and the answer matches it.
+    data: Option<Value>,
+    /// The violations of the schema by an answer that does not match it.
+    errors: Vec<String>,
     /// The reason for the end of a run with a result.
     stop: Option<Stop>,
     /// Model usage. Zero before the run has ended.
@@ -197,6 +208,8 @@ pub(super) struct RunLine {
     reason: Option<String>,
     /// The run and the step at which this run was forked.
     forked: Option<(String, u32)>,
+    /// The run that started this one to ask its agent.
+    parent: Option<String>,
 }
 
 /// A page of runs.
@@ -216,6 +229,8 @@ struct ListQuery {
     status: Option<RunStatus>,
     /// Only runs of this session.
     session_id: Option<String>,
+    /// Only the runs that this run and the runs below it started. Without it, none of these.
+    tree_of: Option<String>,
     /// Only runs whose message contains this text, in any case.
     q: Option<String>,
     /// Only runs before this id.
@@ -344,15 +359,18 @@ async fn start(
     request: Request,
 ) -> Result<Response, ApiError> {
     let body: RunBody = read_json(request, &shared.limits).await?;
-    let max_steps = body.max_steps.unwrap_or(STEPS);
-    if !(1..=MAX_STEPS).contains(&max_steps) {
+    if body.max_steps.is_some_and(|steps| !(1..=MAX_STEPS).contains(&steps)) {
         return Err(ApiError::invalid_field(format!("`max_steps` is 1 to {MAX_STEPS}")));
     }
     if body.timeout_ms == Some(0) {
         return Err(ApiError::invalid_field("`timeout_ms` is at least 1"));
     }
-    known("model", body.model.as_deref(), shared.app.model().name())?;
-    known("agent", body.agent.as_deref(), "default")?;
+    known("model", body.model.as_deref(), &shared.app.model_names())?;
+    let agent = choose(&shared, body.agent.as_deref()).await?;
+    let output = body.output_schema;
+    let output =
+        output.map(|schema| OutputOrigin::checked("output_schema", ANSWER.to_owned(), schema));
+    let output = output.transpose()?;
     let exec = body.exec.unwrap_or(false);
     let granted = exec && shared.app.may_trust(caller.store.tenant());
     let session = body.session_id.unwrap_or_else(SessionId::generate);
@@ -362,9 +380,10 @@ async fn start(
     }
     let origin = RunOrigin {
         exec: granted,
-        max_steps: Some(max_steps),
         timeout_ms: body.timeout_ms,
-        ..RunOrigin::default()
+        model: body.model,
+        output,
+        ..RunOrigin::of_agent(&agent, body.max_steps, STEPS)
     };
     let new = NewRun { message: body.prompt, session: Some(session), origin };
     let (id, session) = queue(&shared, &caller, new).await?;
@@ -383,11 +402,13 @@ async fn start(
     Ok(response)
 }
 
-/// Checks that a name, if there is one, is the only known one.
-fn known(field: &str, given: Option<&str>, only: &str) -> Result<(), ApiError> {
+/// Checks that a name, if there is one, is known.
+fn known(field: &str, given: Option<&str>, names: &[String]) -> Result<(), ApiError> {
     match given {
-        Some(given) if given != only => {
-            Err(ApiError::invalid_field(format!("`{field}`: unknown; this server has `{only}`")))
+        Some(given) if !names.iter().any(|name| name == given) => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            Err(ApiError::invalid_field(format!("`{field}`: unknown; this server has {names}")))
         }
         _ => Ok(()),
     }
@@ -412,6 +433,7 @@ async fn list(
     for _ in 0..20 {
         let filter = RunFilter {
             session: query.session_id.clone(),
+            tree_of: query.tree_of.clone(),
             before: before.clone(),
             limit: Some(MAX_PAGE.min(limit.saturating_add(1))),
             ..RunFilter::default()
@@ -544,7 +566,10 @@ async fn replay(
 ) -> Result<Json<Replayed>, ApiError> {
     let record = caller.store.run(&id).await?.ok_or_else(|| ApiError::not_found("run", &id))?;
     let journal: SharedJournal = Arc::new(caller.store.clone());
-    let report = journal::replay(shared.app.host(), &journal, &record, 0).await?;
+    let agent = AgentSpec::of_origin(&record.start.origin).map_err(ApiError::internal)?;
+    let origin = RunOrigin::of_agent(&agent, None, STEPS);
+    let parts = shared.app.agent_parts(&origin).map_err(ApiError::internal)?;
+    let report = journal::replay(&parts.host, &journal, &record, 0).await?;
     let difference = report.difference.map(|(step, differs)| ReplayDifference {
         step,
         what: differs.what,
@@ -578,10 +603,13 @@ impl From<RunView> for RunLine {
             updated: view.updated,
             steps: view.steps,
             result: view.result,
+            data: view.data,
+            errors: view.errors,
             stop: view.stop,
             usage: view.usage,
             reason: view.reason,
             forked: view.forked,
+            parent: view.parent,
         }
     }
 }

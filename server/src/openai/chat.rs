@@ -17,7 +17,8 @@ use wattle_agent::Scope;
 use wattle_agent::machine::Usage;
 
 use super::conversation::{ClientMessage, Conversation};
-use super::{Completion, Ended, Piece, check_model, direct, start};
+use super::format::ChatFormat;
+use super::{Asked, Completion, Ended, Piece, check_model, direct, start};
 use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
@@ -63,9 +64,9 @@ struct ChatBody {
     /// The functions of the client. A run has its own, so that a request with any is an error.
     #[serde(default)]
     tools: Option<Vec<Value>>,
-    /// The format of the answer. Only text is supported.
+    /// The format of the answer. Default: text.
     #[serde(default)]
-    response_format: Option<ResponseFormat>,
+    response_format: Option<ChatFormat>,
 }
 
 /// Options of a stream.
@@ -74,14 +75,6 @@ struct StreamOptions {
     /// If true, the last piece has the usage.
     #[serde(default)]
     include_usage: Option<bool>,
-}
-
-/// The format of an answer.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ResponseFormat {
-    /// `text`.
-    #[serde(rename = "type")]
-    kind: String,
 }
 
 /// An answer.
@@ -169,14 +162,12 @@ async fn complete(
             "`tools`: a run has its own programs; send no functions",
         ));
     }
-    if body.response_format.as_ref().is_some_and(|format| format.kind != "text") {
-        return Err(ApiError::invalid_field("`response_format`: only `text` is supported"));
-    }
+    let output = body.response_format.map(ChatFormat::output).transpose()?.flatten();
     let conversation = Conversation::read(&body.messages)?;
     let streamed = body.stream.unwrap_or(false);
     let with_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
     let head = Head { model: body.model, created: wattle_agent::now_ms() / 1_000, with_usage };
-    if direct::is_hidden(&conversation) {
+    if output.is_none() && direct::is_hidden(&conversation) {
         let (text, usage) = direct::answer(&shared, &conversation).await?;
         let id = format!("chatcmpl-{}", ulid::Ulid::generate());
         let ended = Ended { text, usage, stop: Some(wattle_agent::machine::Stop::Answered) };
@@ -194,8 +185,14 @@ async fn complete(
         Some(session) => session,
         None => conversation.session(&caller).await?,
     };
-    let system = conversation.system.clone();
-    let run = start(&shared, &caller, conversation.message.clone(), Some(session), system).await?;
+    let asked = Asked {
+        model: head.model.clone(),
+        message: conversation.message.clone(),
+        session: Some(session),
+        system: conversation.system.clone(),
+        output,
+    };
+    let run = start(&shared, &caller, asked).await?;
     let session = HeaderValue::from_str(&run.session).map_err(ApiError::internal)?;
     let mut response = match streamed {
         true => streaming(&shared, caller, conversation, head, run),

@@ -28,10 +28,9 @@ pub(super) async fn answer(
     messages.push(Message::user(&conversation.message.0));
     let settings = shared.app.settings();
     let request = ModelRequest {
-        messages: &messages,
-        functions: &[],
         temperature: settings.temperature,
         max_tokens: MAX_TOKENS,
+        ..ModelRequest::new(&messages)
     };
     let reply = shared.app.model().complete(request).await;
     let reply = reply.map_err(|error| ApiError::model_failed(&error.to_string()))?;

@@ -6,6 +6,7 @@
 mod chat;
 mod conversation;
 mod direct;
+mod format;
 mod models;
 mod responses;
 
@@ -15,7 +16,7 @@ use wattle_agent::machine::{Envelope, Event, Stop, Usage};
 use wattle_agent::service::Follower;
 
 use crate::api::runs::{NewRun, queue};
-use crate::app::RunOrigin;
+use crate::app::{OutputOrigin, RunOrigin};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::field::{MessageText, SessionId};
@@ -53,15 +54,27 @@ struct Completion {
     guard: CancelOnDrop,
 }
 
+/// The input of a completion's run.
+struct Asked {
+    /// A name of `GET /v1/models`.
+    model: String,
+    message: MessageText,
+    session: Option<SessionId>,
+    /// Text that is added to the prompt.
+    system: Option<String>,
+    /// The output that the run must have.
+    output: Option<OutputOrigin>,
+}
+
 /// Starts the run of a completion.
 async fn start(
     shared: &Arc<Shared>,
     caller: &Caller,
-    message: MessageText,
-    session: Option<SessionId>,
-    system: Option<String>,
+    asked: Asked,
 ) -> Result<Completion, ApiError> {
-    let origin = RunOrigin { max_steps: Some(STEPS), system, ..RunOrigin::default() };
+    let Asked { model, message, session, system, output } = asked;
+    let agent = models::agent(shared, &model).await?;
+    let origin = RunOrigin { system, output, ..RunOrigin::of_agent(&agent, None, STEPS) };
     let (run, session) = queue(shared, caller, NewRun { message, session, origin }).await?;
     let guard = CancelOnDrop::new(shared.service.clone(), caller.store.clone(), run.clone());
     let follower = shared.service.follow(&caller.store, &run, 0);
@@ -142,13 +155,20 @@ fn piece(event: &Envelope) -> Option<Piece> {
         Event::Parked { call, question } => {
             Piece::Progress(format!("waits for approval of call {call}: {question}\n"))
         }
-        Event::Response { text, usage, stop, .. } => {
-            Piece::End(Ended { text: text.clone(), usage: *usage, stop: Some(*stop) })
+        Event::Response { stop: Stop::InvalidOutput, .. } => {
+            let text = "the answer does not match the requested schema, and no correction does";
+            let (text, usage) = (text.to_owned(), Usage::default());
+            Piece::End(Ended { text, usage, stop: None })
+        }
+        Event::Response { text, usage, stop, data, .. } => {
+            // Clients parse the text, which may have more than the value.
+            let text = data.as_ref().map_or_else(|| text.clone(), ToString::to_string);
+            Piece::End(Ended { text, usage: *usage, stop: Some(*stop) })
         }
         Event::Error { message } => {
             let usage = Usage::default();
             Piece::End(Ended { text: message.clone(), usage, stop: None })
         }
-        Event::Delta { .. } | Event::Moderated { .. } => return None,
+        Event::Delta { .. } | Event::Moderated { .. } | Event::Recalled { .. } => return None,
     })
 }

@@ -8,9 +8,11 @@ use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wattle_agent::Scope;
+use wattle_agent::agents::AgentSpec;
 
 use super::{AGENT, check_model};
 use crate::api::NOT_FOUND;
+use crate::api::agents::choose;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::route::Route;
@@ -26,9 +28,22 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the names that a request may give as its model: the agent, and its model.
+/// Returns the names that a request may give as its model: the agents, and the default agent's model.
 pub(super) fn names(shared: &Shared) -> Vec<String> {
-    vec![AGENT.to_owned(), "default".to_owned(), shared.app.model().name().to_owned()]
+    let default = [AGENT.to_owned(), shared.app.model().name().to_owned()];
+    let mut names: Vec<String> = default.into_iter().collect();
+    let agents = shared.app.agents().list();
+    names.extend(agents.into_iter().map(|agent| agent.name.clone()));
+    names
+}
+
+/// Returns the agent that a request names as its model.
+pub(super) async fn agent(shared: &Shared, name: &str) -> Result<Arc<AgentSpec>, ApiError> {
+    let is_default = name == AGENT || name == shared.app.model().name();
+    match shared.app.agents().get(name) {
+        None if is_default => choose(shared, None).await,
+        _ => choose(shared, Some(name)).await,
+    }
 }
 
 /// A list of models.

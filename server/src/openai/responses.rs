@@ -19,7 +19,8 @@ use wattle_agent::service::{RunStatus, RunView};
 
 use super::chat::FAILED;
 use super::conversation::{ClientMessage, Conversation};
-use super::{Completion, Ended, Piece, check_model, start};
+use super::format::TextFormat;
+use super::{Asked, Completion, Ended, Piece, check_model, start};
 use crate::api::{BUSY, FULL, INVALID, NOT_FOUND, NOT_JSON};
 use crate::body::read_json;
 use crate::caller::Caller;
@@ -68,6 +69,17 @@ struct ResponseBody {
     /// The functions of the client. A run has its own, so that a request with any is an error.
     #[serde(default)]
     tools: Option<Vec<Value>>,
+    /// The form of the answer.
+    #[serde(default)]
+    text: Option<TextSettings>,
+}
+
+/// The form of an answer.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TextSettings {
+    /// The format. Default: text.
+    #[serde(default)]
+    format: Option<TextFormat>,
 }
 
 /// The input of a response.
@@ -168,6 +180,8 @@ async fn create(
             "`tools`: a run has its own programs; send no functions",
         ));
     }
+    let format = body.text.and_then(|text| text.format);
+    let output = format.map(TextFormat::output).transpose()?.flatten();
     let messages = match body.input {
         Input::Text(text) => vec![ClientMessage::user(text)],
         Input::Messages(messages) => messages,
@@ -189,7 +203,9 @@ async fn create(
         (Some(instructions), Some(system)) => Some(format!("{instructions}\n\n{system}")),
         (one, other) => one.or(other),
     };
-    let run = start(&shared, &caller, conversation.message, session, system).await?;
+    let (model, message) = (body.model.clone(), conversation.message);
+    let asked = Asked { model, message, session, system, output };
+    let run = start(&shared, &caller, asked).await?;
     let pending = ResponseView {
         model: body.model,
         instructions: body.instructions,
@@ -227,9 +243,12 @@ async fn show(
         RunStatus::Queued => ResponseView { status: "queued".to_owned(), ..base },
         RunStatus::Running | RunStatus::Parked => base,
         _ => base.ended(&Ended {
-            text: view.result.unwrap_or_default(),
+            text: match view.data {
+                Some(data) => data.to_string(),
+                None => view.result.unwrap_or_default(),
+            },
             usage: view.usage,
-            stop: view.stop,
+            stop: view.stop.filter(|stop| *stop != Stop::InvalidOutput),
         }),
     }))
 }

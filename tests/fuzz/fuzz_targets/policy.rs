@@ -58,8 +58,14 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = data.iter().copied();
     let functions: Vec<&str> = ALL.iter().flat_map(|c| c.functions).map(|f| f.name).collect();
     let function = pick(&mut bytes, &functions);
-    let services =
-        [Service::Model, Service::Images, Service::Remote, Service::Public, Service::Tickets];
+    let services = [
+        Service::Model,
+        Service::Images,
+        Service::Remote,
+        Service::Public,
+        Service::Tickets,
+        Service::Memory,
+    ];
     let (target, text) = match bytes.next().unwrap_or(0) % 5 {
         0 => {
             let target = pick(&mut bytes, &[Target::Url, Target::Service(Service::Engine)]);

@@ -19,8 +19,11 @@ use wattle_agent::journal::{
 };
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::output::OutputSettings;
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store, Tenant, TenantStore};
+use wattle_agent::{
+    Access, Host, Job, Meter, RunTree, STEPS_FILE, Settings, Store, Tenant, TenantStore,
+};
 
 /// A store, a workdir, a network and a host.
 pub(crate) struct Place {
@@ -28,7 +31,10 @@ pub(crate) struct Place {
     pub(crate) store: TenantStore,
     pub(crate) network: Arc<Network>,
     pub(crate) policy: policy::Policy,
+    pub(crate) settings: Settings,
     pub(crate) dir: tempfile::TempDir,
+    /// The output of the runs.
+    pub(crate) output: Option<OutputSettings>,
 }
 
 /// A network that answers each request with its number, and counts requests by method and URL.
@@ -141,13 +147,20 @@ impl Place {
             store: Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default()),
             network: Arc::default(),
             policy: policy::Policy::default(),
+            settings: Settings::default(),
             dir,
+            output: None,
         }
     }
 
     /// Creates an empty place that shares the host.
     pub(crate) fn another(&self) -> Place {
-        Place { policy: self.policy.clone(), ..Place::with(self.host.clone()) }
+        Place {
+            policy: self.policy.clone(),
+            settings: self.settings.clone(),
+            output: self.output.clone(),
+            ..Place::with(self.host.clone())
+        }
     }
 
     pub(crate) fn journal(&self) -> SharedJournal {
@@ -165,6 +178,7 @@ impl Place {
         let access = Access {
             state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.variables()),
+            memory: Arc::new(self.store.memory(Some(session))),
             network: Arc::<Network>::clone(&self.network),
             ..Access::new(&self.host, Arc::clone(&files))
         };
@@ -184,7 +198,10 @@ impl Place {
             workdir: Some(self.workdir().to_owned()),
             signer: None,
             meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
             cancel: CancellationToken::new(),
+            output: self.output.clone(),
         };
         (files, job)
     }
@@ -200,9 +217,8 @@ impl Place {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let target = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
-        let ended = journal::run(&self.host, model, &Settings::default(), job, &sink, target)
-            .await
-            .unwrap();
+        let ended =
+            journal::run(&self.host, model, &self.settings, job, &sink, target).await.unwrap();
         (ended, events.into_inner().unwrap())
     }
 
@@ -218,8 +234,10 @@ impl Place {
             grants,
             signer: None,
             cancel: CancellationToken::new(),
-            settings: Settings::default(),
+            settings: self.settings.clone(),
             meter: Meter::default(),
+            tree: RunTree::new(None),
+            children: None,
             answers: answers
                 .iter()
                 .map(|(call, yes)| ((*call).to_owned(), Approval::once(*yes)))

@@ -14,15 +14,25 @@ use wattle_agent::{Tenant, TenantStore};
 use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 
 /// The journal of a process that is stopped at one of its writes, which never returns.
-struct Stopping {
+pub(crate) struct Stopping {
     store: TenantStore,
     left: AtomicUsize,
     /// If true, the write is performed before the process stops.
     written: bool,
-    stopped: tokio::sync::Notify,
+    pub(crate) stopped: tokio::sync::Notify,
 }
 
 impl Stopping {
+    /// Creates the journal of a process that is stopped at the given write.
+    pub(crate) fn at(store: &TenantStore, write: usize, written: bool) -> Arc<Stopping> {
+        Arc::new(Stopping {
+            store: store.clone(),
+            left: AtomicUsize::new(write),
+            written,
+            stopped: tokio::sync::Notify::new(),
+        })
+    }
+
     async fn pass<T>(&self, write: JournalFuture<'_, T>) -> Result<T, wattle_agent::StoreError> {
         if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
             return write.await;
@@ -86,6 +96,9 @@ impl Journal for Stopping {
     fn turns(&self, run: &str) -> JournalFuture<'_, Vec<Turn>> {
         self.store.turns(run)
     }
+    fn files_of_tree(&self, run: &str) -> JournalFuture<'_, Vec<String>> {
+        self.store.files_of_tree(run)
+    }
     fn calls_of(&self, run: &str, turn: u32) -> JournalFuture<'_, Vec<RecordedCall>> {
         self.store.calls_of(run, turn)
     }
@@ -119,12 +132,7 @@ async fn a_run_that_is_stopped_at_any_write_is_resumed() {
     for written in [false, true] {
         for write in 1.. {
             let place = first.another();
-            let stopping = Arc::new(Stopping {
-                store: place.store.clone(),
-                left: AtomicUsize::new(write),
-                written,
-                stopped: tokio::sync::Notify::new(),
-            });
+            let stopping = Stopping::at(&place.store, write, written);
             let journal: SharedJournal = Arc::<Stopping>::clone(&stopping);
             let ran = async {
                 let (ended, _) = place.run(&journal, &model, "r").await;

@@ -154,10 +154,15 @@ async fn a_cancelled_run_ends_at_once() {
 async fn the_limit_on_steps_ends_a_run_as_configured() {
     let world = World::new();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
+    let thought = "<reasoning>Two words, I think.</reasoning>\n\
+                   ToolCall::Catalog(\"text_count\", \"a b c\")";
     for (on_max_steps, answers, text) in [
         (OnMaxSteps::Stop, vec![call, call], "stopped: reached max_steps (2)"),
         (OnMaxSteps::Answer, vec![call, call, "so far: two words"], "so far: two words"),
-        (OnMaxSteps::Answer, vec![call, call, call], "stopped: reached max_steps (2)"),
+        (OnMaxSteps::Answer, vec![call, call, call, "two words"], "two words"),
+        (OnMaxSteps::Answer, vec![call, call, call, call], "stopped: reached max_steps (2)"),
+        (OnMaxSteps::Latest, vec![call, thought], "Two words, I think."),
+        (OnMaxSteps::Latest, vec![call, call], "stopped: reached max_steps (2)"),
     ] {
         let mut settings = Settings::default();
         settings.machine.max_steps = 2;

@@ -132,7 +132,11 @@ async fn a_message_is_allowed_or_ends_with_its_categorys_text() {
                 );
             }
             None => {
-                assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() }, "{what}")
+                assert_eq!(
+                    report.ending,
+                    Ending::Answered { text: "done".to_owned(), data: None },
+                    "{what}"
+                )
             }
         }
     }

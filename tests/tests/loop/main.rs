@@ -16,4 +16,7 @@ mod guard;
 mod injection;
 mod misbehaving;
 mod orient;
+mod output;
+mod recall;
+mod trace;
 mod usage;

@@ -160,7 +160,7 @@ async fn unexpected_outcome(
         return Some(format!("{preset}, {what}: it hangs"));
     };
     let is_right = match expected {
-        Well => report.ending == Ending::Answered { text: "fine".to_owned() },
+        Well => report.ending == Ending::Answered { text: "fine".to_owned(), data: None },
         Error(words) => {
             matches!(&report.ending, Ending::Failed { message } if message.starts_with("error: ") && message.contains(words))
         }

@@ -6,6 +6,7 @@ mod cache;
 mod client;
 mod embeddings;
 mod failures;
+mod fields;
 mod functions;
 mod messages;
 mod replies;

@@ -8,15 +8,18 @@
     reason = "tests may panic"
 )]
 
+mod agents;
 mod api;
 mod bounds;
 mod chat;
 mod client;
+mod delegates;
 mod exec;
 mod files;
 mod gate;
 mod openai;
 mod openapi;
+mod output;
 mod parked;
 mod resume;
 mod shutdown;

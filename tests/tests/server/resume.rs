@@ -21,11 +21,14 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
         timeout_ms: None,
         temperature: 0.3,
         max_tokens: 100,
+        thinking_effort: None,
+        tool_call: Default::default(),
         preamble: None,
         granted: Vec::new(),
         capabilities: [].into(),
         workdir: None,
         forked: None,
+        parent: None,
         origin: serde_json::json!({"by": by}),
     };
     let run = RunRecord {

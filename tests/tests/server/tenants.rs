@@ -49,6 +49,7 @@ fn body(line: &str) -> String {
         "fork" if line.contains("/api/run/") => json!({"step": 0}),
         "check" | "exec" => json!({"body": "(out 1)"}),
         "tokens" => json!({"name": "new", "scope": "read"}),
+        "memory" => json!({"text": "bob's"}),
         "integrations" => json!({"name": "new"}),
         "completions" => {
             json!({"model": "wattle", "messages": [{"role": "user", "content": "bob's"}]})
@@ -70,6 +71,7 @@ async fn no_route_reaches_another_tenants_data() {
     for (line, body) in [
         ("PUT /api/sessions/alices/files/alices.txt", "alices-secret"),
         ("PUT /api/vars/alices", "alices-secret"),
+        ("POST /api/memory", r#"{"text":"alices-secret"}"#),
         ("POST /api/tokens", r#"{"name":"alices","scope":"read"}"#),
         ("POST /api/integrations", r#"{"name":"shop","system_prompt":"alices-secret"}"#),
     ] {
@@ -82,6 +84,7 @@ async fn no_route_reaches_another_tenants_data() {
             "GET /api/sessions/alices",
             "GET /api/sessions/alices/files/alices.txt",
             "GET /api/vars/alices",
+            "GET /api/memory",
             "GET /api/tokens",
             "GET /api/integrations",
         ] {
@@ -111,6 +114,7 @@ async fn no_route_reaches_another_tenants_data() {
         } else {
             line
         };
+        let line = if line.contains("/memory/") { line.replace(&run, "1") } else { line };
         let line = if line.contains("/tokens/") { line.replace("shop", "alices") } else { line };
         if scope.is_none() || !has_parameter {
             continue;
@@ -132,6 +136,8 @@ async fn no_route_reaches_another_tenants_data() {
         "GET /api/tokens",
         "GET /api/integrations",
         "GET /api/settings",
+        "GET /api/memory",
+        "GET /api/memory?words=secret",
     ] {
         let answer = world.ask(api("bobs-admin", line, "")).await;
         assert_eq!(answer.head.status, 200);

@@ -139,7 +139,11 @@ async fn done_ends_the_run_as_an_answer_does() {
     ] {
         let model = Scripted::new(&[call]);
         let (report, events) = world.run(&model, &Settings::default(), job(&world)).await;
-        assert_eq!(report.ending, Ending::Answered { text: "It is four.".to_owned() }, "{call}");
+        assert_eq!(
+            report.ending,
+            Ending::Answered { text: "It is four.".to_owned(), data: None },
+            "{call}"
+        );
         assert_eq!((report.steps, model.requests().len()), (1, 1));
         let last = report.turns.last().unwrap();
         assert_eq!((last.role, last.content.as_str()), (Role::Assistant, "It is four."));

@@ -17,14 +17,19 @@ async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
     let run = world.host.catalog().get("run").unwrap().clone();
     let program = world.host.runtime().prepare(run.source()).await.unwrap();
     let mut ran = 0;
-    for part in page.split("```toml\n").skip(1) {
+    let blocks = ["toml", "org"].map(|kind| {
+        let fence = format!("```{kind}\n");
+        let parts = page.split(&fence).skip(1);
+        parts.map(|part| (kind, part.to_owned())).collect::<Vec<_>>()
+    });
+    for (form, part) in blocks.iter().flatten() {
         let (book, rest) = part.split_once("```\n```").unwrap();
         let (kind, rest) = rest.split_once('\n').unwrap();
         let (expected, _) = rest.split_once("```").unwrap();
         for as_file in [false, true] {
             let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
-            files.write("book.toml", book.as_bytes()).unwrap();
-            let args = vec![if as_file { "book.toml".to_owned() } else { book.to_owned() }];
+            files.write(&format!("book.{form}"), book.as_bytes()).unwrap();
+            let args = vec![if as_file { format!("book.{form}") } else { book.to_owned() }];
             let grants = Arc::new(Access::new(&world.host, files).grants());
             let outcome = world.host.runtime().run(&program, &grants, args).await.unwrap();
             if kind == "json" {
@@ -49,5 +54,5 @@ async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
         }
         ran += 1;
     }
-    assert_eq!(ran, 5);
+    assert_eq!(ran, 7);
 }

@@ -205,11 +205,11 @@ impl Dialect {
         }
     }
 
-    /// Returns the syntax of the final answer, for requests to the model.
-    pub(crate) fn done(self) -> &'static str {
+    /// Returns the form of an answer to a request that allows no calls.
+    pub(crate) fn last_answer(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Response(\"\"\"…\"\"\")",
-            Self::Native => "the function `done`",
+            Self::Native => "plain text and without a function call",
         }
     }
 

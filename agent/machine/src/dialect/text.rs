@@ -171,12 +171,12 @@ fn write_response(text: &str) -> String {
 
 /// Rewrites function calls and their results as text.
 pub(super) fn without_functions(message: Message) -> Message {
-    let Message { role, content, calls, answers, stable } = message;
+    let Message { role, content, calls, answers, stable, recalled } = message;
     if role == Role::Tool || answers.is_some() {
         return Message::user(content);
     }
     if calls.is_empty() {
-        return Message { role, content, calls, answers, stable };
+        return Message { role, content, calls, answers, stable, recalled };
     }
     let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(
         name,

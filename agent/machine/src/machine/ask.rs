@@ -7,7 +7,7 @@ use crate::{
     event::Event,
     mark::escape_marks,
     message::Message,
-    prompt,
+    output, prompt,
     state::{Ask, Effect, FailedProgram, Phase, Purpose, RetryReason, State, Turn},
 };
 
@@ -26,6 +26,16 @@ impl State {
             (None, _) => self
                 .end(Ending::failed("the model returned an empty answer, and so did every retry")),
         }
+    }
+
+    /// Asks once more after a call in the forced last turn. After another call the run ends without
+    /// an answer: the thought beside a call is not meant for the user.
+    pub(super) fn retry_call(&mut self, turn: Turn) -> Vec<Effect> {
+        if turn.retry_reason == Some(RetryReason::Called) {
+            return self.end(Ending::out_of_steps(self.settings.max_steps));
+        }
+        let turn = Turn { retry_reason: Some(RetryReason::Called), ..turn };
+        self.retry(turn, "the steps are used up, and the answer was another call".to_owned())
     }
 
     /// Asks again after a repair that cannot be used, such as a fix whose old text occurs twice. If
@@ -78,29 +88,54 @@ impl State {
     /// Asks the model and waits for its answer. Requests that are only for this turn are not added
     /// to the conversation.
     pub(super) fn ask(&mut self, turn: Turn) -> Effect {
-        let mut messages = self.conversation.clone();
-        if let Some(opening) = messages.get_mut(self.opening) {
-            opening.content = self.announce_nonce(&opening.content);
-        }
+        let mut messages = self.request();
         if let Some(failed) = &turn.failed_program {
             let request = prompt::repair(&self.nonce, self.dialect, failed);
             let repair = self.dialect.repair(failed, request, &self.programs);
             messages.extend(self.dialect.translate(repair));
         }
         if turn.purpose == Purpose::Conclude {
-            self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+            let max_steps = self.settings.max_steps;
+            let request = match &self.output {
+                Some(contract) => output::conclude(contract, max_steps),
+                None => prompt::conclude(self.dialect, max_steps),
+            };
+            self.add_note(&mut messages, &request);
+        }
+        if let (Some(contract), Some(rejected)) = (&self.output, &turn.rejected) {
+            messages.extend(output::amend(&self.nonce, contract, rejected));
         }
         match turn.retry_reason {
             Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
             Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
                 self.add_note(&mut messages, self.dialect.empty_answer());
             }
+            Some(RetryReason::Called) => self.add_note(&mut messages, prompt::ANSWER_ONLY),
             Some(RetryReason::Empty) | None => {}
         }
         let (step, dialect) = (self.steps + 1, self.dialect);
         let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
         self.phase = Phase::Asking(turn);
         Effect::Ask(ask)
+    }
+
+    /// Returns the conversation as the model sees it. Recalled items extend the message before them
+    /// if that is the user's, since chat templates require the roles to alternate. They stay where
+    /// they first were, so that each request begins with the one before it.
+    fn request(&self) -> Vec<Message> {
+        let mut messages = Vec::with_capacity(self.conversation.len());
+        for (at, message) in self.conversation.iter().enumerate() {
+            match message.recalled {
+                true => add(&mut messages, &message.content),
+                false => messages.push(message.clone()),
+            }
+            if at == self.opening
+                && let Some(opening) = messages.last_mut()
+            {
+                opening.content = self.announce_nonce(&message.content);
+            }
+        }
+        messages
     }
 
     /// Returns the user's message as the model sees it, followed by the files that the run begins

@@ -4,7 +4,9 @@
 //! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
 //! journal of its inputs, resumed after a crash, and tested without a network.
 
+mod answer;
 mod ask;
+mod remember;
 
 use crate::{
     call::{Call, Execution},
@@ -29,9 +31,6 @@ const TRUNCATED: &str = "the answer was cut off before its end";
 /// Number of consecutive repetitions of the same call at which the model is warned.
 const WARN_REPETITIONS: u32 = 3;
 
-/// Number of consecutive repetitions of the same call at which the run ends.
-const MAX_REPETITIONS: u32 = 5;
-
 /// Applies an input to a run, and returns the new state with the effects to perform.
 ///
 /// An input that the run does not wait for has no effect. Examples are a late result, and any input
@@ -46,7 +45,8 @@ const MAX_REPETITIONS: u32 = 5;
 ///
 /// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), ..ModelAnswer::default() };
 /// let (state, effects) = step(state, Input::Answer(answer));
-/// assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "42".into() })));
+/// let ending = Ending::Answered { text: "42".into(), data: None };
+/// assert_eq!(effects.last(), Some(&Effect::Finish(ending)));
 /// assert!(state.has_ended());
 /// ```
 pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
@@ -59,15 +59,22 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (phase, Input::Expired { limit_ms }) => {
             state.abort_pending_calls(&phase, Ending::expired(limit_ms))
         }
+        (phase, Input::OutOfTokens { limit }) => {
+            state.abort_pending_calls(&phase, Ending::out_of_tokens(limit))
+        }
         (phase, Input::Failed(message)) => {
             state.abort_pending_calls(&phase, Ending::failed(&message))
         }
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
+        (Phase::Recalling(turn), Input::Recalled(execution)) => state.remember(turn, &execution),
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
         (Phase::Executing { turn, answer, planned, notes }, Input::Executed(executions)) => {
             state.observe(turn, answer, planned, notes, executions)
+        }
+        (Phase::Validating(answer), Input::Validated(validated)) => {
+            state.validated(answer, validated)
         }
         (phase, input) => {
             if let Input::Spent(usage) = input {
@@ -99,11 +106,30 @@ impl State {
             return self.end(ending);
         }
         let purpose = match self.settings.on_max_steps {
-            _ if self.steps < self.settings.max_steps => Purpose::Act,
+            _ if !self.settings.is_last_step(self.steps) => Purpose::Act,
             OnMaxSteps::Answer => Purpose::Conclude,
             OnMaxSteps::Stop => return self.end(Ending::out_of_steps(self.settings.max_steps)),
+            OnMaxSteps::Latest => {
+                let Some(text) = self.latest.take() else {
+                    return self.end(Ending::out_of_steps(self.settings.max_steps));
+                };
+                let message = Message::assistant(text.as_str());
+                return self.answered(
+                    Turn::new(Purpose::Conclude),
+                    message,
+                    text,
+                    Some(Bound::Steps),
+                );
+            }
         };
-        vec![self.ask(Turn { purpose, attempt: 0, failed_program: None, retry_reason: None })]
+        let turn = Turn::new(purpose);
+        match self.recall_call().filter(|_| purpose == Purpose::Act) {
+            Some(call) => {
+                self.phase = Phase::Recalling(turn);
+                vec![Effect::Recall { step: self.steps + 1, call }]
+            }
+            None => vec![self.ask(turn)],
+        }
     }
 
     /// Read and act: reads an action from the model's answer and starts it.
@@ -115,7 +141,8 @@ impl State {
             programs: &self.programs,
             failed: self.failed.as_ref(),
         };
-        let parsed = self.dialect.read(&answer, context);
+        let parsed = self.read_value(&turn, &answer);
+        let parsed = parsed.unwrap_or_else(|| self.dialect.read(&answer, context));
         let mut effects = self.thinking(parsed.thought.as_deref());
         let is_truncated = answer.is_truncated && !parsed.is_complete;
         if !is_truncated && let Some((failed, why)) = refused_repair(&turn, &parsed.intent) {
@@ -127,14 +154,12 @@ impl State {
                 Turn { retry_reason: Some(RetryReason::Truncated), ..turn },
                 TRUNCATED.to_owned(),
             ),
+            (Purpose::Amend, intent) => self.amended(turn, intent, is_truncated),
             (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
-            (Purpose::Conclude, intent) => self.conclude(parsed.message, parsed.thought, intent),
+            (Purpose::Conclude, Intent::Answer(text)) => self.conclude(turn, parsed.message, text),
+            (Purpose::Conclude, Intent::Calls(_)) => self.retry_call(turn),
             (_, Intent::Answer(text)) => {
-                self.conversation.push(parsed.message);
-                self.end(match is_truncated {
-                    true => Ending::Exhausted { text, bound: Bound::Length },
-                    false => Ending::Answered { text },
-                })
+                self.answered(turn, parsed.message, text, is_truncated.then_some(Bound::Length))
             }
             (_, Intent::Calls(planned)) => match self.over_budget() {
                 Some(ending) => self.end(ending),
@@ -223,6 +248,11 @@ impl State {
             args.clone_from(&failed.args);
             answer = self.dialect.rewrite_calls(answer, &planned, &self.programs);
         }
+        if self.settings.on_max_steps == OnMaxSteps::Latest
+            && let Some(thought) = thought.filter(|thought| !thought.trim().is_empty())
+        {
+            self.latest = Some(thought.to_owned());
+        }
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
         let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
@@ -239,6 +269,11 @@ impl State {
             })
         };
         let mut effects: Vec<Effect> = planned.iter().zip(1..).map(start).collect();
+        let refuse = |plan: &PlannedCall| {
+            let (call, reason) = (plan.call.clone(), plan.refused.clone()?);
+            Some(Effect::Refuse { step, call, reason })
+        };
+        effects.extend(planned.iter().filter_map(refuse));
         let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
         let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
         if calls.is_empty() {
@@ -294,7 +329,10 @@ impl State {
         {
             *output = Output::silent(plan.call.label());
         }
-        let warning = (times >= WARN_REPETITIONS).then(|| prompt::repeated(times, MAX_REPETITIONS));
+        let max_times = self.settings.max_repetitions;
+        let is_repeated = max_times > 0 && times >= max_times;
+        let warning = (max_times > 0 && times >= WARN_REPETITIONS.min(max_times))
+            .then(|| prompt::repeated(times, max_times));
         let escaped =
             !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
@@ -309,10 +347,10 @@ impl State {
         ));
         effects.extend(match final_answer {
             Some(text) => {
-                self.conversation.push(Message::assistant(text.as_str()));
-                self.end(Ending::Answered { text })
+                let message = Message::assistant(text.as_str());
+                self.answered(Turn::new(Purpose::Act), message, text, None)
             }
-            None if times >= MAX_REPETITIONS => self.end(Ending::repeated(times)),
+            None if is_repeated => self.end(Ending::repeated(times)),
             None => self.next_turn(),
         });
         effects
@@ -352,25 +390,12 @@ impl State {
         matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
     }
 
-    /// Ends the run with the answer of the forced last turn. Calls are no longer run.
-    fn conclude(
-        &mut self,
-        answer: Message,
-        thought: Option<String>,
-        intent: Intent,
-    ) -> Vec<Effect> {
-        let text = match intent {
-            Intent::Answer(text) => text,
-            Intent::Calls(_) => match thought {
-                Some(thought) => thought,
-                None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
-            },
-        };
+    /// Ends the run with the answer of the forced last turn.
+    fn conclude(&mut self, turn: Turn, answer: Message, text: String) -> Vec<Effect> {
         // An endpoint would reject the session's next turn if a call had no result.
         let answer =
             if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
-        self.conversation.push(answer);
-        self.end(Ending::Exhausted { text, bound: Bound::Steps })
+        self.answered(turn, answer, text, Some(Bound::Steps))
     }
 
     /// Starts the run if moderation allowed the message, and ends it otherwise.
@@ -433,6 +458,7 @@ impl State {
                 steps: self.steps,
                 usage: self.usage,
                 stop,
+                data: ending.data().cloned(),
             },
         };
         vec![Effect::Emit(event), Effect::Finish(ending)]

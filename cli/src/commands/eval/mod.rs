@@ -3,10 +3,8 @@
 mod print;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use wattle_agent::model::{Model, RemoteModel};
-use wattle_agent::{DialectSetting, Settings};
+use wattle_agent::DialectSetting;
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Earlier, Evaluation, Pairing, Plan, Results, Side,
     Suite, Verdict, compare, evaluate, read_attempts,
@@ -243,11 +241,8 @@ fn models(
 fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
     let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
     let config = Config { model: named, ..setup.config.clone() };
-    let endpoint = setup::endpoint(&config)?;
-    endpoint.key.iter().for_each(|key| setup::mask_key(key, &endpoint.key_variable));
-    let client = RemoteModel::new(endpoint, setup.host.egress(), Settings::default().timeouts);
-    let model: Arc<dyn Model> =
-        Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
+    let endpoint = setup::endpoint(&config, None)?;
+    let model = setup::client(endpoint, setup.host.egress(), setup.timeouts())?;
     Ok(Answers::Live { model, record })
 }
 

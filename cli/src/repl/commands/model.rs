@@ -1,10 +1,10 @@
 //! `/model`, `/agent`, `/tools`, `/catalog`: what the session works with.
 
-use wattle_agent::Settings;
+use wattle_agent::agents::DEFAULT_AGENT;
 use wattle_agent::capability;
 use wattle_agent::model::presets;
 
-use crate::commands::catalog as listing;
+use crate::commands::{agents, catalog as listing};
 use crate::fault::Fault;
 use crate::output::{self, DIM, NAME, paint, visible};
 use crate::repl::Repl;
@@ -36,13 +36,25 @@ pub(super) async fn model(repl: &mut Repl, arguments: Vec<String>) -> Result<Nex
     Ok(Next::Go)
 }
 
-/// Prints the agents. There is one.
-pub(super) async fn agent(_: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
-    let agent = Settings::default().agent;
-    match arguments.first() {
-        Some(name) if *name != agent => Err(Fault::usage(format!("there is no agent `{name}`"))
-            .hint(format!("the only agent is `{agent}`"))),
-        _ => output::text(&format!("{agent} (in use)")).map(|()| Next::Go),
+/// Prints the agents, or switches to another one. The session keeps its conversation.
+pub(super) async fn agent(repl: &mut Repl, arguments: Vec<String>) -> Result<Next, Fault> {
+    let setup = &mut repl.session.setup;
+    setup.agents.refresh().iter().for_each(|problem| output::warn(&problem.to_string()));
+    let Some(name) = arguments.into_iter().next() else {
+        let current = setup.config.agent.value.as_deref().unwrap_or(DEFAULT_AGENT);
+        return agents::print(&setup.agents.list(), Some(current)).map(|()| Next::Go);
+    };
+    let before = setup.config.agent.value.replace(name);
+    match setup.agent().await {
+        Ok(agent) => {
+            setup.config.agent.value = Some(agent.name.clone());
+            output::note(&paint(DIM, &format!("the agent is {}", visible(agent.shown_name()))));
+            Ok(Next::Go)
+        }
+        Err(fault) => {
+            setup.config.agent.value = before;
+            Err(fault)
+        }
     }
 }
 

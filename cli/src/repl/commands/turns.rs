@@ -43,16 +43,19 @@ pub(super) async fn context(repl: &mut Repl, _: Vec<String>) -> Result<Next, Fau
     let model = session.model()?;
     let read = session.kept.store.history(&session.kept.id).await;
     let history = read.map_err(|error| Fault::failed(error.to_string()))?;
-    let settings = session.setup.run_settings(STEPS, &model)?;
-    let access = session.setup.access(
+    let agent = session.setup.agent().await?;
+    let (setup, settings) =
+        session.setup.for_agent(&agent, &session.setup.run_settings(STEPS, &model)?)?;
+    let access = setup.access(
         Arc::clone(&session.files),
         Some(&session.kept),
         Some((Arc::clone(&model), Meter::default())),
+        &settings,
     )?;
-    let grants = session.setup.grants(access);
-    let tenant = session.setup.tenant()?;
+    let grants = setup.grants(access);
+    let tenant = setup.tenant()?;
     let first = history.iter().find(|message| message.role == Role::User);
-    let host = &session.setup.host;
+    let host = &setup.host;
     let listing = host.listing(
         Some((&tenant, &session.kept.id)),
         first.map_or("", |message| message.content.as_str()),

@@ -19,6 +19,7 @@ const STATUS_WORDS = {
 const STOP_WORDS = {
   max_steps: 'at the limit on steps', timeout: 'at the time limit', max_tokens: 'at the limit on tokens',
   max_cost: 'at the limit on cost', repeated: 'after the same call again and again', truncated: 'because the answer was truncated',
+  invalid_output: 'because the answer does not match its schema',
 };
 
 /** @param {{status: Status, stop?: string|null}} run */

@@ -1,0 +1,101 @@
+//! Declares two agents in files, of which one asks the other.
+//!
+//! The model is a function of the system prompt, so the example needs no network. The coordinator
+//! calls the program `ask_clerk`, which starts a run of the clerk. Both runs work on the same files.
+
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, ready};
+use wattle_agent::agents::{AgentBase, AgentSpec, Agents};
+use wattle_agent::capability::files::Files;
+use wattle_agent::capability::policy::Preflight;
+use wattle_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::service::{
+    AssembleFuture, Outcome, RunAssembler, RunParts, RunRequest, RunSeed, RunService, ServiceLimits,
+};
+use wattle_agent::{Access, Host, Settings, Store, Tenant};
+
+const BOSS: &str =
+    "name = \"boss\"\nprompt = \"You coordinate.\"\ndelegates = [{ id = \"clerk\" }]";
+const CLERK: &str = "name = \"clerk\"\nprompt = \"You count.\"\n[policy]\ndeny = [\"http\"]";
+
+/// A model that plays both agents.
+struct Script;
+
+impl Model for Script {
+    fn name(&self) -> &str {
+        "script"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let said = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+        let text = match (said("You coordinate."), said("There are 3.")) {
+            (true, false) => "ToolCall::Catalog(\"ask_clerk\", \"How many letters has `ash`?\")",
+            (true, true) => "ToolCall::Response(\"The clerk counted 3 letters.\")",
+            (false, _) => "ToolCall::Response(\"There are 3.\")",
+        };
+        Box::pin(ready(Ok(ModelReply { text: text.to_owned(), ..ModelReply::default() })))
+    }
+}
+
+/// Gives each run the parts that its agent declares.
+struct Assembler {
+    host: Host,
+    agents: Agents,
+}
+
+impl Assembler {
+    fn parts(&self, seed: RunSeed<'_>) -> Result<RunParts, Box<dyn Error>> {
+        let (settings, agents) = (&Settings::default(), &self.agents);
+        let base = AgentBase { host: &self.host, settings, agents, max_steps: None };
+        let agent = AgentSpec::of_origin(seed.origin)?.parts(base)?;
+        // A run that another agent started works on the files of its parent.
+        let files = seed.files.cloned();
+        let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, 1 << 20)));
+        let guard = Arc::new(Preflight::new(agent.policy, None));
+        let grants = Access::new(&agent.host, files).grants().guarded(guard);
+        let parts = RunParts::new(agent.host, Arc::new(Script), grants);
+        Ok(RunParts { settings: agent.settings, ..parts })
+    }
+}
+
+impl RunAssembler for Assembler {
+    fn assemble<'a>(&'a self, seed: RunSeed<'a>) -> AssembleFuture<'a> {
+        Box::pin(async move { self.parts(seed).map_err(|error| error.to_string()) })
+    }
+
+    fn agents(&self) -> Agents {
+        self.agents.clone()
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("boss.toml"), BOSS)?;
+    std::fs::write(folder.path().join("clerk.toml"), CLERK)?;
+    let agents = Agents::open(&[folder.path().to_owned()]);
+    let boss = agents.load("boss").await?;
+
+    let host = Host::built_in()?;
+    let assembler = Arc::new(Assembler { host: host.clone(), agents });
+    let service = RunService::new(host, assembler, ServiceLimits::default());
+    let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
+    let request = RunRequest::new("How many letters has `ash`?").of_agent(&boss);
+    let run = service.start(&store, request).await?;
+    let Outcome::Ended(report) = run.outcome().await else {
+        return Err("the run has not ended".into());
+    };
+    println!("{} (run by `{}`)", report.ending.text(), boss.name);
+    service.stop(Duration::from_secs(5)).await;
+
+    assert_eq!(report.ending.text(), "The clerk counted 3 letters.");
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Reading the files of agents.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::read::{MAX_FILE, SpecError};
+use super::spec::AgentSpec;
+
+/// Maximum number of agents in one folder.
+const MAX_FILES: usize = 1_000;
+
+/// A file or folder that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProblem {
+    /// The path.
+    pub path: PathBuf,
+    /// The line, counted from 1, if it is known.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl AgentProblem {
+    fn new(path: &Path, message: impl Into<String>) -> AgentProblem {
+        AgentProblem { path: path.to_owned(), line: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for AgentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// A file of a folder, as it was when it was read.
+#[derive(Clone, Debug)]
+struct AgentFile {
+    stamp: Option<(SystemTime, u64)>,
+    /// The agent, or the one of the file's previous version if the new one is invalid.
+    agent: Option<Arc<AgentSpec>>,
+    problem: Option<AgentProblem>,
+}
+
+/// A folder of agents: its files that end in `.toml`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentFolder {
+    path: PathBuf,
+    files: BTreeMap<PathBuf, AgentFile>,
+    problem: Option<AgentProblem>,
+}
+
+impl AgentFolder {
+    /// Creates a folder that has not been read.
+    pub(super) fn new(path: PathBuf) -> AgentFolder {
+        AgentFolder { path, ..AgentFolder::default() }
+    }
+
+    /// Reads the files that changed since the last scan.
+    pub(super) fn rescan(&self) -> AgentFolder {
+        let path = self.path.clone();
+        let paths = match list(&path) {
+            Ok(paths) => paths,
+            Err(why) => {
+                let problem = AgentProblem::new(&path, why);
+                return AgentFolder { path, files: BTreeMap::new(), problem: Some(problem) };
+            }
+        };
+        let problem = (paths.len() > MAX_FILES).then(|| {
+            let message = format!("it has more than {MAX_FILES} agents; the others are left out");
+            AgentProblem::new(&path, message)
+        });
+        let files = paths.into_iter().take(MAX_FILES).map(|file| {
+            let known = self.files.get(&file);
+            let read = read(&file, known);
+            (file, read)
+        });
+        AgentFolder { files: files.collect(), path, problem }
+    }
+
+    /// Returns the agents, in the order of the file names, each with its file.
+    pub(super) fn agents(&self) -> impl Iterator<Item = (&Path, &Arc<AgentSpec>)> {
+        self.files.iter().filter_map(|(path, file)| Some((path.as_path(), file.agent.as_ref()?)))
+    }
+
+    /// Returns the problems.
+    pub(super) fn problems(&self) -> impl Iterator<Item = &AgentProblem> {
+        self.problem.iter().chain(self.files.values().filter_map(|file| file.problem.as_ref()))
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries =
+        fs::read_dir(folder).map_err(|why| format!("failed to read the folder: {why}"))?;
+    let is_agent = |path: &PathBuf| {
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !hidden && path.extension().is_some_and(|extension| extension == "toml")
+    };
+    let mut paths: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_agent).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn read(path: &Path, known: Option<&AgentFile>) -> AgentFile {
+    let data = fs::symlink_metadata(path).ok();
+    let stamp = data.and_then(|data| Some((data.modified().ok()?, data.len())));
+    if let Some(known) = known.filter(|known| known.stamp.is_some() && known.stamp == stamp) {
+        return known.clone();
+    }
+    let parsed = text(path).and_then(|text| {
+        AgentSpec::parse(&text).map_err(|SpecError { line, message }| AgentProblem {
+            line,
+            ..AgentProblem::new(path, message)
+        })
+    });
+    match parsed {
+        Ok(agent) => AgentFile { stamp, agent: Some(Arc::new(agent)), problem: None },
+        Err(mut problem) => {
+            let agent = known.and_then(|known| known.agent.clone());
+            if agent.is_some() {
+                problem.message.push_str("; its previous version stays in use");
+            }
+            AgentFile { stamp, agent, problem: Some(problem) }
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<String, AgentProblem> {
+    let problem = |message: String| AgentProblem::new(path, message);
+    let unreadable = |why: std::io::Error| problem(format!("failed to read it: {why}"));
+    // Only regular files are opened: a pipe would block, and a link may point anywhere.
+    if !fs::symlink_metadata(path).map_err(unreadable)?.is_file() {
+        return Err(problem("it is not a regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(problem(format!("it is larger than {} KiB", MAX_FILE >> 10)));
+    }
+    String::from_utf8(bytes).map_err(|_| problem("it is not UTF-8".to_owned()))
+}

@@ -1,0 +1,36 @@
+//! Declared agents: what a deployment or an application says about an agent, as data.
+//!
+//! An [`AgentSpec`] is the content of a file. [`Agents`] are the agents of some folders, with the
+//! built-in `default`. [`AgentSpec::parts`] turns an agent into the parts of a run: the programs
+//! that it is offered, its settings, its model and the policy that narrows its grants.
+//!
+//! ```
+//! use wattle_agent::agents::AgentSpec;
+//!
+//! let agent = AgentSpec::parse(r#"
+//!     name = "assistant"
+//!     prompt = "You are a helpful assistant. Be concise."
+//!     temperature = 0.7
+//!     tools = ["text.*", "file_read"]
+//! "#).unwrap();
+//! assert_eq!(agent.name, "assistant");
+//!
+//! let error = AgentSpec::parse("name = \"x\"\npromt = \"Be brief.\"").unwrap_err();
+//! assert_eq!(error.to_string(), "line 2: unknown key `promt`; did you mean `prompt`?");
+//! ```
+
+mod delegate;
+mod folder;
+mod parts;
+mod read;
+mod registry;
+mod spec;
+
+pub use folder::AgentProblem;
+pub use parts::{AgentBase, AgentError, AgentParts};
+pub use read::SpecError;
+pub use registry::{AgentResolver, Agents, UnknownAgent};
+pub use spec::{AgentBudget, AgentPolicy, AgentRepair, AgentSpec, DelegateRef, Parsed};
+
+/// The name of the built-in agent, which changes nothing.
+pub const DEFAULT_AGENT: &str = "default";

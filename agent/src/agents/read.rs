@@ -1,0 +1,137 @@
+//! Reading an agent from text, and checking its values.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+use wattle_catalog::nearest_key;
+use wattle_rt::truncate;
+
+use super::spec::AgentSpec;
+use crate::output::OutputSchema;
+
+/// Maximum size of an agent's file, in bytes.
+pub(super) const MAX_FILE: u64 = 256 << 10;
+
+/// The name of the schema of an agent's answers, for providers that need one.
+pub(super) const OUTPUT: &str = "answer";
+
+/// Maximum length of a name, in bytes.
+const MAX_NAME: usize = 64;
+
+/// Maximum length of a message of the TOML reader, in characters.
+const MAX_MESSAGE: usize = 300;
+
+/// The reason why a text is not an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The line, counted from 1, if it is known.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl AgentSpec {
+    /// Reads an agent from TOML.
+    ///
+    /// # Errors
+    /// If the text is not TOML, has an unknown key, or a value is invalid.
+    pub fn parse(text: &str) -> Result<AgentSpec, SpecError> {
+        let spec: AgentSpec = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map(|before| before.matches('\n').count() + 1);
+            SpecError { line, message: explain(error.message()) }
+        })?;
+        spec.check().map_err(|(key, message)| SpecError {
+            line: line_of(text, key),
+            message: format!("`{key}`: {message}"),
+        })?;
+        Ok(spec)
+    }
+
+    /// Reads an agent from JSON, such as that of a request.
+    ///
+    /// # Errors
+    /// If it has an unknown key, or a value is invalid.
+    pub fn of_json(json: &Json) -> Result<AgentSpec, SpecError> {
+        let spec: AgentSpec = serde_json::from_value(json.clone())
+            .map_err(|error| SpecError { line: None, message: explain(&error.to_string()) })?;
+        match spec.check() {
+            Ok(()) => Ok(spec),
+            Err((key, why)) => Err(SpecError { line: None, message: format!("`{key}`: {why}") }),
+        }
+    }
+
+    /// Checks the values. The error names the key.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if !is_name(&self.name) {
+            let message = "a name starts with a lowercase letter and contains only lowercase \
+                           letters, digits, `_`, `-` and `.`, at most 64 characters";
+            return Err(("name", message.to_owned()));
+        }
+        if self.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+            return Err(("temperature", "expected a number from 0 to 2".to_owned()));
+        }
+        if self.max_tokens == Some(0) {
+            return Err(("max_tokens", "expected a number from 1 on".to_owned()));
+        }
+        if let Some(schema) = &self.output_schema {
+            let schema = OutputSchema::new(OUTPUT, schema.clone());
+            schema.map_err(|why| ("output_schema", why.to_string()))?;
+        }
+        if self.repair.is_some() && self.output_schema.is_none() {
+            return Err(("repair", "there is no `output_schema`".to_owned()));
+        }
+        let mut names: Vec<String> = self.delegates.iter().map(|one| one.program()).collect();
+        names.sort();
+        let twice = names.iter().zip(names.iter().skip(1)).find(|(name, next)| name == next);
+        if let Some((name, _)) = twice {
+            return Err(("delegates", format!("two delegates have the name `{name}`")));
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for the name of an agent.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b);
+    text.len() <= MAX_NAME
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(is_allowed)
+}
+
+/// Explains an error of the reader.
+fn explain(message: &str) -> String {
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let message = truncate(message.lines().next().unwrap_or_default(), MAX_MESSAGE);
+    match (nearest_key(&message), message.strip_prefix("unknown field ")) {
+        (Some(nearest), Some(rest)) => {
+            let key = rest.split(", expected").next().unwrap_or(rest);
+            format!("unknown key {key}; did you mean `{nearest}`?")
+        }
+        (Some(nearest), None) => format!("{message}; did you mean `{nearest}`?"),
+        (None, _) => match message.strip_prefix("missing field ") {
+            Some(key) => format!("the key {key} is missing"),
+            None => message.into_owned(),
+        },
+    }
+}
+
+/// Returns the line that sets a key.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let sets = |line: &str| {
+        let line = line.trim_start().trim_start_matches('[');
+        line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.', ']']))
+    };
+    text.lines().position(sets).map(|at| at + 1)
+}

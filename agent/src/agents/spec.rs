@@ -1,0 +1,292 @@
+//! The declaration of an agent.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value as Json;
+use wattle_capability::policy::Rule;
+use wattle_catalog::ToolRef;
+use wattle_machine::{Dollars, OnMaxSteps, RecallContract};
+
+use crate::dialect::DialectSetting;
+use crate::model::{FunctionChoice, ThinkingEffort};
+use crate::span::Span;
+
+use super::DEFAULT_AGENT;
+
+/// The key of an agent in the data of a request.
+const ORIGIN: &str = "agent";
+
+/// A declared agent. Every field but the name is optional; a field that is absent leaves the
+/// deployment's own setting as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSpec {
+    /// The name by which the agent is used: like a program's name, with `-` allowed.
+    pub name: String,
+    /// The name that people see.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What the agent is for. Other agents that may delegate to it read this.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// A note for the people who maintain the agent. No model sees it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// The version that the author gave the agent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The role and the rules of the agent, at the beginning of its prompt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// The model: a name at the configured endpoint, or a class, such as `class:fast`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The sampling temperature, from 0 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// Maximum number of tokens of one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// The effort with which the model thinks before it answers, from 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The choice between calls and answers in the native dialect: `auto`, `required` or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call: Option<FunctionChoice>,
+    /// The form in which the model calls programs: `text`, `native` or `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Parsed<DialectSetting>>,
+    /// Maximum number of steps of a run; 0 for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// What follows the last step: `answer`, `stop` or `latest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_max_steps: Option<OnMaxSteps>,
+    /// Maximum number of times that the same calls may be repeated in a row; 0 for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_repetitions: Option<u32>,
+    /// Maximum number of retries within a step, for a program that does not compile or an answer
+    /// that cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Maximum duration of a run, such as `2m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Parsed<Span>>,
+    /// The programs that the agent is offered. Without it, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolRef>>,
+    /// The agents that it may hand parts of its task to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegates: Vec<DelegateRef>,
+    /// Items of memory that stand in the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
+    /// The rule by which runs recall further items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_contract: Option<RecallContract>,
+    /// The JSON Schema of the answer. Without it, the answer is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+    /// How an answer that does not match the schema is corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<AgentRepair>,
+    /// Rules that narrow what its programs may do.
+    #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
+    pub policy: AgentPolicy,
+    /// The policies of the agents that delegated to this one, which also apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowed_by: Vec<AgentPolicy>,
+    /// Limits on what a run may use.
+    #[serde(default, skip_serializing_if = "AgentBudget::is_empty")]
+    pub budget: AgentBudget,
+}
+
+impl AgentSpec {
+    /// Creates an agent that changes nothing but its name.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> AgentSpec {
+        AgentSpec {
+            name: name.into(),
+            title: String::new(),
+            description: String::new(),
+            comment: String::new(),
+            version: String::new(),
+            prompt: String::new(),
+            model: None,
+            temperature: None,
+            max_tokens: None,
+            thinking_effort: None,
+            tool_call: None,
+            dialect: None,
+            max_steps: None,
+            on_max_steps: None,
+            max_repetitions: None,
+            retries: None,
+            timeout: None,
+            tools: None,
+            delegates: Vec::new(),
+            memory: Vec::new(),
+            memory_contract: None,
+            output_schema: None,
+            repair: None,
+            policy: AgentPolicy::default(),
+            narrowed_by: Vec::new(),
+            budget: AgentBudget::default(),
+        }
+    }
+
+    /// Returns the text of a new agent's file, as a starting point.
+    #[must_use]
+    pub fn skeleton(name: &str) -> String {
+        let name = toml::Value::from(name);
+        format!(
+            "name = {name}\ndescription = \"What the agent is for\"\nprompt = \"\"\"\nYou are a \
+             helpful assistant. Be concise.\n\"\"\"\n\n# Programs that the agent is offered; \
+             without this line, all of them.\ntools = [\"file_*\", \"text_*\", \
+             \"search\"]\n\n# What its programs may not do.\n[policy]\ndeny = [\"http\"]\n"
+        )
+    }
+
+    /// Returns the agent as a delegate of another one, whose rules also apply to it.
+    #[must_use]
+    pub fn delegated_by(&self, other: &AgentSpec) -> AgentSpec {
+        let mut agent = self.clone();
+        let rules = other.narrowed_by.iter().chain([&other.policy]);
+        agent.narrowed_by.extend(rules.filter(|rules| !rules.is_empty()).cloned());
+        agent
+    }
+
+    /// Returns true for the built-in agent.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.name == DEFAULT_AGENT
+    }
+
+    /// Adds the agent to the data of a request for a run, so that a resumed run has the same one.
+    /// The data must be an object. The default agent is not added.
+    pub fn write_to(&self, origin: &mut Json) {
+        if let (false, Json::Object(fields), Ok(agent)) =
+            (*self == AgentSpec::default(), origin, serde_json::to_value(self))
+        {
+            fields.insert(ORIGIN.to_owned(), agent);
+        }
+    }
+
+    /// Returns the agent in the data of a request for a run, or the default agent if it names none.
+    ///
+    /// # Errors
+    /// If the agent cannot be read.
+    pub fn of_origin(origin: &Json) -> Result<AgentSpec, String> {
+        match origin.get(ORIGIN) {
+            Some(agent) => AgentSpec::of_json(agent)
+                .map_err(|error| format!("the agent of the run cannot be read: {error}")),
+            None => Ok(AgentSpec::default()),
+        }
+    }
+
+    /// Returns the name that people see: the title, or the name.
+    #[must_use]
+    pub fn shown_name(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+}
+
+impl Default for AgentSpec {
+    fn default() -> Self {
+        AgentSpec {
+            description: "The deployment's settings, with all of its programs".to_owned(),
+            ..AgentSpec::new(DEFAULT_AGENT)
+        }
+    }
+}
+
+/// An agent that another one may hand parts of its task to, as a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelegateRef {
+    /// The agent's name.
+    pub id: String,
+    /// The program's name. By default, `ask_` and the agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When the agent should be asked. By default, its description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+/// Rules that narrow what an agent's programs may do. Something is allowed only if the
+/// deployment's policy and these rules allow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentPolicy {
+    /// Effects that are allowed although a wider rule here denies them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Parsed<Rule>>,
+    /// Effects that a person must approve.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<Parsed<Rule>>,
+    /// Effects that are denied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Parsed<Rule>>,
+}
+
+impl AgentPolicy {
+    /// Returns true if there are no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+    }
+}
+
+/// How an answer that does not match the output schema is corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRepair {
+    /// Maximum number of requests for a corrected answer.
+    pub max_attempts: u32,
+}
+
+/// Limits on what a run of an agent may use. The deployment's limits also apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentBudget {
+    /// Maximum number of tokens, with those of programs and delegates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_total: Option<u64>,
+    /// Maximum cost in dollars, as far as prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Dollars>,
+    /// Maximum number of model requests by programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ai_calls: Option<u32>,
+    /// Maximum number of tokens of these requests and their answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ai_tokens: Option<u64>,
+}
+
+impl AgentBudget {
+    /// Returns true if there are no limits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == AgentBudget::default()
+    }
+}
+
+/// A value that is written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed<T>(pub T);
+
+impl<T: Display> Serialize for Parsed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map(Parsed).map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,278 @@
+//! Delegation: the runs of other agents that a run's programs start.
+//!
+//! A child run is a run like any other, with its own id, conversation and record. It shares the
+//! files of its parent and the limits of its [`RunTree`]. Its id follows from the call that starts
+//! it, so that a call that is repeated after a stop finds the same run again.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use wattle_capability::PortFuture;
+use wattle_capability::agent::{Delegated, Delegates, Delegation};
+use wattle_machine::{Bound, Ending, Usage};
+use wattle_rt::{Code, Failure};
+
+use crate::error::StoreError;
+use crate::journal::{ParentRun, PendingApproval};
+use crate::meter::Meter;
+
+/// Maximum number of levels below the run that a person or a client started.
+pub(crate) const MAX_DEPTH: usize = 3;
+
+/// Maximum number of child runs in one tree.
+const MAX_CHILDREN: u32 = 256;
+
+/// What the runs of one tree share: the run that a person or a client started, its child runs, and
+/// theirs.
+#[derive(Clone, Debug)]
+pub struct RunTree {
+    /// The number of levels above the run.
+    pub(crate) depth: usize,
+    /// The runs above, or `None` if the run is at the top.
+    above: Option<ParentRun>,
+    /// Counts the usage of the run's child runs until it is charged to the run.
+    pub(crate) child_usage: Meter,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Number of child runs.
+    children: AtomicU32,
+    /// Maximum number of tokens of all runs together.
+    max_tokens: Option<u64>,
+    /// The tokens used so far.
+    tokens: Mutex<u64>,
+    /// Held while a run of the tree records a turn.
+    recording: tokio::sync::Mutex<()>,
+}
+
+impl RunTree {
+    /// Creates the tree of a run that a person or a client starts.
+    #[must_use]
+    pub fn new(max_tokens: Option<u64>) -> RunTree {
+        let shared = Shared {
+            children: AtomicU32::new(0),
+            max_tokens,
+            tokens: Mutex::default(),
+            recording: tokio::sync::Mutex::default(),
+        };
+        RunTree { depth: 0, above: None, child_usage: Meter::default(), shared: Arc::new(shared) }
+    }
+
+    /// Returns the id of the run at the top. `own` is the id of this run.
+    pub(crate) fn root<'a>(&'a self, own: &'a str) -> &'a str {
+        self.above.as_ref().map_or(own, |above| above.root.as_str())
+    }
+
+    /// Returns the runs above, or `None` if the run is at the top.
+    pub(crate) fn parent(&self) -> Option<ParentRun> {
+        self.above.clone()
+    }
+
+    /// Returns true for the run at the top.
+    pub(crate) fn is_top(&self) -> bool {
+        self.above.is_none()
+    }
+
+    /// Waits until no other run of the tree records a turn, and keeps them from it until the guard is
+    /// dropped.
+    pub(crate) async fn record(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.shared.recording.lock().await
+    }
+
+    /// Counts the usage of a request.
+    pub(crate) fn charge(&self, usage: &Usage) {
+        let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        *tokens = tokens.saturating_add(usage.total());
+    }
+
+    /// Returns the limit on tokens, if it is used up.
+    pub(crate) fn exhausted(&self) -> Option<u64> {
+        let tokens = *self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.max_tokens.filter(|max| tokens >= *max)
+    }
+
+    /// Returns the tree of a child run.
+    fn child(&self, own: &str) -> Result<RunTree, Failure> {
+        if self.depth >= MAX_DEPTH {
+            let reason = format!(
+                "agents may ask agents {MAX_DEPTH} levels deep, and this run is at that depth"
+            );
+            return Err(Failure::new(Code::EBOUND, reason));
+        }
+        let shared = &self.shared;
+        if shared.children.fetch_add(1, Ordering::Relaxed) >= MAX_CHILDREN {
+            let reason = format!("the task has asked other agents {MAX_CHILDREN} times already");
+            return Err(Failure::new(Code::EBOUND, reason));
+        }
+        if let Some(max) = self.exhausted() {
+            let reason = format!("the {max} tokens of the task are used up");
+            return Err(Failure::new(Code::EBUDGET, reason));
+        }
+        let above = Some(ParentRun { run: own.to_owned(), root: self.root(own).to_owned() });
+        let (depth, child_usage) = (self.depth + 1, Meter::default());
+        Ok(RunTree { depth, above, child_usage, shared: Arc::clone(shared) })
+    }
+}
+
+/// A request for a child run.
+pub struct ChildRequest {
+    /// The id of the child run.
+    pub id: String,
+    /// The name of its agent.
+    pub agent: String,
+    /// The message.
+    pub message: String,
+    /// The tree, at the level of the child run.
+    pub tree: RunTree,
+    /// Cancels the child run.
+    pub cancel: CancellationToken,
+}
+
+/// The state in which a child run stopped.
+pub enum ChildEnd {
+    /// It has ended.
+    Ended {
+        /// The ending.
+        ending: Ending,
+        /// Model usage of the run and of its own child runs.
+        usage: Usage,
+    },
+    /// It waits for a person.
+    Waits(Vec<PendingApproval>),
+}
+
+/// The port through which a run starts child runs.
+pub trait ChildRuns: Send + Sync {
+    /// Starts the child run, or goes on with it if it exists, and waits until it stops. The error of
+    /// an unknown agent lists what was tried.
+    fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>>;
+}
+
+/// The reason why there is no child run.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// The agent does not exist.
+    #[error("{0}")]
+    Unknown(String),
+    /// The agent cannot be used.
+    #[error("{0}")]
+    Refused(String),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The agents that the programs of one run may ask.
+pub(crate) struct RunDelegates {
+    pub(crate) run: String,
+    /// Their names.
+    pub(crate) names: Vec<String>,
+    pub(crate) tree: RunTree,
+    pub(crate) children: Arc<dyn ChildRuns>,
+    pub(crate) cancel: CancellationToken,
+    /// If true, a child run waits for a person, and so does this run.
+    pub(crate) waits: AtomicBool,
+}
+
+/// Cancels a child run when the program that asked for it ends first. If this run waits for a person,
+/// its other child runs go on: the call that is repeated later finds them.
+struct CancelOnDrop<'a> {
+    token: CancellationToken,
+    waits: &'a AtomicBool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.waits.load(Ordering::Relaxed) {
+            self.token.cancel();
+        }
+    }
+}
+
+impl RunDelegates {
+    fn check(&self, agent: &str) -> Result<(), Failure> {
+        if self.names.iter().any(|name| name == agent) {
+            return Ok(());
+        }
+        let names = self.names.join("`, `");
+        let reason = format!("this run may not ask the agent `{agent}`; it may ask `{names}`");
+        Err(Failure::new(Code::EACCESS, reason))
+    }
+
+    async fn ask_child(&self, delegation: Delegation) -> Result<Delegated, Failure> {
+        let Delegation { agent, message, key } = delegation;
+        self.check(&agent)?;
+        let key = key.ok_or_else(|| {
+            Failure::new(Code::EREMOTE, "only a recorded run can ask other agents")
+        })?;
+        let cancel = self.cancel.child_token();
+        let _guard = CancelOnDrop { token: cancel.clone(), waits: &self.waits };
+        let request = ChildRequest {
+            id: child_id(&self.run, &key),
+            agent: agent.clone(),
+            message,
+            tree: self.tree.child(&self.run)?,
+            cancel,
+        };
+        let id = request.id.clone();
+        let end = self.children.run(request).await.map_err(|error| match error {
+            ChildError::Unknown(why) => Failure::new(Code::ENOENT, why),
+            ChildError::Refused(why) => Failure::new(Code::EREMOTE, why),
+            ChildError::Store(error) => Failure::new(Code::EREMOTE, error.to_string()),
+        })?;
+        match end {
+            ChildEnd::Ended { ending, usage } => {
+                self.tree.child_usage.add(usage);
+                answer(&agent, ending).map(Delegated::Answer)
+            }
+            ChildEnd::Waits(waiting) => {
+                self.waits.store(true, Ordering::Relaxed);
+                let each: Vec<String> = waiting
+                    .iter()
+                    .map(|waiting| format!("{id}/{}: {}", waiting.call, waiting.question))
+                    .collect();
+                Ok(Delegated::Waits(format!("the agent `{agent}` asks: {}", each.join("; "))))
+            }
+        }
+    }
+}
+
+impl Delegates for RunDelegates {
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
+        Box::pin(self.ask_child(delegation))
+    }
+}
+
+/// Returns the answer of a run that has ended.
+fn answer(agent: &str, ending: Ending) -> Result<String, Failure> {
+    let failed = |code| {
+        let text = ending.text();
+        Err(Failure::new(code, format!("the agent `{agent}` did not finish: {text}")))
+    };
+    match &ending {
+        Ending::Answered { text, .. } => Ok(text.clone()),
+        Ending::Exhausted { bound: Bound::Time, .. } => failed(Code::ETIME),
+        Ending::Exhausted { bound: Bound::Steps, text, .. } if !text.starts_with("stopped: ") => {
+            Ok(text.clone())
+        }
+        Ending::Exhausted { .. } => failed(Code::EBUDGET),
+        Ending::Cancelled { .. } => failed(Code::ECANCEL),
+        Ending::Blocked { .. } => failed(Code::EACCESS),
+        Ending::Failed { .. } => failed(Code::EREMOTE),
+        Ending::Invalid { .. } => failed(Code::ETRFM),
+    }
+}
+
+/// Returns the id of the child run that a call starts. It sorts beside its parent's.
+fn child_id(parent: &str, key: &str) -> String {
+    let time = parent.parse::<ulid::Ulid>().map_or(0, |id| id.timestamp_ms());
+    let hash = blake3::hash(format!("child run of {key}").as_bytes());
+    let mut random = [0; 16];
+    let bytes = hash.as_bytes().iter().take(10);
+    random.iter_mut().skip(6).zip(bytes).for_each(|(to, from)| *to = *from);
+    ulid::Ulid::from_parts(time, u128::from_be_bytes(random)).to_string()
+}

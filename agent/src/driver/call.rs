@@ -1,0 +1,87 @@
+//! Performs the calls of a step.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use wattle_machine::{Call, Execution, Input};
+use wattle_rt::tape::Tape as _;
+
+use super::{Performer, Task};
+use crate::act::perform_within;
+use crate::error::HostError;
+use crate::journal::{PendingApproval, RunTape};
+use crate::trace::CallOutcome;
+
+impl Performer<'_> {
+    /// Writes a trace line for each pending call that was aborted after `elapsed`.
+    pub(super) fn abort_pending_calls(&self, task: &Task, input: &Input, elapsed: Duration) {
+        let reason = match input {
+            Input::Cancel { .. } => "cancelled",
+            Input::Expired { .. } => "the run's time was up",
+            Input::Failed(message) => message,
+            _ => return,
+        };
+        let (step, calls) = match task {
+            Task::Execute { step, calls } => (*step, calls.as_slice()),
+            Task::Recall { step, call } => (*step, std::slice::from_ref(call)),
+            Task::Moderate { .. } | Task::Ask(_) | Task::Validate { .. } | Task::Nothing => return,
+        };
+        let execution = Execution::Refused { reason: format!("stopped: {reason}") };
+        let outcome = CallOutcome::of(&execution);
+        let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, call) in calls.iter().enumerate().filter(|(at, _)| !done.contains(at)) {
+            self.trace.write(step, call, &outcome, elapsed);
+        }
+    }
+
+    /// Runs a call of a step, and writes its trace line. `at` is its index among the calls of the
+    /// step. A program that sets no time limit of its own runs at most as long as `time`.
+    pub(super) async fn call(
+        &self,
+        (step, at): (u32, usize),
+        call: &Call,
+        time: Duration,
+    ) -> Result<CallState, String> {
+        let (started, from) = (Instant::now(), SystemTime::now());
+        let tape = self.recorder.map(|recorder| recorder.tape(at));
+        let grants = match &tape {
+            Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
+            None => Arc::clone(&self.grants),
+        };
+        let performed =
+            perform_within(self.host.runtime(), &self.catalog, &grants, call, time).await;
+        let execution = performed.map_err(|broken| {
+            if let HostError::Bug(bug) = &broken {
+                let (run, function) = (self.trace.run_id(), bug.function);
+                tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
+            }
+            broken.to_string()
+        })?;
+        if let Some(tape) = tape {
+            tape.flush().await.map_err(|halt| halt.to_string())?;
+            let asked = tape.waiting();
+            if !asked.is_empty() {
+                let call = format!("{step}.{}", at + 1);
+                let waiting = |question| PendingApproval { call: call.clone(), question };
+                return Ok(CallState::Pending(asked.into_iter().map(waiting).collect()));
+            }
+        }
+        let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let outcome = CallOutcome::of(&execution);
+        self.trace.write(step, call, &outcome, elapsed);
+        if let Some(spans) = &self.spans {
+            spans.tool(from, (step, at + 1), call, &outcome);
+        }
+        self.history.add(step, call, &outcome, elapsed);
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(at);
+        Ok(CallState::Done(Box::new(execution)))
+    }
+}
+
+/// The outcome of a call.
+pub(super) enum CallState {
+    Done(Box<Execution>),
+    /// The call waits for these approvals.
+    Pending(Vec<PendingApproval>),
+}

@@ -1,0 +1,46 @@
+//! Models by name.
+
+use std::sync::Arc;
+
+use super::Model;
+
+/// The prefix of the name of a class: `class:fast` is the model of the class `fast`.
+pub const CLASS_PREFIX: &str = "class:";
+
+/// The class that is the configured model unless the settings map it.
+pub const BALANCED_CLASS: &str = "balanced";
+
+/// The models that agents name.
+pub trait Models: Send + Sync {
+    /// Opens a model. `name` is a model name of the configured endpoint, or `class:` and the name
+    /// of a class. The same name always returns the same model.
+    ///
+    /// # Errors
+    /// A message for the user: the class is unknown, or its endpoint cannot be used.
+    fn open(&self, name: &str) -> Result<Arc<dyn Model>, String>;
+
+    /// Returns the names of the classes, without the prefix.
+    fn classes(&self) -> Vec<String>;
+}
+
+/// A single model under every name, such as a recording.
+#[derive(Clone)]
+pub struct OneModel(Arc<dyn Model>);
+
+impl OneModel {
+    /// Creates a set with this model alone.
+    #[must_use]
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self(model)
+    }
+}
+
+impl Models for OneModel {
+    fn open(&self, _: &str) -> Result<Arc<dyn Model>, String> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn classes(&self) -> Vec<String> {
+        vec![BALANCED_CLASS.to_owned()]
+    }
+}

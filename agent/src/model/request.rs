@@ -1,0 +1,183 @@
+//! Requests to a model.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use wattle_machine::Message;
+
+use super::FunctionTool;
+use crate::output::OutputSchema;
+
+/// A request to a model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRequest<'a> {
+    /// The conversation so far.
+    pub messages: &'a [Message],
+    /// The functions that the model may call instead of answering; usually none.
+    pub functions: &'a [FunctionTool],
+    /// The choice between functions and an answer. It has no effect without functions.
+    pub function_choice: FunctionChoice,
+    /// The sampling temperature, from 0 to 2.
+    pub temperature: f32,
+    /// Maximum length of the answer, in tokens.
+    pub max_tokens: u32,
+    /// The effort that the model spends on reasoning, or `None` for the model's own default. An
+    /// endpoint that has no field for it ignores it.
+    pub thinking_effort: Option<ThinkingEffort>,
+    /// The schema to which the provider constrains the answer, if it can. The caller validates the
+    /// answer nevertheless.
+    pub output: Option<&'a OutputSchema>,
+}
+
+impl<'a> ModelRequest<'a> {
+    /// Creates a request without functions, with temperature 0.3 and at most 4,096 tokens.
+    pub fn new(messages: &'a [Message]) -> Self {
+        Self {
+            messages,
+            functions: &[],
+            function_choice: FunctionChoice::Auto,
+            temperature: 0.3,
+            max_tokens: 4096,
+            thinking_effort: None,
+            output: None,
+        }
+    }
+}
+
+/// The effort that a model spends on reasoning before it answers, from 0 to 100.
+///
+/// ```
+/// use wattle_agent::model::ThinkingEffort;
+///
+/// assert_eq!(ThinkingEffort::new(30).map(ThinkingEffort::get), Some(30));
+/// assert_eq!(ThinkingEffort::new(101), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct ThinkingEffort(u8);
+
+impl ThinkingEffort {
+    /// Creates an effort. Returns `None` if it is above 100.
+    #[must_use]
+    pub fn new(effort: u8) -> Option<Self> {
+        (effort <= 100).then_some(Self(effort))
+    }
+
+    /// Returns the effort, from 0 to 100.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the name of the effort for endpoints that know three levels: `low` up to 33,
+    /// `medium` up to 66, and `high`.
+    pub(super) fn level(self) -> &'static str {
+        match self.0 {
+            0..=33 => "low",
+            34..=66 => "medium",
+            _ => "high",
+        }
+    }
+}
+
+impl TryFrom<u8> for ThinkingEffort {
+    type Error = String;
+
+    fn try_from(effort: u8) -> Result<Self, String> {
+        Self::new(effort).ok_or_else(|| format!("expected a number from 0 to 100, found {effort}"))
+    }
+}
+
+impl From<ThinkingEffort> for u8 {
+    fn from(effort: ThinkingEffort) -> u8 {
+        effort.0
+    }
+}
+
+impl FromStr for ThinkingEffort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let effort = text.trim().parse().ok().and_then(Self::new);
+        effort.ok_or_else(|| format!("expected a number from 0 to 100, found {text:?}"))
+    }
+}
+
+/// The choice that a model has between calling functions and answering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FunctionChoice {
+    /// The model calls functions or answers.
+    #[default]
+    Auto,
+    /// The model must call a function.
+    Required,
+    /// The model must answer, although it sees the functions.
+    None,
+}
+
+impl FunctionChoice {
+    /// All choices with their names.
+    pub const ALL: [(FunctionChoice, &'static str); 3] = [
+        (FunctionChoice::Auto, "auto"),
+        (FunctionChoice::Required, "required"),
+        (FunctionChoice::None, "none"),
+    ];
+
+    /// Returns the name of the choice.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FunctionChoice::Auto => "auto",
+            FunctionChoice::Required => "required",
+            FunctionChoice::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for FunctionChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FunctionChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = text.trim();
+        let found = Self::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(wanted));
+        found
+            .map(|(choice, _)| *choice)
+            .ok_or_else(|| format!("expected `auto`, `required` or `none`, found {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_and_efforts_are_read() {
+        for (choice, name) in FunctionChoice::ALL {
+            assert_eq!((name.parse(), choice.name()), (Ok(choice), name));
+            assert_eq!(serde_json::to_value(choice).unwrap(), name);
+        }
+        assert!("maybe".parse::<FunctionChoice>().unwrap_err().contains("`required`"));
+        assert_eq!(" 7 ".parse().ok(), ThinkingEffort::new(7));
+        for text in ["", "-1", "101", "300", "1.5", "high"] {
+            assert!(text.parse::<ThinkingEffort>().unwrap_err().contains("0 to 100"), "{text}");
+        }
+        assert!(serde_json::from_str::<ThinkingEffort>("101").is_err());
+    }
+
+    #[test]
+    fn the_levels_divide_the_range_in_three() {
+        for (effort, level) in
+            [(0, "low"), (33, "low"), (34, "medium"), (66, "medium"), (67, "high")]
+        {
+            assert_eq!(ThinkingEffort(effort).level(), level, "{effort}");
+        }
+    }
+}

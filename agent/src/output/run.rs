@@ -1,0 +1,62 @@
+//! The output of one run: validation of its answers, and the constraint on its requests.
+
+use wattle_machine::{Ask, Dialect, Input, OutputContract, Purpose};
+
+use super::OutputSchema;
+use crate::model::FunctionChoice;
+
+/// The output of a run, compiled.
+pub(crate) enum RunOutput {
+    /// The run has no output.
+    None,
+    /// The run has this output.
+    Schema {
+        /// The schema.
+        schema: OutputSchema,
+        /// If true, the model's provider can constrain answers to the schema.
+        native: bool,
+    },
+    /// The recorded schema cannot be compiled, for this reason.
+    Unusable(String),
+}
+
+impl RunOutput {
+    /// Compiles the schema of a contract.
+    pub(crate) fn of(contract: &OutputContract) -> RunOutput {
+        match OutputSchema::new(contract.name.as_str(), contract.schema.clone()) {
+            Ok(schema) => RunOutput::Schema { schema, native: contract.native },
+            Err(why) => RunOutput::Unusable(why.to_string()),
+        }
+    }
+
+    /// Validates an answer on a thread of its own, since a large schema takes a while.
+    pub(crate) async fn validate(&self, text: &str) -> Input {
+        let schema = match self {
+            RunOutput::Schema { schema, .. } => schema.clone(),
+            RunOutput::Unusable(why) => return Input::Failed(why.clone()),
+            RunOutput::None => {
+                return Input::Failed("the run has no schema; this is a bug".to_owned());
+            }
+        };
+        let text = text.to_owned();
+        match tokio::task::spawn_blocking(move || schema.validate(&text)).await {
+            Ok(validated) => Input::Validated(validated),
+            Err(why) => Input::Failed(format!("failed to validate the answer: {why}")),
+        }
+    }
+
+    /// Returns the schema for a request, if the provider can constrain its answer: it allows no
+    /// function, and the model need not write a call into the text.
+    pub(crate) fn constraint(&self, ask: &Ask, choice: FunctionChoice) -> Option<&OutputSchema> {
+        let must_answer = match ask.purpose {
+            Purpose::Conclude | Purpose::Amend => true,
+            Purpose::Act | Purpose::Repair => {
+                ask.dialect == Dialect::Native && choice == FunctionChoice::None
+            }
+        };
+        match self {
+            RunOutput::Schema { schema, native: true } if must_answer => Some(schema),
+            _ => None,
+        }
+    }
+}

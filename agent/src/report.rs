@@ -1,0 +1,56 @@
+//! The result of a run.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use wattle_machine::{Ending, Message, Usage};
+
+use crate::ledger::FinalSeal;
+use crate::output::OutputError;
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// The run's id. Ids are sortable by time and unguessable.
+    pub run_id: String,
+    /// The ending of the run. Its text is the result.
+    pub ending: Ending,
+    /// The messages that the session keeps of the run. They begin with the user's message and end
+    /// with an answer. If a run was stopped early, the last message says how it ended. A failed run
+    /// keeps nothing, so that the same message can be sent again. A run whose message was blocked
+    /// keeps nothing either, so that no later run sends the message to the model.
+    pub turns: Vec<Message>,
+    /// Number of steps that executed calls.
+    pub steps: u32,
+    /// Model usage of the run.
+    pub usage: Usage,
+    /// The last seal of its trace, or `None` if the trace is not sealed.
+    pub sealed: Option<FinalSeal>,
+}
+
+impl Report {
+    /// Returns the value of the answer, if the run has an output and the answer is valid.
+    pub fn data(&self) -> Option<&Json> {
+        self.ending.data()
+    }
+
+    /// Converts the value of the answer to a type.
+    ///
+    /// # Errors
+    /// The run has no valid value, or the value does not fit the type.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
+        let data = self.data().ok_or_else(|| OutputError::missing(&self.ending))?;
+        T::deserialize(data).map_err(|why| OutputError::unfit(&why))
+    }
+
+    /// Creates the report of a run that failed outside the loop.
+    pub(crate) fn failed(run_id: String, message: String) -> Report {
+        Report {
+            run_id,
+            ending: Ending::Failed { message: format!("error: {message}") },
+            turns: Vec::new(),
+            steps: 0,
+            usage: Usage::default(),
+            sealed: None,
+        }
+    }
+}

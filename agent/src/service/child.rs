@@ -1,0 +1,291 @@
+//! Child runs: the runs of other agents that a run's programs start.
+//!
+//! The parent drives its child runs. A child run that waits for a person makes its parent wait, and an
+//! answer resumes the run at the top, whose program makes the same call again.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value as Json;
+use tokio_util::sync::CancellationToken;
+use wattle_capability::files::Files;
+
+use super::drive::Lineage;
+use super::error::AnswerError;
+use super::live::Outcome;
+use super::{LiveRun, RunService};
+use crate::agents::AgentSpec;
+use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
+use crate::error::StoreError;
+use crate::journal::{
+    self, Approval, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal,
+    Status, record_answers,
+};
+use crate::now_ms;
+use crate::store::TenantStore;
+
+/// The separator between the id of a child run and the id of its call.
+const SEPARATOR: char = '/';
+
+/// The name of the question about a child run that an operator has to release.
+const RELEASE: &str = "release";
+
+/// The port of one run to its child runs.
+#[derive(Clone)]
+struct ServiceChildren {
+    service: RunService,
+    store: TenantStore,
+    /// The data of the parent's request.
+    origin: Json,
+    files: Option<Arc<Files>>,
+}
+
+impl RunService {
+    /// Returns the port through which a run with this origin starts child runs.
+    pub(super) fn children(
+        &self,
+        store: &TenantStore,
+        origin: &Json,
+        files: &Option<Arc<Files>>,
+    ) -> Arc<dyn ChildRuns> {
+        Arc::new(ServiceChildren {
+            service: self.clone(),
+            store: store.clone(),
+            origin: origin.clone(),
+            files: files.clone(),
+        })
+    }
+
+    /// Ends the child runs of a run that has ended, in the background.
+    pub(super) fn end_children(&self, store: &TenantStore, run: &str) {
+        let (service, store, run) = (self.clone(), store.clone(), run.to_owned());
+        // Boxed, since ending a run leads here again.
+        let ending = async move { service.cancel_children(&store, &run).await }.boxed();
+        self.0.tasks.spawn(ending);
+    }
+
+    async fn cancel_children(&self, store: &TenantStore, run: &str) {
+        let children = match children_of(store, run).await {
+            Ok(children) => children,
+            Err(cause) => return tracing::error!(run, %cause, "failed to list child runs"),
+        };
+        for child in children.into_iter().filter(|child| child.status != Status::Ended) {
+            let id = child.id.clone();
+            if self.live(store.tenant(), &id).is_some() {
+                continue;
+            }
+            if let Err(cause) = self.resume_cancelled(store, child).await {
+                tracing::error!(run = id, %cause, "failed to end a child run");
+            }
+        }
+    }
+}
+
+impl ChildRuns for ServiceChildren {
+    fn run(&self, request: ChildRequest) -> BoxFuture<'_, Result<ChildEnd, ChildError>> {
+        let own = self.clone();
+        // A task of its own, since a program's stack is too small for starting a run.
+        let task = tokio::spawn(async move { own.run_child(request).await });
+        async move {
+            task.await.unwrap_or_else(|stopped| {
+                Err(ChildError::Refused(format!("the child run could not be started: {stopped}")))
+            })
+        }
+        .boxed()
+    }
+}
+
+impl ServiceChildren {
+    async fn run_child(&self, request: ChildRequest) -> Result<ChildEnd, ChildError> {
+        let known = self.store.run(&request.id).await?;
+        if let Some(ended) = known.as_ref().filter(|run| run.status == Status::Ended) {
+            return Self::ended(ended);
+        }
+        let origin = match &known {
+            Some(run) => run.start.origin.clone(),
+            None => self.origin_of(&request.agent).await?,
+        };
+        let ChildRequest { id, message, tree, cancel, .. } = request;
+        // The semaphores are never closed.
+        let _permit = match self.service.0.children.get(tree.depth.saturating_sub(1)) {
+            Some(level) => tokio::select! {
+                permit = level.acquire() => permit.ok(),
+                () = cancel.cancelled() => None,
+            },
+            None => None,
+        };
+        let lineage = Lineage { tree: Some(tree), files: self.files.clone() };
+        let recorded = self.store.last_event(&id).await?;
+        let (live, is_new) = self.service.add(self.store.tenant(), &id, recorded);
+        if is_new {
+            self.drive((id, message, origin), known, (Arc::clone(&live), cancel), lineage).await;
+        }
+        Ok(match live.outcome().await {
+            Outcome::Ended(report) => {
+                ChildEnd::Ended { ending: report.ending.clone(), usage: report.usage }
+            }
+            Outcome::Parked(parked) => match parked.reason {
+                Some(question) => {
+                    let call = RELEASE.to_owned();
+                    ChildEnd::Waits(vec![PendingApproval { call, question }])
+                }
+                None => ChildEnd::Waits(parked.waiting),
+            },
+            // The process stops, and suspends this run, too.
+            Outcome::Suspended(_) if self.service.0.suspending.is_cancelled() => {
+                std::future::pending().await
+            }
+            Outcome::Suspended(reason) => return Err(ChildError::Refused(reason)),
+        })
+    }
+
+    /// Returns the end of a child run that has ended.
+    fn ended(run: &RunRecord) -> Result<ChildEnd, ChildError> {
+        let summary = run.summary.as_ref().ok_or_else(|| {
+            ChildError::Refused(format!("the run `{}` has no recorded end", run.id))
+        })?;
+        Ok(ChildEnd::Ended { ending: summary.ending.clone(), usage: summary.usage })
+    }
+
+    /// Returns the data from which the parts of a child run of this agent are created.
+    async fn origin_of(&self, agent: &str) -> Result<Json, ChildError> {
+        let parent = AgentSpec::of_origin(&self.origin).map_err(ChildError::Refused)?;
+        let agents = self.service.0.assembler.agents();
+        let agent = agents.load(agent).await.map_err(|why| ChildError::Unknown(why.to_string()))?;
+        let mut origin = self.origin.clone();
+        agent.delegated_by(&parent).write_to(&mut origin);
+        Ok(origin)
+    }
+
+    /// Drives a child run in the background, until it stops. It goes on to its end if its caller
+    /// leaves and cancels it.
+    async fn drive(
+        &self,
+        (id, message, origin): (String, String, Json),
+        known: Option<RunRecord>,
+        (live, cancel): (Arc<LiveRun>, CancellationToken),
+        lineage: Lineage,
+    ) {
+        let (service, store) = (self.service.clone(), self.store.clone());
+        // A child run belongs to no session, so that it never waits for its turn.
+        let Ok(position) = service.0.sessions.queue(store.tenant(), None, usize::MAX).await else {
+            return live.finish(Outcome::Suspended("the server is about to stop".to_owned()));
+        };
+        let of_caller = Arc::clone(&live);
+        let suspending = service.0.suspending.clone();
+        let cancelled = async move {
+            cancel.cancelled().await;
+            // A process that stops suspends the caller and this run; neither is cancelled.
+            if !suspending.is_cancelled() {
+                of_caller.cancel.cancel();
+            }
+            std::future::pending().await
+        };
+        let driven = async move {
+            match known {
+                Some(run) => {
+                    let driving = service.go_on(&store, &run, false, position, &live, lineage);
+                    service.perform(&store, &id, &live, driving).await;
+                }
+                None => {
+                    let run = QueuedRun {
+                        id: id.clone(),
+                        session: None,
+                        made: now_ms(),
+                        message,
+                        origin,
+                    };
+                    let driving = service.begin(&store, run, position, &live, lineage);
+                    service.perform(&store, &id, &live, driving).await;
+                }
+            }
+        };
+        self.service.0.tasks.spawn(async move {
+            tokio::select! {
+                () = driven => {}
+                () = cancelled => {}
+            }
+        });
+    }
+}
+
+async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, StoreError> {
+    store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
+}
+
+/// Returns the pending approvals of a run and of its child runs.
+pub(super) async fn waiting(
+    store: &TenantStore,
+    run: &str,
+) -> Result<Vec<PendingApproval>, StoreError> {
+    let journal: SharedJournal = Arc::new(store.clone());
+    let mut all = journal::waiting(&journal, run).await?;
+    for child in children_of(store, run).await? {
+        if child.status != Status::Ended {
+            all.extend(journal::waiting(&journal, &child.id).await?.into_iter().map(|waiting| {
+                let call = format!("{}{SEPARATOR}{}", child.id, waiting.call);
+                PendingApproval { call, question: waiting.question }
+            }));
+        }
+    }
+    Ok(all)
+}
+
+/// Releases the child runs of a run that were parked because they repeatedly ended their process.
+/// Returns true if there are any.
+pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, StoreError> {
+    let mut is_any = false;
+    for child in children_of(store, run).await? {
+        if child.status == Status::Parked && child.reason.is_some() {
+            is_any |= store.release(&child.id).await?;
+        }
+    }
+    Ok(is_any)
+}
+
+/// Returns the parked runs of a tenant that wait for nothing any more: their process ended after the
+/// answers were recorded, and before they went on.
+pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
+    let mut answered = Vec::new();
+    for run in store.runs(RunFilter::status(Status::Parked)).await? {
+        if run.reason.is_none()
+            && waiting(store, &run.id).await?.is_empty()
+            && reason(store, &run.id).await?.is_none()
+        {
+            answered.push(run);
+        }
+    }
+    Ok(answered)
+}
+
+/// Returns the reason why an operator has to release a child run of a run, if there is one.
+pub(super) async fn reason(store: &TenantStore, run: &str) -> Result<Option<String>, StoreError> {
+    let children = children_of(store, run).await?;
+    let parked = children.into_iter().filter(|child| child.status == Status::Parked);
+    let each = |child: RunRecord| Some(format!("the child run `{}`: {}", child.id, child.reason?));
+    Ok(parked.filter_map(each).next())
+}
+
+/// Records answers to the pending approvals of a run and of its child runs. Returns those that are
+/// still pending.
+pub(super) async fn record_all(
+    store: &TenantStore,
+    run: &str,
+    answers: &[(String, Approval)],
+) -> Result<Vec<PendingApproval>, AnswerError> {
+    let journal: SharedJournal = Arc::new(store.clone());
+    let open = waiting(store, run).await?;
+    let unknown = answers.iter().find(|(call, _)| open.iter().all(|one| one.call != *call));
+    if let Some((call, _)) = unknown {
+        return Err(AnswerError::NotAskedAbout(call.clone()));
+    }
+    for (call, approval) in answers {
+        let (of, call) = match call.rsplit_once(SEPARATOR) {
+            Some((child, call)) => (child, call),
+            None => (run, call.as_str()),
+        };
+        record_answers(&journal, of, &[(call.to_owned(), approval.clone())]).await?;
+    }
+    Ok(waiting(store, run).await?)
+}

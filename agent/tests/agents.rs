@@ -1,0 +1,214 @@
+//! Declared agents: their files, and how a reference finds one.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::path::Path;
+use std::sync::Arc;
+use wattle_agent::agents::{AgentResolver, AgentSpec, Agents};
+use wattle_agent::capability::egress::Egress;
+use wattle_agent::capability::files::Files;
+use wattle_agent::catalog::{Catalog, Entry, Origin, ToolRef};
+use wattle_agent::machine::{Call, Execution, OnMaxSteps};
+use wattle_agent::rt::Limits;
+use wattle_agent::{Access, Host};
+
+const WHOLE: &str = r#"
+name = "house-helper"
+title = "House helper"
+description = "Helps in the house"
+comment = "for the family"
+version = "2"
+prompt = "Be kind."
+model = "class:fast"
+temperature = 0.7
+max_tokens = 1024
+thinking_effort = 30
+tool_call = "required"
+memory = ["The house is blue."]
+memory_contract = { program = "recall", max_items = 2 }
+output_schema = { type = "object" }
+repair = { max_attempts = 1 }
+dialect = "native"
+max_steps = 0
+on_max_steps = "latest"
+max_repetitions = 3
+retries = 1
+timeout = "2m"
+tools = ["text.*", { id = "file_read", alias = "rules", context = { path = "rules.md" } }]
+delegates = [{ id = "coder", name = "ask_the_coder", rule = "for programs" }]
+[policy]
+deny = ["http"]
+ask = ["write:*"]
+[budget]
+max_tokens_total = 1000
+max_cost = 0.5
+ai_calls = 3
+"#;
+
+#[test]
+fn every_field_is_read_and_written() {
+    let agent = AgentSpec::parse(WHOLE).unwrap();
+    assert_eq!(agent.on_max_steps, Some(OnMaxSteps::Latest));
+    assert_eq!(agent.timeout.unwrap().0.0.as_secs(), 120);
+    assert_eq!(agent.tools.as_ref().unwrap()[1].context["path"], "rules.md");
+    let written = toml::to_string(&agent).unwrap();
+    assert_eq!(AgentSpec::parse(&written).unwrap(), agent, "{written}");
+    let json = serde_json::to_value(&agent).unwrap();
+    assert_eq!(AgentSpec::of_json(&json).unwrap(), agent, "{json}");
+    let mut origin = serde_json::json!({"by": "test"});
+    agent.write_to(&mut origin);
+    assert_eq!(AgentSpec::of_origin(&origin).unwrap(), agent);
+}
+
+#[test]
+fn the_default_agent_leaves_no_mark() {
+    let mut origin = serde_json::json!({"by": "test"});
+    AgentSpec::default().write_to(&mut origin);
+    assert_eq!(origin, serde_json::json!({"by": "test"}));
+    assert!(AgentSpec::of_origin(&origin).unwrap().is_default());
+}
+
+#[test]
+fn a_new_agents_file_is_valid() {
+    let agent = AgentSpec::parse(&AgentSpec::skeleton("new-one")).unwrap();
+    assert_eq!(agent.name, "new-one");
+    assert!(!agent.prompt.is_empty() && !agent.policy.is_empty());
+}
+
+#[test]
+fn invalid_files_are_explained() {
+    for (text, message) in [
+        ("name = \"x\"\npromt = \"a\"", "line 2: unknown key `promt`; did you mean `prompt`?"),
+        ("prompt = \"a\"", "line 1: the key `name` is missing"),
+        ("name = \"X\"", "line 1: `name`: a name starts with a lowercase letter"),
+        ("name = \"x\"\ntemperature = 3", "line 2: `temperature`: expected a number from 0 to 2"),
+        ("name = \"x\"\ntimeout = \"soon\"", "line 2: expected a time such as `90s`"),
+        ("name = \"x\"\non_max_steps = \"stopp\"", "did you mean `stop`?"),
+        ("name = \"x\"\n[policy]\ndeny = [\"\"]", "line 3: "),
+        ("name = \"x\"\n[budget]\ntokens = 3", "line 3: unknown key `tokens`"),
+        ("name = \"x\"\nthinking_effort = 101", "line 2: expected a number from 0 to 100"),
+        ("name = \"x\"\noutput_schema = { type = 3 }", "line 2: `output_schema`: "),
+        ("name = \"x\"\nrepair = { max_attempts = 1 }", "`repair`: there is no `output_schema`"),
+        ("name = \"x\"\nmax_steps = -1", "line 2: invalid value"),
+        ("name = \"x", "line 1: "),
+        (
+            "name = \"x\"\ndelegates = [{ id = \"a-b\" }, { id = \"a.b\" }]",
+            "line 2: `delegates`: two delegates have the name `ask_a_b`",
+        ),
+    ] {
+        let error = AgentSpec::parse(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}
+
+fn write(folder: &Path, file: &str, text: &str) {
+    std::fs::write(folder.join(file), text).unwrap();
+}
+
+fn names(agents: &Agents) -> Vec<String> {
+    agents.list().iter().map(|agent| agent.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn later_folders_replace_agents_and_broken_files_are_problems() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(one.path(), "a.toml", "name = \"a\"\ntitle = \"First\"");
+    write(one.path(), "again.toml", "name = \"a\"");
+    write(one.path(), "notes.txt", "not an agent");
+    write(one.path(), ".hidden.toml", "name = \"hidden\"");
+    write(two.path(), "a.toml", "name = \"a\"\ntitle = \"Second\"");
+    write(two.path(), "default.toml", "name = \"default\"\nprompt = \"House rules.\"");
+    write(two.path(), "broken.toml", "name = 3");
+    std::os::unix::fs::symlink(one.path().join("a.toml"), two.path().join("link.toml")).unwrap();
+    let missing = two.path().join("missing");
+    let folders = [one.path().to_owned(), two.path().to_owned(), missing];
+    let agents = Agents::open(&folders);
+    assert_eq!(names(&agents), ["a", "default"]);
+    assert_eq!(agents.load("second").await.unwrap().name, "a");
+    assert_eq!(agents.get("default").unwrap().prompt, "House rules.");
+    let problems: Vec<String> = agents.problems().iter().map(ToString::to_string).collect();
+    let all = problems.join("\n");
+    for part in [
+        "again.toml: the agent `a` is also in ",
+        "broken.toml:1: invalid type",
+        "link.toml: it is not a regular file",
+        "missing: failed to read the folder",
+    ] {
+        assert!(all.contains(part), "{part} not in {all}");
+    }
+    assert_eq!(problems.len(), 4, "{all}");
+}
+
+#[tokio::test]
+async fn an_unknown_agent_is_reported_with_what_was_tried() {
+    struct Custom;
+    impl AgentResolver for Custom {
+        fn resolve<'a>(
+            &'a self,
+            reference: &'a str,
+        ) -> BoxFuture<'a, Result<Option<AgentSpec>, String>> {
+            let found = match reference.strip_prefix("custom:") {
+                Some("broken") => Err("the database is down".to_owned()),
+                Some(name) => Ok(Some(AgentSpec::new(name))),
+                None => Ok(None),
+            };
+            async { found }.boxed()
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "coder.toml", "name = \"coder\"");
+    let agents = Agents::open(&[folder.path().to_owned()]);
+    let unknown = agents.load("codr").await.unwrap_err().to_string();
+    assert_eq!(
+        unknown,
+        "there is no agent `codr`: looked among the names, the titles; did you mean `coder`?"
+    );
+    let agents = agents.with_resolver(Arc::new(Custom));
+    assert_eq!(agents.load("custom:support").await.unwrap().name, "support");
+    assert_eq!(agents.load("coder").await.unwrap().name, "coder");
+    let unknown = agents.load("zebra").await.unwrap_err().to_string();
+    assert_eq!(
+        unknown,
+        "there is no agent `zebra`: looked among the resolver, the names, the titles"
+    );
+    let broken = agents.load("custom:broken").await.unwrap_err().to_string();
+    assert!(broken.ends_with("looked among the resolver (the database is down)"), "{broken}");
+}
+
+#[tokio::test]
+async fn a_program_reads_the_context_of_its_agent_and_no_other() {
+    let program = |name: &str, body: &str| {
+        let text = format!(";;; name = \"{name}\"\n;;; description = \"d\"\n{body}\n");
+        Entry::parse(&text, Origin::BuiltIn("test.wat")).unwrap()
+    };
+    let all = Catalog::default().with([
+        program("tone", "(ret (sys.context \"tone\"))"),
+        program("outer", "(ret (+ (sys.context \"tone\") (call \"tone\")))"),
+    ]);
+    let tools = |name: &str| {
+        let context = [("tone".to_owned(), "dry".to_owned())].into();
+        [ToolRef { context, ..ToolRef::new(name) }]
+    };
+    let host = Host::new(Limits::default(), all.clone(), Egress::new(Default::default())).unwrap();
+    let grants = || {
+        let files = Arc::new(Files::overlay(None, 1 << 20));
+        Arc::new(Access::new(&host, files).grants())
+    };
+    let run = async |catalog: &Catalog, name: &str| {
+        let call = Call::Catalog { name: name.to_owned(), args: Vec::new() };
+        match wattle_agent::perform(host.runtime(), catalog, &grants(), &call).await.unwrap() {
+            Execution::Ran(ran) => match ran.failure {
+                None => ran.results.concat(),
+                Some(failure) => failure.reason.unwrap_or_default(),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(run(&all.select(&tools("tone")).unwrap(), "tone").await, "dry");
+    assert_eq!(run(&all, "tone").await, "no value \"tone\": this program has no context");
+    // The program that it starts is not the agent's tool.
+    let nested = run(&all.select(&tools("outer")).unwrap(), "outer").await;
+    assert!(nested.ends_with("no value \"tone\": this program has no context"), "{nested}");
+}

@@ -1,0 +1,74 @@
+//! `agent`: other agents, to which a program hands parts of its run's task.
+//!
+//! The other agent's run is a child of this one: it has its own conversation and its own id, the
+//! same files, grants that are never more than this run's, and a share of its budget. The clock of
+//! the calling program stands still meanwhile.
+
+use std::sync::Arc;
+
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::PortFuture;
+
+capability! {
+    /// Other agents, for parts of the task.
+    pub const AGENT: "agent" 1;
+
+    /// Returns the answer of another agent to a message, which has to contain the whole task
+    #[example = r#"(ret (agent.delegate "coder" "Reverse a list in WAT."))"# => "the answer of coder: Reverse a list in WAT."]
+    #[prompt(omitted)]
+    #[effect(writes)]
+    async delegate(agent: agent, message: str) -> ptr: str ! ENOENT EACCESS EBOUND EBUDGET EREMOTE ETIME ECANCEL = delegate;
+}
+
+/// A part of a task for another agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delegation {
+    /// The agent's name.
+    pub agent: String,
+    /// The message.
+    pub message: String,
+    /// The key of the call, which is the same if the call is repeated. `None` if the run is not
+    /// recorded.
+    pub key: Option<String>,
+}
+
+/// The outcome of a delegation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delegated {
+    /// The agent's answer.
+    Answer(String),
+    /// The agent's run waits for a person's answer to this question.
+    Waits(String),
+}
+
+/// The port to other agents.
+///
+/// An agent that this run may not ask is `EACCESS`, an unknown one `ENOENT`, a run that failed
+/// `EREMOTE`, one that was cancelled `ECANCEL`, and one that reached a limit `EBUDGET` or `ETIME`.
+pub trait Delegates: Send + Sync {
+    /// Returns the answer of an agent.
+    fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated>;
+}
+
+/// The grant of `agent`.
+pub struct Agents(pub Arc<dyn Delegates>);
+
+impl Config for Agents {
+    const CAPABILITY: &'static str = "agent";
+}
+
+async fn delegate(run: &mut Run, agent: String, message: String) -> Result<String, Failure> {
+    if message.trim().is_empty() {
+        return Err(Failure::new(Code::EBOUND, "the message is empty; describe the task in it"));
+    }
+    let agents = run.config::<Agents>()?;
+    let key = run.change_key();
+    let pause = run.pause();
+    let delegated = agents.0.ask(Delegation { agent, message, key }).await;
+    drop(pause);
+    match delegated? {
+        Delegated::Answer(text) => Ok(text),
+        Delegated::Waits(question) => Err(run.suspend(&question)),
+    }
+}

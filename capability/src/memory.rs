@@ -1,0 +1,181 @@
+//! `memory`: texts that outlive a session and are found by words and by meaning.
+//!
+//! An item belongs to the tenant unless a program adds it for the session. Memory is for what a
+//! later conversation has to know, and a later conversation is another session; so `add` without a
+//! scope adds for the tenant. The scope `session` is for notes that end with the session. A search
+//! covers both: the tenant's items, and those of the run's own session.
+
+mod in_memory;
+mod item;
+mod vectors;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_rt::{Code, Config, Failure, Gate, Run, Service, Target, capability, quote};
+
+use crate::search::{Allowance, Embedder, Query, fuse, rank_by_meaning};
+use crate::{QUOTED, egress};
+
+pub use in_memory::InMemory;
+pub use item::{Item, MAX_ITEMS, MAX_TEXT, Memory, MemoryText, NewItem, Scope, full};
+use vectors::ItemVectors;
+
+capability! {
+    /// Texts that outlive the session, for later conversations of the tenant.
+    pub const MEMORY: "memory" 1;
+
+    /// Adds a text (at most 4,000 characters) and returns its id, the same for the same text; scope
+    /// is tenant (the default, 0) or session, whose items end with it
+    #[example = r#"(memory.add "Ada drinks tea") (ret (json.get (memory.search "tea" 0) "[0].text"))"# => "Ada drinks tea"]
+    #[prompt(name)]
+    #[effect(repeatable)]
+    #[touches(memory)]
+    async add(text: str, scope: opt_str) -> id: int ! EBOUND EBUDGET EREMOTE = add;
+
+    /// Returns the items that best match words or a conversation, best first, as JSON [{id, text,
+    /// scope}]; n is 1 to 20, 0 for 5
+    #[example = r#"(memory.add "The office closes at six") (ret (json.get (memory.search "closing office" 0) "[0].text"))"# => "The office closes at six"]
+    #[prompt(name)]
+    #[effect(reads)]
+    #[touches(memory)]
+    async search(words: str, n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = search;
+
+    /// Returns the newest items, newest first, as JSON [{id, text, scope}]; n is 1 to 100, 0 for 20
+    #[example = r#"(memory.add "one") (memory.add "two") (ret (json.get (memory.list 1) "[0].text"))"# => "two"]
+    #[prompt(omitted)]
+    #[effect(reads)]
+    #[touches(memory)]
+    async list(n: int) -> ptr: str ! EBOUND ENOMEM EREMOTE = list;
+
+    /// Removes an item
+    #[example = r#"(let $id (memory.add "Ada drinks tea")) (memory.remove $id) (ret (memory.list 0))"# => "[]"]
+    #[prompt(omitted)]
+    #[effect(repeatable)]
+    #[touches(memory)]
+    async remove(id: int) ! ENOENT EREMOTE = remove;
+}
+
+/// Default and maximum number of items of a search.
+const FOUND: (usize, usize) = (5, 20);
+
+/// Default and maximum number of items of a list.
+const LISTED: (usize, usize) = (20, 100);
+
+/// Maximum length of the words of a search, in characters. A recent conversation fits.
+const MAX_WORDS: usize = 20_000;
+
+/// Maximum length of the text whose embedding a search requests, in characters.
+const MAX_EMBEDDED: usize = 2_000;
+
+/// The grant of `memory`.
+pub struct MemoryGrant {
+    memory: Arc<dyn Memory>,
+    embedder: Option<Embedder>,
+    /// The embeddings that may be requested under this grant.
+    allowance: Allowance,
+}
+
+impl MemoryGrant {
+    /// Creates a grant. With an embedder, items are also found by meaning.
+    #[must_use]
+    pub fn new(memory: Arc<dyn Memory>, embedder: Option<Embedder>) -> MemoryGrant {
+        MemoryGrant { memory, embedder, allowance: Allowance::default() }
+    }
+}
+
+impl Config for MemoryGrant {
+    const CAPABILITY: &'static str = "memory";
+}
+
+async fn add(run: &mut Run, text: String, scope: Option<String>) -> Result<i32, Failure> {
+    let text = MemoryText::new(&text)?;
+    let scope = match scope.as_deref() {
+        None | Some("") => Scope::Tenant,
+        Some(name) => Scope::from_name(name).ok_or_else(|| {
+            bad(format!("the scope is `tenant` or `session`, not {}", quote(name, QUOTED)))
+        })?,
+    };
+    let call = run.change_key();
+    run.config::<MemoryGrant>()?.memory.add(call, NewItem { text, scope }).await
+}
+
+async fn list(run: &mut Run, n: i32) -> Result<String, Failure> {
+    let max = number(n, LISTED)?;
+    let _held = run.account().hold(max * MAX_TEXT)?;
+    let items = run.config::<MemoryGrant>()?.memory.list(max).await?;
+    Ok(render(&items))
+}
+
+async fn remove(run: &mut Run, id: i32) -> Result<(), Failure> {
+    let call = run.change_key();
+    match run.config::<MemoryGrant>()?.memory.remove(call, id).await? {
+        true => Ok(()),
+        false => Err(Failure::new(Code::ENOENT, format!("the memory has no item {id}"))),
+    }
+}
+
+async fn search(run: &mut Run, words: String, n: i32) -> Result<String, Failure> {
+    let max = number(n, FOUND)?;
+    let length = words.chars().count();
+    if length > MAX_WORDS {
+        return Err(bad(format!("there are {length} characters, more than {MAX_WORDS}")));
+    }
+    // If there are more words than a query may have, the last ones count: the end of a conversation
+    // says most about what is wanted.
+    let last_first = words.split_whitespace().rev().collect::<Vec<_>>().join(" ");
+    let Some(query) = Query::read(&last_first) else { return Ok(render(&[])) };
+    let grant = run.config::<MemoryGrant>()?;
+    let by_words = grant.memory.by_words(query).await?;
+    let ranked = match by_meaning(run, &grant, &words, &by_words).await {
+        Some(by_meaning) => fuse(&by_words, &by_meaning),
+        None => by_words,
+    };
+    let _held = run.account().hold(max * MAX_TEXT)?;
+    let ids = ranked.iter().take(max).map(|(id, _)| *id).collect();
+    Ok(render(&grant.memory.items(ids).await?))
+}
+
+/// Returns the items by meaning, or `None` if there is no model for it, or a rule denies the model
+/// or wants it approved.
+async fn by_meaning(
+    run: &mut Run,
+    grant: &MemoryGrant,
+    words: &str,
+    by_words: &[(i32, f64)],
+) -> Option<Vec<(i32, f64)>> {
+    let embedder = grant.embedder.as_ref()?;
+    Gate::of(run, "memory.search").admit(Target::Service(Service::Model), "").ok()?;
+    let out = egress::Passage::of(run, MEMORY.name);
+    let skipped = words.chars().count().saturating_sub(MAX_EMBEDDED);
+    let words: String = words.chars().skip(skipped).collect();
+    let items = ItemVectors { memory: &*grant.memory, by_words };
+    match rank_by_meaning(&items, embedder, (&grant.allowance, &out), &words).await {
+        Ok(near) => Some(near),
+        Err(why) => {
+            run.log(&format!("memory: by words only: {}", why.reason));
+            None
+        }
+    }
+}
+
+/// Returns the number of items that a program asks for: 0 is the default.
+fn number(n: i32, (default, max): (usize, usize)) -> Result<usize, Failure> {
+    match usize::try_from(n) {
+        Ok(0) => Ok(default),
+        Ok(n) if n <= max => Ok(n),
+        _ => Err(bad(format!("n must be 0 to {max}, not {n}"))),
+    }
+}
+
+/// Renders items as JSON.
+fn render(items: &[Item]) -> String {
+    let items = items
+        .iter()
+        .map(|item| json!({"id": item.id, "text": item.text, "scope": item.scope.name()}));
+    serde_json::Value::Array(items.collect()).to_string()
+}
+
+fn bad(why: String) -> Failure {
+    Failure::new(Code::EBOUND, why)
+}

@@ -1,0 +1,139 @@
+//! The items of a memory, and the port to the memory.
+
+use wattle_rt::{Code, Failure};
+
+use crate::PortFuture;
+use crate::search::{Nearest, Query};
+
+/// Maximum length of an item, in characters.
+pub const MAX_TEXT: usize = 4_000;
+
+/// Maximum number of items of a tenant, those of its sessions included.
+pub const MAX_ITEMS: usize = 10_000;
+
+/// The owner of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The tenant: all its sessions find the item, and it is kept until it is removed.
+    Tenant,
+    /// The run's session: only its runs find the item, which is dropped with the session.
+    Session,
+}
+
+impl Scope {
+    /// Returns the name that programs use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Tenant => "tenant",
+            Scope::Session => "session",
+        }
+    }
+
+    /// Returns the scope with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Scope> {
+        [Scope::Tenant, Scope::Session].into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// The text of an item: 1 to 4,000 characters, without whitespace at its ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryText(String);
+
+impl MemoryText {
+    /// Trims and validates a text.
+    ///
+    /// # Errors
+    /// `EBOUND` if the text is empty or too long.
+    pub fn new(text: &str) -> Result<MemoryText, Failure> {
+        let text = text.trim();
+        let wrong = |why: String| Err(Failure::new(Code::EBOUND, why));
+        match text.chars().count() {
+            0 => wrong("the text of the item is empty".to_owned()),
+            n if n > MAX_TEXT => wrong(format!(
+                "the text of the item has {n} characters, more than {MAX_TEXT}; add its parts, or \
+                 write it to a file"
+            )),
+            _ => Ok(MemoryText(text.to_owned())),
+        }
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// An item that is to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewItem {
+    /// The text.
+    pub text: MemoryText,
+    /// The owner.
+    pub scope: Scope,
+}
+
+/// An item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The number of the item, which is unique in its tenant and is never used again.
+    pub id: i32,
+    /// The text.
+    pub text: String,
+    /// The owner.
+    pub scope: Scope,
+    /// The time of adding, in milliseconds since 1970.
+    pub made: i64,
+}
+
+/// The failure of adding to a memory that has [`MAX_ITEMS`] items.
+#[must_use]
+pub fn full() -> Failure {
+    let message = format!("the memory is full ({MAX_ITEMS} items); remove items first");
+    Failure::new(Code::EBUDGET, message)
+}
+
+/// The port to the memory of a tenant, as one session sees it: the tenant's items and the session's
+/// own. A backend that fails returns `EREMOTE`.
+pub trait Memory: Send + Sync {
+    /// Adds an item and returns its id. A text that its owner has already keeps its id. The same
+    /// `call` adds only once.
+    fn add(&self, call: Option<String>, item: NewItem) -> PortFuture<'_, i32>;
+
+    /// Removes an item. Returns false if there is no such item. The same `call` returns the same
+    /// result as before.
+    fn remove(&self, call: Option<String>, id: i32) -> PortFuture<'_, bool>;
+
+    /// Returns at most `max` items, newest first.
+    fn list(&self, max: usize) -> PortFuture<'_, Vec<Item>>;
+
+    /// Returns the items with these ids, in their order. Ids without an item are skipped.
+    fn items(&self, ids: Vec<i32>) -> PortFuture<'_, Vec<Item>>;
+
+    /// Returns the items that match words of a query, best first, at most
+    /// [`POOL`](crate::search::POOL).
+    fn by_words(&self, query: Query) -> PortFuture<'_, Vec<(i32, f64)>>;
+
+    /// Returns at most `max` texts that have no vector of the model and may have one, those of
+    /// `first` before the others.
+    fn without_vector(
+        &self,
+        model: String,
+        first: Vec<i32>,
+        max: usize,
+    ) -> PortFuture<'_, Vec<(i32, String)>>;
+
+    /// Stores vectors that the model computed.
+    fn add_vectors(&self, model: String, vectors: Vec<(i32, Vec<u8>)>) -> PortFuture<'_, ()>;
+
+    /// Compares all vectors of the model, and returns the nearest.
+    fn nearest(&self, model: String, nearest: Nearest<i32>) -> PortFuture<'_, Vec<(i32, f64)>>;
+}

@@ -1,0 +1,230 @@
+//! The programs that an agent may call: a selection of a catalog, with changes of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::argument::{excerpt, with_article};
+use crate::{Catalog, Entry, Name};
+
+/// A reference to one program of a catalog, or to all programs whose names begin alike.
+///
+/// In a file it is a text, or a table if it changes the program:
+///
+/// ```
+/// use wattle_catalog::{Catalog, ToolRef};
+///
+/// #[derive(serde::Deserialize)]
+/// struct File { tools: Vec<ToolRef> }
+/// let file: File = toml::from_str(r#"
+///     tools = ["text.*", { id = "file_read", alias = "read_rules", context = { path = "rules.md" } }]
+/// "#).unwrap();
+/// let catalog = Catalog::built_in().select(&file.tools).unwrap();
+/// assert!(catalog.get("text_count").is_some() && catalog.get("http_get").is_none());
+/// assert_eq!(catalog.get("read_rules").unwrap().arguments(&[]).unwrap()[0], "rules.md");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ToolForm", into = "ToolForm")]
+pub struct ToolRef {
+    /// The program's name, or a prefix followed by `*`, such as `text.*`, `text_*` or `*`.
+    pub id: String,
+    /// The name by which the model calls the program. Only for a single program.
+    pub alias: Option<String>,
+    /// The description that the model reads, in place of the program's own.
+    pub description: Option<String>,
+    /// Values that the model neither sees nor sets: those of the parameters with these names. The
+    /// program can read all of them.
+    pub context: BTreeMap<String, String>,
+}
+
+impl ToolRef {
+    /// Creates a reference without changes.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> ToolRef {
+        ToolRef { id: id.into(), ..ToolRef::default() }
+    }
+
+    /// Returns the prefix of a reference to several programs.
+    fn prefix(&self) -> Option<String> {
+        self.id.strip_suffix('*').map(unified)
+    }
+}
+
+/// Returns a name with the same separator between all of its parts.
+fn unified(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+/// A reference as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ToolForm {
+    Id(String),
+    Table(ToolTable),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolTable {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alias: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    context: BTreeMap<String, String>,
+}
+
+impl From<ToolForm> for ToolRef {
+    fn from(form: ToolForm) -> ToolRef {
+        match form {
+            ToolForm::Id(id) => ToolRef::new(id),
+            ToolForm::Table(ToolTable { id, alias, description, context }) => {
+                ToolRef { id, alias, description, context }
+            }
+        }
+    }
+}
+
+impl From<ToolRef> for ToolForm {
+    fn from(tool: ToolRef) -> ToolForm {
+        let ToolRef { id, alias, description, context } = tool;
+        match alias.is_none() && description.is_none() && context.is_empty() {
+            true => ToolForm::Id(id),
+            false => ToolForm::Table(ToolTable { id, alias, description, context }),
+        }
+    }
+}
+
+/// The reason why programs cannot be selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectError {
+    /// There is no such program. The text lists similar names.
+    Unknown {
+        /// The reference.
+        id: String,
+        /// The names of similar programs, the most similar first.
+        nearest: Vec<String>,
+    },
+    /// No program's name has the prefix.
+    NothingMatches(String),
+    /// A reference to several programs has an alias.
+    AliasOfSeveral(String),
+    /// An alias is not a name.
+    BadAlias(String),
+    /// Two references have the same name.
+    SameName(String),
+    /// A value of the context does not have its parameter's type.
+    BadValue {
+        /// The program.
+        id: String,
+        /// The parameter.
+        parameter: String,
+        /// What is expected and what was found.
+        why: String,
+    },
+}
+
+impl fmt::Display for SelectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectError::Unknown { id, nearest } if nearest.is_empty() => {
+                write!(f, "there is no program `{id}`")
+            }
+            SelectError::Unknown { id, nearest } => {
+                write!(f, "there is no program `{id}`; did you mean `{}`?", nearest.join("`, `"))
+            }
+            SelectError::NothingMatches(id) => write!(f, "no program's name matches `{id}`"),
+            SelectError::AliasOfSeveral(id) => {
+                write!(f, "`{id}` stands for several programs, which cannot share an alias")
+            }
+            SelectError::BadAlias(alias) => {
+                write!(f, "the alias {} is not a program's name", excerpt(alias))
+            }
+            SelectError::SameName(name) => write!(f, "two tools have the name `{name}`"),
+            SelectError::BadValue { id, parameter, why } => {
+                write!(f, "the context of `{id}` sets `{parameter}`: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SelectError {}
+
+impl Catalog {
+    /// Returns the programs that the references select. A reference to one program precedes one to
+    /// several.
+    ///
+    /// # Errors
+    /// If a reference selects nothing, two of them give the same name, or a change is invalid.
+    pub fn select(&self, tools: &[ToolRef]) -> Result<Catalog, SelectError> {
+        let mut selected: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
+        let (several, single): (Vec<&ToolRef>, Vec<&ToolRef>) =
+            tools.iter().partition(|tool| tool.prefix().is_some());
+        for tool in single {
+            let entry = self.get(&tool.id).ok_or_else(|| SelectError::Unknown {
+                id: tool.id.clone(),
+                nearest: self.nearest(&tool.id).into_iter().map(ToString::to_string).collect(),
+            })?;
+            let entry = entry.as_tool(tool)?;
+            let name = entry.name().clone();
+            if selected.insert(name.clone(), Arc::new(entry)).is_some() {
+                return Err(SelectError::SameName(name.to_string()));
+            }
+        }
+        for tool in several {
+            if tool.alias.is_some() {
+                return Err(SelectError::AliasOfSeveral(tool.id.clone()));
+            }
+            let prefix = tool.prefix().unwrap_or_default();
+            let mut matching = self
+                .iter()
+                .filter(|entry| unified(entry.name().as_str()).starts_with(&prefix))
+                .peekable();
+            if matching.peek().is_none() {
+                return Err(SelectError::NothingMatches(tool.id.clone()));
+            }
+            for entry in matching {
+                if !selected.contains_key(entry.name()) {
+                    selected.insert(entry.name().clone(), Arc::new(entry.as_tool(tool)?));
+                }
+            }
+        }
+        Ok(Catalog::of_entries(selected))
+    }
+
+    /// Returns the catalog with more programs. A program replaces one with the same name.
+    #[must_use]
+    pub fn with(&self, entries: impl IntoIterator<Item = Entry>) -> Catalog {
+        let known = self.iter().map(|entry| (entry.name().clone(), Arc::clone(entry)));
+        let new = entries.into_iter().map(|entry| (entry.name().clone(), Arc::new(entry)));
+        Catalog::of_entries(known.chain(new).collect())
+    }
+}
+
+impl Entry {
+    /// Returns the program with the changes of a reference.
+    fn as_tool(&self, tool: &ToolRef) -> Result<Entry, SelectError> {
+        let mut entry = self.clone();
+        if let Some(alias) = &tool.alias {
+            entry.name = alias.parse().map_err(|_| SelectError::BadAlias(alias.clone()))?;
+        }
+        if let Some(description) = &tool.description {
+            entry.meta.description.clone_from(description);
+        }
+        for arg in &entry.meta.args {
+            if let Some(value) = tool.context.get(&arg.name)
+                && arg.type_hint.accept(value).is_none()
+            {
+                let why =
+                    format!("expected {}, found {}", with_article(arg.type_hint), excerpt(value));
+                let (id, parameter) = (tool.id.clone(), arg.name.clone());
+                return Err(SelectError::BadValue { id, parameter, why });
+            }
+        }
+        entry.bind(&tool.context);
+        Ok(entry)
+    }
+}

@@ -1,0 +1,146 @@
+//! `wattle agents`: the declared agents, for their users and their authors.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use wattle_agent::agents::AgentSpec;
+
+use crate::args::{AgentsCommand, AgentsFlags};
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, NAME, paint, visible};
+use crate::setup::{RUN_STEPS, Setup};
+
+/// Runs an `agents` command.
+pub(crate) async fn agents(command: AgentsCommand, outer: Layer) -> Result<Exit, Fault> {
+    match command {
+        AgentsCommand::List { json, flags } => list(json, gather(flags, outer)?),
+        AgentsCommand::Show { name, json, flags } => show(&name, json, gather(flags, outer)?).await,
+        AgentsCommand::Check { names, json, flags } => check(&names, json, gather(flags, outer)?),
+        AgentsCommand::New { name, dir, flags } => new(&name, dir, flags, outer),
+    }
+}
+
+fn gather(flags: AgentsFlags, outer: Layer) -> Result<Setup, Fault> {
+    Setup::new(Config::gather(&[flags.into(), outer])?)
+}
+
+fn list(json: bool, setup: Setup) -> Result<Exit, Fault> {
+    let agents = setup.agents.list();
+    match json {
+        true => output::json(&agents.iter().map(|agent| to_json(agent)).collect())?,
+        false => print(&agents, None)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints a list of agents, and marks the current one.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn print(agents: &[Arc<AgentSpec>], current: Option<&str>) -> Result<(), Fault> {
+    let width = agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+    let line = |agent: &Arc<AgentSpec>| {
+        let about = match (agent.title.as_str(), agent.description.as_str()) {
+            ("", about) => about.to_owned(),
+            (title, "") => title.to_owned(),
+            (title, about) => format!("{title}: {about}"),
+        };
+        let mark = if current == Some(&agent.name) { " (in use)" } else { "" };
+        let (name, about) = (visible(&agent.name), visible(about.trim()));
+        format!("{}{mark}  {about}\n", paint(NAME, &format!("{name:<width$}")))
+    };
+    output::styled(agents.iter().map(line).collect::<String>().trim_end())
+}
+
+async fn show(name: &str, json: bool, setup: Setup) -> Result<Exit, Fault> {
+    let agent = setup.agents.load(name).await.map_err(|error| {
+        Fault::usage(error.to_string()).hint("`wattle agents list` shows the agents")
+    })?;
+    let (setup, settings) = setup.for_agent(&agent, &setup.settings(RUN_STEPS))?;
+    let catalog = setup.host.catalog();
+    let programs: Vec<&str> = catalog.iter().map(|entry| entry.name().as_str()).collect();
+    if json {
+        let mut document = to_json(&agent);
+        if let Some(fields) = document.as_object_mut() {
+            fields.insert("programs".to_owned(), json!(programs));
+            fields.insert("max_steps".to_owned(), json!(settings.machine.max_steps));
+        }
+        output::json(&document)?;
+        return Ok(Exit::Done);
+    }
+    let declared = toml::to_string_pretty(&*agent)
+        .map_err(|error| Fault::failed(format!("failed to print the agent: {error}")))?;
+    output::text(&visible(declared.trim_end()))?;
+    let steps = match settings.machine.max_steps {
+        0 => "any number of".to_owned(),
+        steps => steps.to_string(),
+    };
+    let about = format!("\nruns take {steps} steps, and are offered: {}", programs.join(", "));
+    output::styled(&paint(DIM, &visible(&about)))?;
+    Ok(Exit::Done)
+}
+
+fn check(names: &[String], json: bool, setup: Setup) -> Result<Exit, Fault> {
+    let known = setup.agents.list();
+    if let Some(unknown) = names.iter().find(|name| known.iter().all(|agent| agent.name != **name))
+    {
+        return Err(Fault::usage(format!("there is no agent `{unknown}`"))
+            .hint("`wattle agents list` shows the agents"));
+    }
+    let checked = known.iter().filter(|agent| names.is_empty() || names.contains(&agent.name));
+    let settings = setup.settings(RUN_STEPS);
+    let mut problems: Vec<String> = Vec::new();
+    if names.is_empty() {
+        problems.extend(setup.agents.problems().iter().map(ToString::to_string));
+    }
+    let mut count = 0;
+    for agent in checked {
+        count += 1;
+        if let Err(fault) = setup.for_agent(agent, &settings) {
+            problems.push(fault.message().to_owned());
+        }
+    }
+    if json {
+        output::json(&json!({"checked": count, "problems": problems}))?;
+    } else {
+        problems.iter().try_for_each(|problem| output::text(&visible(problem)))?;
+        output::note(&paint(DIM, &format!("{count} agents, {} problems", problems.len())));
+    }
+    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Writes a working agent to a new file, and prints the next step.
+fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[flags.into(), outer])?;
+    let text = AgentSpec::skeleton(name);
+    AgentSpec::parse(&text).map_err(|error| Fault::usage(error.to_string()))?;
+    let folder =
+        dir.or_else(|| config.agents.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
+    let path = folder.join(format!("{name}.toml"));
+    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let shown = path.display();
+    let made = std::fs::create_dir_all(&folder).and_then(|()| {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        file.write_all(text.as_bytes())
+    });
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
+            .hint("choose another name, or another `--dir DIR`"),
+        _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
+            .hint("choose another `--dir DIR`"),
+    })?;
+    output::text(&visible(&shown.to_string()))?;
+    let hint = format!(
+        "use it: wattle run --agents {} --agent {name} \"…\"",
+        if folder.as_os_str().is_empty() { Path::new(".") } else { &folder }.display()
+    );
+    output::note(&paint(DIM, &visible(&hint)));
+    Ok(Exit::Done)
+}
+
+fn to_json(agent: &AgentSpec) -> Json {
+    serde_json::to_value(agent).unwrap_or_default()
+}

@@ -1,0 +1,76 @@
+//! `wattle memory`: the texts that programs of all the tenant's sessions find through `memory`.
+
+use serde_json::{Value as Json, json};
+use wattle_agent::StoredMemory;
+use wattle_agent::capability::memory::{Item, MAX_ITEMS, Memory as _, MemoryText, NewItem, Scope};
+use wattle_agent::capability::search::Query;
+use wattle_agent::rt::Failure;
+
+use crate::args::{MemoryCommand, StoreFlags};
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::{input, output, setup};
+
+/// Reads and writes the tenant's memory.
+pub(crate) async fn memory(command: MemoryCommand, outer: Layer) -> Result<Exit, Fault> {
+    let open = async |flags: StoreFlags| -> Result<StoredMemory, Fault> {
+        let config = Config::gather(&[flags.into(), outer.clone()])?;
+        // An item that contains a secret is encrypted in the store.
+        setup::mask_settings(&config).await?;
+        Ok(setup::store(&config)?.memory(None))
+    };
+    match command {
+        MemoryCommand::List { json, flags } => {
+            let items = open(flags).await?.list(MAX_ITEMS).await.map_err(failed)?;
+            print(&items, json)
+        }
+        MemoryCommand::Search { words, json, flags } => {
+            let query = Query::read(&words.join(" "))
+                .ok_or_else(|| Fault::usage("there are no words to search for"))?;
+            let memory = open(flags).await?;
+            let found = memory.by_words(query).await.map_err(failed)?;
+            let ids = found.into_iter().map(|(id, _)| id).collect();
+            print(&memory.items(ids).await.map_err(failed)?, json)
+        }
+        MemoryCommand::Add { text, flags } => {
+            let text = if text == "-" { from_stdin()? } else { text };
+            let text = MemoryText::new(&text).map_err(|failure| Fault::usage(failure.reason))?;
+            let item = NewItem { text, scope: Scope::Tenant };
+            let id = open(flags).await?.add(None, item).await.map_err(failed)?;
+            output::text(&id.to_string())?;
+            Ok(Exit::Done)
+        }
+        MemoryCommand::Remove { ids, flags } => {
+            let memory = open(flags).await?;
+            for id in ids {
+                if !memory.remove(None, id).await.map_err(failed)? {
+                    return Err(Fault::failed(format!("the memory has no item {id}"))
+                        .hint("`wattle memory list` lists the items"));
+                }
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn from_stdin() -> Result<String, Fault> {
+    String::from_utf8(input::stdin()?).map_err(|_| Fault::usage("an item is text in UTF-8"))
+}
+
+/// Prints items: one line each, or as a JSON array.
+fn print(items: &[Item], as_json: bool) -> Result<Exit, Fault> {
+    if as_json {
+        let item = |item: &Item| json!({"id": item.id, "text": item.text, "made": item.made});
+        output::json(&Json::Array(items.iter().map(item).collect()))?;
+        return Ok(Exit::Done);
+    }
+    for item in items {
+        let line = item.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        output::text(&output::visible(&format!("{} {line}", item.id)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn failed(failure: Failure) -> Fault {
+    Fault::failed(failure.reason)
+}

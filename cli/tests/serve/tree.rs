@@ -1,0 +1,159 @@
+//! A tree of agents whose server is killed again and again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use wattle_tests::provider::{Answer, Provider, Recorded};
+
+use super::Served;
+
+/// The number of times that the server is killed.
+const KILLS: u32 = 30;
+
+/// The answer of the agent at the top.
+const ANSWER: &str = "lead a: wa1+wa2+wa3+wa4; lead b: wb1+wb2+wb3+wb4; lead c: \
+                      wc1+wc2+wc3+wc4; lead d: wd1+wd2+wd3+wd4";
+
+/// Writes the agents: `boss` asks four times `lead`, who asks four times `worker`.
+fn agents(home: &Path) {
+    let folder = home.join("agents");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, delegates) in
+        [("boss", "[{ id = \"lead\" }]"), ("lead", "[{ id = \"worker\" }]"), ("worker", "[]")]
+    {
+        let text = format!(
+            "name = \"{name}\"\nprompt = \"You are the {name}.\"\ndelegates = {delegates}\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+    }
+}
+
+fn wat(program: &str) -> String {
+    format!("ToolCall::Wat(```wat\n{program}\n```)")
+}
+
+fn respond(text: &str) -> String {
+    format!("ToolCall::Response(\"\"\"{text}\"\"\")")
+}
+
+/// Answers as each agent would. The answers depend on the conversation alone.
+fn answer(request: &Recorded) -> Answer {
+    let messages = request.messages();
+    let (prompt, last) = (&messages[0], messages.last().unwrap());
+    let task: String = messages[1].chars().take_while(|c| c.is_alphanumeric()).collect();
+    let observed =
+        last.split("Execution result:\n").nth(1).map(|text| text.lines().next().unwrap());
+    let ask = |agent: &str, items: &str, between: &str| {
+        wat(&format!(
+            "(ret (str.join (par.map \"ask_{agent}\" (str.split \"{items}\" \",\")) \"{between}\"))"
+        ))
+    };
+    let text = match (prompt, observed) {
+        (prompt, None) if prompt.starts_with("You are the boss.") => ask("lead", "a,b,c,d", "; "),
+        (prompt, None) if prompt.starts_with("You are the lead.") => {
+            let items: Vec<String> = (1..=4).map(|n| format!("{task}{n}")).collect();
+            ask("worker", &items.join(","), "+")
+        }
+        (prompt, Some(found)) if prompt.starts_with("You are the lead.") => {
+            respond(&format!("lead {task}: {found}"))
+        }
+        (prompt, None) if prompt.starts_with("You are the worker.") => {
+            wat(&format!("(fs.write \"{task}.txt\" \"{task}\")\n(ret \"written\")"))
+        }
+        (prompt, Some(_)) if prompt.starts_with("You are the worker.") => {
+            respond(&format!("w{task}"))
+        }
+        (_, Some(found)) => respond(found),
+        (prompt, None) => panic!("unexpected request: {prompt}"),
+    };
+    std::thread::sleep(Duration::from_millis(30));
+    Answer::text(text)
+}
+
+fn api(served: &Served, token: &str, line: &str, body: &str) -> Option<Json> {
+    let answer = served.send(token, line, body).ok()?;
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1)?).ok()
+}
+
+fn serve(home: &Path, provider: &Provider) -> Served {
+    Served::start_with(home, provider, &["--agents", "agents"])
+}
+
+fn start(served: &Served, token: &str) -> String {
+    let body = json!({"prompt": "go", "agent": "boss", "session_id": "s"}).to_string();
+    let started = api(served, token, "POST /api/run", &body).unwrap();
+    started["id"].as_str().unwrap().to_owned()
+}
+
+/// Returns the run once it has ended.
+fn ended(served: &Served, token: &str, run: &str) -> Json {
+    for _ in 0..400 {
+        let view = api(served, token, &format!("GET /api/run/{run}"), "").unwrap();
+        if view["status"] != "running" && view["status"] != "queued" {
+            return view;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let children = api(served, token, &format!("GET /api/runs?tree_of={run}&limit=100"), "");
+    panic!("the run {run} does not end: {children:#?}");
+}
+
+#[test]
+fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
+    let (calm, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    [calm.path(), home.path()].into_iter().for_each(agents);
+    let provider = Provider::answering(answer);
+    let undisturbed = serve(calm.path(), &provider);
+    let token = undisturbed.token.clone().unwrap();
+    let expected = ended(&undisturbed, &token, &start(&undisturbed, &token));
+    assert_eq!(expected["result"], ANSWER, "{expected}");
+    drop(undisturbed);
+
+    let mut served = serve(home.path(), &provider);
+    let token = served.token.clone().unwrap();
+    let run = start(&served, &token);
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut kills = 0;
+    while kills < KILLS {
+        std::thread::sleep(Duration::from_millis(random.u64(20..350)));
+        let view = api(&served, &token, &format!("GET /api/run/{run}"), "").unwrap();
+        match view["status"].as_str().unwrap() {
+            "running" | "queued" => {}
+            // It was killed three times without any progress.
+            "parked" => {
+                let release = format!("POST /api/run/{run}/release");
+                api(&served, &token, &release, "").unwrap();
+            }
+            _ => break,
+        }
+        served.child.kill().unwrap();
+        served.child.wait().unwrap();
+        kills += 1;
+        served = serve(home.path(), &provider);
+    }
+    let mut view = ended(&served, &token, &run);
+    while view["status"] == "parked" {
+        api(&served, &token, &format!("POST /api/run/{run}/release"), "").unwrap();
+        view = ended(&served, &token, &run);
+    }
+    assert!(kills > 3, "the run was killed {kills} times");
+    assert_eq!((&view["status"], &view["result"]), (&json!("done"), &json!(ANSWER)), "{view}");
+    let tokens =
+        |view: &Json| (view["usage"]["prompt"].clone(), view["usage"]["completion"].clone());
+    let children = api(&served, &token, &format!("GET /api/runs?tree_of={run}&limit=100"), "");
+    let children = children.unwrap()["runs"].as_array().unwrap().clone();
+    assert_eq!(children.len(), 4 + 16, "no agent was asked twice");
+    let used: Vec<(&Json, &Json, &Json)> = children
+        .iter()
+        .map(|child| (&child["agent"], &child["prompt"], &child["usage"]["completion"]))
+        .collect();
+    assert_eq!(tokens(&view), tokens(&expected), "each answer counts once: {used:?}");
+    assert!(children.iter().all(|child| child["status"] == "done"), "{children:?}");
+    let files = api(&served, &token, "GET /api/sessions/s", "").unwrap();
+    let files = files["files"].as_array().unwrap();
+    assert_eq!(files.len(), 16, "{files:?}");
+    let replayed = api(&served, &token, &format!("POST /api/run/{run}/replay"), "").unwrap();
+    assert_eq!(replayed["difference"], Json::Null, "{replayed}");
+    served.stop();
+}

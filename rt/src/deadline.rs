@@ -1,0 +1,158 @@
+//! The deadline of a program, which stands still while the program waits for another agent.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// The time by which a program must end. Clones are the same deadline.
+#[derive(Clone, Debug)]
+pub(crate) struct Deadline(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The deadline of the program that started this one. It stands still together with this one.
+    parent: Option<Deadline>,
+    /// The time from the beginning to the end, without pauses.
+    time: Duration,
+    clock: Mutex<Clock>,
+    /// Notified when the deadline moves.
+    moved: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Clock {
+    end: Instant,
+    /// The number of pauses, and the time at which the first of them began.
+    pauses: usize,
+    since: Instant,
+}
+
+impl Clock {
+    fn remaining(&self, now: Instant) -> Duration {
+        let now = if self.pauses > 0 { self.since } else { now };
+        self.end.saturating_duration_since(now)
+    }
+}
+
+impl Deadline {
+    /// Creates a deadline that ends after `time`, or with the deadline of the program that starts
+    /// this one, whichever is earlier.
+    pub(crate) fn new(time: Duration, parent: Option<Deadline>) -> Deadline {
+        let now = Instant::now();
+        let remaining = parent.as_ref().map_or(Duration::MAX, Deadline::remaining);
+        let time = time.min(remaining);
+        let end = now.checked_add(time).unwrap_or(now);
+        let clock = Mutex::new(Clock { end, pauses: 0, since: now });
+        Deadline(Arc::new(Inner { parent, time, clock, moved: watch::Sender::new(()) }))
+    }
+
+    /// Returns the time that the program had at its beginning.
+    pub(crate) fn time(&self) -> Duration {
+        self.0.time
+    }
+
+    /// Returns the remaining time.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.clock().remaining(Instant::now())
+    }
+
+    /// Returns the time at which the deadline passes unless it stands still.
+    pub(crate) fn instant(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.clock().remaining(now)).unwrap_or(now)
+    }
+
+    /// Waits until the deadline has passed.
+    pub(crate) async fn passed(&self) {
+        let mut moved = self.0.moved.subscribe();
+        loop {
+            let (remaining, is_paused) = {
+                let clock = self.clock();
+                (clock.remaining(Instant::now()), clock.pauses > 0)
+            };
+            match (is_paused, remaining.is_zero()) {
+                (false, true) => return,
+                // The sender is a field of `self`, so it exists.
+                (true, _) => drop(moved.changed().await),
+                (false, false) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(remaining) => {}
+                        _ = moved.changed() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops the clock of this deadline, and of those of the programs that started this one, until
+    /// the pause is dropped.
+    pub(crate) fn pause(&self) -> Pause {
+        let now = Instant::now();
+        let mut each = Some(self);
+        while let Some(deadline) = each {
+            let mut clock = deadline.clock();
+            if clock.pauses == 0 {
+                clock.since = now;
+            }
+            clock.pauses += 1;
+            drop(clock);
+            deadline.0.moved.send_replace(());
+            each = deadline.0.parent.as_ref();
+        }
+        Pause(self.clone())
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        self.0.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A pause of a deadline. The deadline moves by its length when it is dropped.
+#[must_use]
+pub struct Pause(Deadline);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let mut each = Some(&self.0);
+        while let Some(deadline) = each {
+            let mut clock = deadline.clock();
+            clock.pauses = clock.pauses.saturating_sub(1);
+            if clock.pauses == 0 {
+                let length = now.saturating_duration_since(clock.since);
+                clock.end = clock.end.checked_add(length).unwrap_or(clock.end);
+            }
+            drop(clock);
+            deadline.0.moved.send_replace(());
+            each = deadline.0.parent.as_ref();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deadline_passes() {
+        Deadline::new(Duration::ZERO, None).passed().await;
+    }
+
+    #[test]
+    fn a_pause_stops_the_clocks_of_all_programs_above() {
+        let outer = Deadline::new(Duration::from_secs(100), None);
+        let inner = Deadline::new(Duration::from_secs(900), Some(outer.clone()));
+        assert!(inner.remaining() <= Duration::from_secs(100));
+        let (first, second) = (inner.pause(), outer.pause());
+        let remaining = outer.remaining();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(outer.remaining(), remaining);
+        drop(first);
+        assert_eq!(outer.remaining(), remaining, "another pause goes on");
+        assert!(inner.remaining() <= Duration::from_secs(100));
+        drop(second);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(outer.remaining() < remaining);
+    }
+}

@@ -1,0 +1,89 @@
+//! The declared agents.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use wattle_agent::Scope;
+use wattle_agent::agents::{AgentSpec, DEFAULT_AGENT};
+
+use super::NOT_FOUND;
+use crate::app::RunOrigin;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::route::Route;
+use crate::state::Shared;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new("GET", "/api/agents", Scope::Read, get(list), "Lists the agents.")
+            .json::<AgentList>(200, "The agents, by name."),
+        Route::new("GET", "/api/agents/{name}", Scope::Read, get(show), "Returns an agent.")
+            .json::<AgentView>(200, "The agent.")
+            .errors(&[NOT_FOUND]),
+    ]
+}
+
+/// The agents.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AgentList {
+    /// The agents, sorted by name.
+    agents: Vec<AgentView>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AgentView {
+    /// The name.
+    name: String,
+    /// The name that people see. May be empty.
+    title: String,
+    /// What the agent is for. May be empty.
+    description: String,
+    /// The version that its author gave it. May be empty.
+    version: String,
+    /// The names of the agents that it may ask.
+    delegates: Vec<String>,
+}
+
+impl From<&AgentSpec> for AgentView {
+    fn from(agent: &AgentSpec) -> AgentView {
+        AgentView {
+            name: agent.name.clone(),
+            title: agent.title.clone(),
+            description: agent.description.clone(),
+            version: agent.version.clone(),
+            delegates: agent.delegates.iter().map(|delegate| delegate.id.clone()).collect(),
+        }
+    }
+}
+
+async fn list(State(shared): State<Arc<Shared>>, _: Caller) -> Json<AgentList> {
+    let agents = shared.app.agents().list();
+    Json(AgentList { agents: agents.iter().map(|agent| agent.as_ref().into()).collect() })
+}
+
+async fn show(
+    State(shared): State<Arc<Shared>>,
+    _: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<AgentView>, ApiError> {
+    let found = shared.app.agents().get(&name);
+    let agent = found.ok_or_else(|| ApiError::not_found("agent", &name))?;
+    Ok(Json(agent.as_ref().into()))
+}
+
+/// Returns the agent that a request names, or the default one, and checks that it can be used.
+pub(crate) async fn choose(
+    shared: &Shared,
+    name: Option<&str>,
+) -> Result<Arc<AgentSpec>, ApiError> {
+    let invalid = |why: String| ApiError::invalid_field(format!("`agent`: {why}"));
+    let found = shared.app.agents().load(name.unwrap_or(DEFAULT_AGENT)).await;
+    let agent = found.map_err(|error| invalid(error.to_string()))?;
+    shared.app.agent_parts(&RunOrigin::of_agent(&agent, None, 1)).map_err(invalid)?;
+    Ok(agent)
+}

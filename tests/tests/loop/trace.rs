@@ -1,0 +1,65 @@
+//! The trace: each call that a model makes has exactly one line.
+
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_agent::{DialectSetting, STEPS_FILE, Settings};
+use wattle_tests::{Scripted, World, calls};
+
+#[tokio::test]
+async fn a_call_that_is_not_run_has_a_line_with_the_reason() {
+    let world = World::new();
+    let settings = Settings { dialect: DialectSetting::Native, ..Settings::default() };
+    let first = calls(&[
+        ("text_count", "{\"text\": \"a b\"}"),
+        ("text_count", "not JSON"),
+        ("no_program", "{}"),
+    ]);
+    let model = Scripted::calling([first, calls(&[("done", "{\"result\": \"two\"}")])]);
+    let (report, _) = world.run(&model, &settings, world.job("count")).await;
+    assert_eq!(report.ending.text(), "two");
+    let steps = world.steps();
+    let failed = |step: &Json| !step["error"].is_null();
+    let mut lines: Vec<(&str, bool)> =
+        steps.iter().map(|step| (step["tool"].as_str().unwrap(), failed(step))).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [("no_program", true), ("text_count", false), ("text_count", true)]);
+    let refused = steps.iter().find(|step| step["tool"] == "text_count" && failed(step));
+    let error = refused.unwrap()["error"].as_str().unwrap();
+    assert!(error.contains("are not JSON"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_has_its_duration() {
+    let world = World::new();
+    let program = "ToolCall::Wat(```wat\n(sys.sleep 60000)\n```)";
+    let model = Scripted::new(&[program]);
+    let timeout = Some(Duration::from_millis(50));
+    let settings = Settings { timeout, ..Settings::default() };
+    world.run(&model, &settings, world.job("sleep")).await;
+    let steps = world.steps();
+    assert_eq!(steps.len(), 1, "{steps:?}");
+    assert!(steps[0]["dur_ms"].as_u64() > Some(0) && !steps[0]["error"].is_null(), "{steps:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_step_repeats_no_line_of_a_call_that_has_ended() {
+    let world = World::new();
+    let job = world.job("both");
+    let cancel = job.cancel.clone();
+    let settings = Settings { dialect: DialectSetting::Native, ..Settings::default() };
+    let model = Scripted::calling([calls(&[
+        ("text_count", "{\"text\": \"a b\"}"),
+        ("wat", "{\"body\": \"(sys.sleep 60000)\"}"),
+    ])]);
+    let ended = async {
+        while std::fs::read(world.workdir().join(STEPS_FILE)).unwrap_or_default().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    tokio::join!(world.run(&model, &settings, job), ended);
+    let steps = world.steps();
+    let tools: Vec<&str> = steps.iter().map(|step| step["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["text_count", "wat"]);
+}

@@ -1,0 +1,257 @@
+//! Agents that ask other agents.
+
+use serde_json::{Value as Json, json};
+use wattle_agent::TenantStore;
+use wattle_agent::agents::Agents;
+use wattle_agent::capability::policy::Policy;
+use wattle_server::{App, TenantParts};
+
+use crate::api::wat;
+use crate::world::{Question, World, store};
+
+/// The folder of the agents `boss`, who asks `coder` and `clerk`, and of `coder`, who asks `clerk`.
+fn agents(boss: &str) -> (Agents, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let text = format!("name = \"{name}\"\nprompt = \"You are the {name}.\"\n{text}");
+        std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+    };
+    write(
+        "boss",
+        &format!(
+            "delegates = [{{ id = \"coder\", rule = \"for programs\" }}, {{ id = \"clerk\" }}]\n\
+             {boss}"
+        ),
+    );
+    write("coder", "delegates = [{ id = \"clerk\" }]\n");
+    write("clerk", "description = \"Keeps the files\"\n");
+    write("stranger", "");
+    (Agents::open(&[folder.path().to_owned()]), folder)
+}
+
+struct Office {
+    world: World,
+    store: TenantStore,
+    _folder: tempfile::TempDir,
+}
+
+async fn office(boss: &str, policy: Policy) -> Office {
+    let (agents, folder) = agents(boss);
+    let store = store();
+    let parts = TenantParts::new(store.clone());
+    let change = |app: App| app.with_agents(agents).with_policy(policy);
+    Office { world: World::of(parts, change, |_| {}).await, store, _folder: folder }
+}
+
+impl Office {
+    async fn open() -> Office {
+        office("", Policy::default()).await
+    }
+
+    async fn boss(&self) -> String {
+        self.world.start(&json!({"prompt": "go", "agent": "boss", "session_id": "s"})).await
+    }
+
+    /// Returns the next request, which must be of this agent.
+    async fn asked(&mut self, agent: &str) -> Question {
+        let question = self.world.question().await;
+        let prompt = &question.messages[0].content;
+        assert!(prompt.starts_with(&format!("You are the {agent}.")), "{prompt}");
+        question
+    }
+
+    async fn children(&self, run: &str) -> Vec<Json> {
+        let listed = self.world.api(&format!("GET /api/runs?tree_of={run}"), "").await.json();
+        listed["runs"].as_array().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_answer_of_another_one() {
+    let mut office = Office::open().await;
+    let run = office.boss().await;
+    let question = office.asked("boss").await;
+    let prompt = &question.messages[0].content;
+    assert!(prompt.contains("ask_coder(message)"), "{prompt}");
+    assert!(prompt.contains("Ask the agent coder: for programs"), "{prompt}");
+    assert!(prompt.contains("Ask the agent clerk: Keeps the files"), "{prompt}");
+    question.say("ToolCall::Catalog(\"ask_coder\", \"Reverse a list.\")");
+    let question = office.asked("coder").await;
+    assert!(question.last().starts_with("Reverse a list."), "{}", question.last());
+    question.say(&wat("(fs.write \"a.wat\" \"(ret 1)\")"));
+    office.asked("coder").await.respond("It is in a.wat.");
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("It is in a.wat."), "{}", question.last());
+    question.say(&wat("(out (fs.read \"a.wat\"))"));
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("(ret 1)"), "the files are shared: {}", question.last());
+    question.respond("done");
+    let view = office.world.until(&run, "done").await;
+    assert_eq!((&view["steps"], &view["parent"]), (&json!(2), &Json::Null));
+    let file = office.world.api("GET /api/sessions/s/files/a.wat", "").await;
+    assert_eq!(file.head.status, 200);
+
+    let children = office.children(&run).await;
+    assert_eq!(children.len(), 1);
+    assert_eq!((&children[0]["agent"], &children[0]["parent"]), (&json!("coder"), &json!(run)));
+    assert_eq!(children[0]["result"], "It is in a.wat.");
+    let child = children[0]["id"].as_str().unwrap();
+    let events = office.world.api(&format!("GET /api/run/{child}/events"), "").await.json();
+    for event in events["events"].as_array().unwrap() {
+        assert_eq!((&event["run_id"], &event["root_run_id"]), (&json!(child), &json!(run)));
+    }
+    let listed = office.world.api("GET /api/runs", "").await.json();
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "child runs are not listed");
+    let history = office.store.history("s").await.unwrap();
+    assert!(history.iter().all(|message| !message.content.contains("Reverse a list")
+        || message.content.contains("ask_coder")));
+}
+
+#[tokio::test]
+async fn agents_are_asked_concurrently() {
+    let mut office = Office::open().await;
+    let run = office.boss().await;
+    let program = "(ret (str.join (par.map \"ask_clerk\" (str.split \"a,b,c\" \",\")) \"+\"))";
+    office.asked("boss").await.say(&wat(program));
+    let mut questions = Vec::new();
+    for _ in 0..3 {
+        questions.push(office.asked("clerk").await);
+    }
+    for question in questions {
+        let answer = question.last().chars().next().unwrap().to_uppercase().to_string();
+        question.respond(&answer);
+    }
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("A+B+C"), "{}", question.last());
+    question.respond("done");
+    office.world.until(&run, "done").await;
+    assert_eq!(office.children(&run).await.len(), 3);
+}
+
+#[tokio::test]
+async fn only_declared_agents_can_be_asked_and_not_too_deep() {
+    let mut office = Office::open().await;
+    let run = office.boss().await;
+    office.asked("boss").await.say(&wat("(ret (agent.delegate \"stranger\" \"hello\"))"));
+    let question = office.asked("boss").await;
+    let refusal = "this run may not ask the agent `stranger`; it may ask `coder`, `clerk`";
+    assert!(question.last().contains(refusal), "{}", question.last());
+    question.say(&wat("(ret (agent.delegate \"coder\" \" \"))"));
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("the message is empty"), "{}", question.last());
+    question.say(&wat("(ret (agent.delegate \"coder\" \"one\"))"));
+    office.asked("coder").await.say(&wat("(ret (agent.delegate \"clerk\" \"two\"))"));
+    // The clerk has nobody to ask.
+    office.asked("clerk").await.say(&wat("(ret (agent.delegate \"coder\" \"three\"))"));
+    let question = office.asked("clerk").await;
+    assert!(question.last().contains("`agent` is not granted"), "{}", question.last());
+    question.respond("no");
+    office.asked("coder").await.respond("no");
+    office.asked("boss").await.respond("no");
+    office.world.until(&run, "done").await;
+}
+
+#[tokio::test]
+async fn the_rules_of_an_agent_hold_for_those_that_it_asks() {
+    let mut office = office("[policy]\ndeny = [\"write:*\"]\n", Policy::default()).await;
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_coder\", \"write\")");
+    office.asked("coder").await.say(&wat("(ret (agent.delegate \"clerk\" \"write\"))"));
+    office.asked("clerk").await.say(&wat("(fs.write \"a.txt\" \"x\")"));
+    let question = office.asked("clerk").await;
+    assert!(question.last().contains("denied before it ran"), "{}", question.last());
+    question.respond("no");
+    office.asked("coder").await.respond("no");
+    office.asked("boss").await.respond("no");
+    office.world.until(&run, "done").await;
+}
+
+#[tokio::test]
+async fn cancelling_a_run_cancels_the_runs_below_it() {
+    let mut office = Office::open().await;
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_coder\", \"one\")");
+    office.asked("coder").await.say("ToolCall::Catalog(\"ask_clerk\", \"two\")");
+    let question = office.asked("clerk").await;
+    office.world.api(&format!("DELETE /api/run/{run}"), "").await;
+    question.abandoned().await;
+    office.world.until(&run, "cancelled").await;
+    for child in office.children(&run).await {
+        office.world.until(child["id"].as_str().unwrap(), "cancelled").await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_an_agent_parks_the_runs_above_it() {
+    let policy = Policy::new(Vec::new(), vec!["write:*".parse().unwrap()], Vec::new());
+    let mut office = office("", policy).await;
+    let run = office.boss().await;
+    office.asked("boss").await.say("ToolCall::Catalog(\"ask_coder\", \"one\")");
+    office.asked("coder").await.say("ToolCall::Catalog(\"ask_clerk\", \"two\")");
+    office.asked("clerk").await.say(&wat("(fs.write \"a.txt\" \"x\")"));
+    let view = office.world.until(&run, "parked").await;
+    let waiting = view["waiting"][0].clone();
+    let (child, call) = waiting["call"].as_str().unwrap().split_once('/').unwrap();
+    assert_eq!(call, "1.1");
+    assert!(waiting["question"].as_str().unwrap().contains("write a.txt"), "{waiting}");
+    assert_eq!(view["waiting"].as_array().unwrap().len(), 1, "{view}");
+    let answer = format!("POST /api/run/{child}/approvals/1.1");
+    assert_eq!(office.world.api(&answer, r#"{"approve":true}"#).await.head.status, 200);
+    let question = office.asked("clerk").await;
+    assert!(!question.last().contains("denied"), "{}", question.last());
+    question.respond("written");
+    office.asked("coder").await.respond("ok");
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("ok"), "{}", question.last());
+    question.respond("done");
+    office.world.until(&run, "done").await;
+    assert_eq!(office.children(&run).await.len(), 2, "no agent was asked twice");
+}
+
+#[tokio::test]
+async fn a_tree_goes_on_in_the_next_process_where_it_stopped() {
+    let (agents, _folder) = agents("");
+    let store = store();
+    let open = async |store: TenantStore| {
+        let agents = agents.clone();
+        World::of(TenantParts::new(store), move |app| app.with_agents(agents), |_| {}).await
+    };
+    let world = open(store.clone()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut office = Office { world, store: store.clone(), _folder: folder };
+    let run = office.boss().await;
+    let program = "(fs.write \"boss.txt\" (agent.delegate \"coder\" \"one\"))\n(ret \
+                   (agent.delegate \"clerk\" \"two\"))";
+    office.asked("boss").await.say(&wat(program));
+    office.asked("coder").await.say(&wat("(fs.write \"coder.txt\" \"mine\")"));
+    office.asked("coder").await.respond("first");
+    office.asked("clerk").await.say(&wat("(fs.write \"clerk.txt\" \"mine\")"));
+    let question = office.asked("clerk").await;
+    office.world.shutdown.cancel();
+    question.abandoned().await;
+    let Office { world, .. } = office;
+    world.ended().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut office = Office { world: open(store.clone()).await, store, _folder: folder };
+    let question = office.asked("clerk").await;
+    assert!(question.messages.len() > 2, "it goes on after its first step");
+    question.say(&wat("(out (str.join (fs.list \"\") \",\"))"));
+    let question = office.asked("clerk").await;
+    for file in ["boss.txt", "clerk.txt", "coder.txt"] {
+        assert!(question.last().contains(file), "{file}: {}", question.last());
+    }
+    question.respond("second");
+    let question = office.asked("boss").await;
+    assert!(question.last().contains("second"), "{}", question.last());
+    question.respond("done");
+    let view = office.world.until(&run, "done").await;
+    assert_eq!(view["steps"], 1);
+    assert_eq!(office.children(&run).await.len(), 2, "nothing was done twice");
+    for file in ["boss.txt", "clerk.txt", "coder.txt"] {
+        let answer = office.world.api(&format!("GET /api/sessions/s/files/{file}"), "").await;
+        assert_eq!(answer.head.status, 200, "{file}");
+    }
+    let replayed = office.world.api(&format!("POST /api/run/{run}/replay"), "").await.json();
+    assert_eq!(replayed["difference"], Json::Null, "{replayed}");
+}
