@@ -231,11 +231,8 @@ impl RunDelegates {
             }
             ChildEnd::Waits(waiting) => {
                 self.waits.store(true, Ordering::Relaxed);
-                let each: Vec<String> = waiting
-                    .iter()
-                    .map(|waiting| format!("{id}/{}: {}", waiting.call, waiting.question))
-                    .collect();
-                Ok(Delegated::Waits(format!("the agent `{agent}` asks: {}", each.join("; "))))
+                let each = waiting.into_iter().map(|waiting| question(&id, waiting));
+                Ok(Delegated::Waits(each.collect()))
             }
         }
     }
@@ -244,6 +241,34 @@ impl RunDelegates {
 impl Delegates for RunDelegates {
     fn ask(&self, delegation: Delegation) -> PortFuture<'_, Delegated> {
         Box::pin(self.ask_child(delegation))
+    }
+}
+
+/// Separates the id of a child run from that of its call.
+pub(crate) const SEPARATOR: char = '/';
+
+/// Returns a question of a child run as a question of the run above it. It names the call that waits,
+/// in whichever run below that is.
+fn question(child: &str, waiting: PendingApproval) -> String {
+    let PendingApproval { call, question } = waiting;
+    match call.contains(SEPARATOR) {
+        true => format!("{call}: {question}"),
+        false => format!("{child}{SEPARATOR}{call}: {question}"),
+    }
+}
+
+/// Returns the pending approval of a question. `own` is the id of the call of this run that asks. A
+/// question of a child run names its own call.
+pub(crate) fn approval(own: &str, question: String) -> PendingApproval {
+    let below = question.split_once(": ").filter(|(call, _)| {
+        let parts = call.split_once(SEPARATOR);
+        parts.is_some_and(|(run, call)| run.parse::<ulid::Ulid>().is_ok() && !call.contains(' '))
+    });
+    match below {
+        Some((call, question)) => {
+            PendingApproval { call: call.to_owned(), question: question.to_owned() }
+        }
+        None => PendingApproval { call: own.to_owned(), question },
     }
 }
 

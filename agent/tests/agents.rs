@@ -185,7 +185,7 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
     };
     let all = Catalog::default().with([
         program("tone", "(ret (sys.context \"tone\"))"),
-        program("outer", "(ret (+ (sys.context \"tone\") (call \"tone\")))"),
+        program("outer", "(ret (str.cat (sys.context \"tone\") (call \"tone\")))"),
     ]);
     let tools = |name: &str| {
         let context = [("tone".to_owned(), "dry".to_owned())].into();

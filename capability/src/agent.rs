@@ -38,8 +38,8 @@ pub struct Delegation {
 pub enum Delegated {
     /// The agent's answer.
     Answer(String),
-    /// The agent's run waits for a person's answer to this question.
-    Waits(String),
+    /// The agent's run waits for a person's answers to these questions.
+    Waits(Vec<String>),
 }
 
 /// The port to other agents.
@@ -69,6 +69,9 @@ async fn delegate(run: &mut Run, agent: String, message: String) -> Result<Strin
     drop(pause);
     match delegated? {
         Delegated::Answer(text) => Ok(text),
-        Delegated::Waits(question) => Err(run.suspend(&question)),
+        Delegated::Waits(questions) => {
+            let suspended = questions.iter().map(|question| run.suspend(question)).last();
+            Err(suspended.unwrap_or_else(|| Failure::new(Code::ECANCEL, "the agent waits")))
+        }
     }
 }

@@ -8,6 +8,7 @@ use wattle_rt::tape::Tape as _;
 
 use super::{Performer, Task};
 use crate::act::perform_within;
+use crate::delegates::approval;
 use crate::error::HostError;
 use crate::journal::{PendingApproval, RunTape};
 use crate::trace::CallOutcome;
@@ -63,7 +64,7 @@ impl Performer<'_> {
             let asked = tape.waiting();
             if !asked.is_empty() {
                 let call = format!("{step}.{}", at + 1);
-                let waiting = |question| PendingApproval { call: call.clone(), question };
+                let waiting = |question| approval(&call, question);
                 return Ok(CallState::Pending(asked.into_iter().map(waiting).collect()));
             }
         }

@@ -16,7 +16,7 @@ use super::error::AnswerError;
 use super::live::Outcome;
 use super::{LiveRun, RunService};
 use crate::agents::AgentSpec;
-use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns};
+use crate::delegates::{ChildEnd, ChildError, ChildRequest, ChildRuns, SEPARATOR};
 use crate::error::StoreError;
 use crate::journal::{
     self, Approval, Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, SharedJournal,
@@ -24,9 +24,6 @@ use crate::journal::{
 };
 use crate::now_ms;
 use crate::store::TenantStore;
-
-/// The separator between the id of a child run and the id of its call.
-const SEPARATOR: char = '/';
 
 /// The name of the question about a child run that an operator has to release.
 const RELEASE: &str = "release";

@@ -134,3 +134,36 @@ fn agents_are_listed_shown_checked_and_written() {
     assert_eq!(wattle(&["check", "helper"]).code, 0);
     assert_eq!(wattle(&["new", "helper"]).code, 2);
 }
+
+#[test]
+fn a_question_of_an_agent_that_was_asked_is_answered_with_the_id_of_its_run() {
+    let place = Place::new();
+    place.write(
+        "agents/boss.toml",
+        "name = \"boss\"\nprompt = \"You are the boss.\"\ndelegates = [{ id = \"coder\" }]",
+    );
+    place.write("agents/coder.toml", "name = \"coder\"\nprompt = \"You are the coder.\"");
+    let provider = Provider::answering(|request| {
+        let messages = request.messages();
+        let observed = messages.last().unwrap().contains("Execution result:");
+        match (messages[0].starts_with("You are the boss."), observed) {
+            (true, false) => Answer::text("ToolCall::Catalog(\"ask_coder\", \"write\")"),
+            (false, false) => {
+                Answer::text("ToolCall::Wat(```wat\n(fs.write \"a.txt\" \"x\") (ret \"ok\")\n```)")
+            }
+            (true, true) => answer("all done"),
+            (false, true) => answer("written"),
+        }
+    });
+    let url = provider.base_url();
+    let model = ["--base-url", &url, "--model", "m"];
+    let run = ["run", "--agents", "agents", "--agent", "boss", "--ask", "write:*", "--park", "go"];
+    let parked = place.wattle(model.iter().chain(&run)).run();
+    assert_eq!(parked.code, 7, "{parked:?}");
+    let call = parked.stderr.split("--approve ").nth(1).unwrap().lines().next().unwrap();
+    assert!(call.ends_with("/1.1"), "{}", parked.stderr);
+    let resume = ["run", "--resume", "last", "--approve", call];
+    let done = place.wattle(model.iter().chain(&resume)).run();
+    assert_eq!((done.code, done.stdout.as_str()), (0, "all done\n"), "{}", done.stderr);
+    assert_eq!(provider.requests().len(), 4);
+}

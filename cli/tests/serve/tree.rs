@@ -139,8 +139,6 @@ fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
     }
     assert!(kills > 3, "the run was killed {kills} times");
     assert_eq!((&view["status"], &view["result"]), (&json!("done"), &json!(ANSWER)), "{view}");
-    let tokens =
-        |view: &Json| (view["usage"]["prompt"].clone(), view["usage"]["completion"].clone());
     let children = api(&served, &token, &format!("GET /api/runs?tree_of={run}&limit=100"), "");
     let children = children.unwrap()["runs"].as_array().unwrap().clone();
     assert_eq!(children.len(), 4 + 16, "no agent was asked twice");
@@ -148,7 +146,9 @@ fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
         .iter()
         .map(|child| (&child["agent"], &child["prompt"], &child["usage"]["completion"]))
         .collect();
-    assert_eq!(tokens(&view), tokens(&expected), "each answer counts once: {used:?}");
+    // The requests differ: they show the files that exist when a run begins.
+    let written = |view: &Json| view["usage"]["completion"].clone();
+    assert_eq!(written(&view), written(&expected), "each answer counts once: {used:?}");
     assert!(children.iter().all(|child| child["status"] == "done"), "{children:?}");
     let files = api(&served, &token, "GET /api/sessions/s", "").unwrap();
     let files = files["files"].as_array().unwrap();

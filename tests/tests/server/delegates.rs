@@ -191,6 +191,10 @@ async fn a_question_of_an_agent_parks_the_runs_above_it() {
     office.asked("clerk").await.say(&wat("(fs.write \"a.txt\" \"x\")"));
     let view = office.world.until(&run, "parked").await;
     let waiting = view["waiting"][0].clone();
+    let events = office.world.api(&format!("GET /api/run/{run}/events"), "").await.json();
+    let event = events["events"].as_array().unwrap().last().unwrap().clone();
+    let of_event = (&event["type"], &event["call"], &event["question"]);
+    assert_eq!(of_event, (&json!("parked"), &waiting["call"], &waiting["question"]), "{event}");
     let (child, call) = waiting["call"].as_str().unwrap().split_once('/').unwrap();
     assert_eq!(call, "1.1");
     assert!(waiting["question"].as_str().unwrap().contains("write a.txt"), "{waiting}");
