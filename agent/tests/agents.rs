@@ -212,3 +212,26 @@ async fn a_program_reads_the_context_of_its_agent_and_no_other() {
     let nested = run(&all.select(&tools("outer")).unwrap(), "outer").await;
     assert!(nested.ends_with("no value \"tone\": this program has no context"), "{nested}");
 }
+
+#[test]
+fn the_examples_of_the_manual_are_valid() {
+    let manual = include_str!("../../docs/agents.md");
+    let examples: Vec<&str> =
+        manual.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() >= 3);
+    for example in examples {
+        let agent = AgentSpec::parse(example).unwrap_or_else(|why| panic!("{why}:\n{example}"));
+        let tools = agent.tools.unwrap_or_default();
+        Catalog::built_in().select(&tools).unwrap_or_else(|why| panic!("{why}:\n{example}"));
+    }
+}
+
+#[test]
+fn the_manual_has_every_field() {
+    let manual = include_str!("../../docs/agents.md");
+    let whole = AgentSpec::parse(WHOLE).unwrap();
+    let json = serde_json::to_value(&whole).unwrap();
+    for field in json.as_object().unwrap().keys() {
+        assert!(manual.contains(&format!("`{field}`")), "docs/agents.md has no `{field}`");
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
-use super::Served;
+use super::{Served, wattle};
 
 /// The number of times that the server is killed.
 const KILLS: u32 = 30;
@@ -153,7 +153,12 @@ fn a_tree_whose_server_is_killed_at_random_moments_ends_as_it_would_have() {
     let files = api(&served, &token, "GET /api/sessions/s", "").unwrap();
     let files = files["files"].as_array().unwrap();
     assert_eq!(files.len(), 16, "{files:?}");
-    let replayed = api(&served, &token, &format!("POST /api/run/{run}/replay"), "").unwrap();
-    assert_eq!(replayed["difference"], Json::Null, "{replayed}");
+    let runs = children.iter().map(|child| child["id"].as_str().unwrap()).chain([run.as_str()]);
+    for run in runs {
+        let replayed = api(&served, &token, &format!("POST /api/run/{run}/replay"), "").unwrap();
+        assert_eq!(replayed["difference"], Json::Null, "{replayed}");
+    }
     served.stop();
+    let verified = wattle(home.path(), &["ledger", "verify"]).output().unwrap();
+    assert!(verified.status.success(), "{verified:?}");
 }
