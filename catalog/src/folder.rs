@@ -66,7 +66,7 @@ impl Folder {
     /// the new version of a file is invalid, the previous version remains in use.
     pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
         let path = self.path.clone();
-        let paths = match list(&path) {
+        let paths = match files_in(&path, "wat") {
             Ok(paths) => paths,
             Err(error) => {
                 let problem = Problem::new(path.display().to_string(), None, unreadable(&error));
@@ -129,19 +129,20 @@ fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_
     }
 }
 
-/// Returns the paths of a folder's programs, sorted.
-fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// Returns the files of a folder with this extension, sorted. Hidden files are left out.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn files_in(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?
         .map(|entry| entry.map(|e| e.path()))
         .collect::<io::Result<Vec<_>>>()?;
-    paths.retain(|path| is_program(path));
+    let hidden = |path: &Path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    paths.retain(|path| !hidden(path) && path.extension().is_some_and(|own| own == extension));
     paths.sort();
     Ok(paths)
-}
-
-fn is_program(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    !hidden && path.extension().is_some_and(|extension| extension == "wat")
 }
 
 /// Reads a program from a file.

@@ -36,6 +36,7 @@ pub use argument::ArgumentError;
 pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
 pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results, ShellAnswer};
+pub use folder::files_in;
 pub use folders::Folders;
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};

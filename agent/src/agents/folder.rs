@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use wattle_catalog::files_in;
+
 use super::read::{MAX_FILE, SpecError};
 use super::spec::AgentSpec;
 
@@ -67,10 +69,10 @@ impl AgentFolder {
     /// Reads the files that changed since the last scan.
     pub(super) fn rescan(&self) -> AgentFolder {
         let path = self.path.clone();
-        let paths = match list(&path) {
+        let paths = match files_in(&path, "toml") {
             Ok(paths) => paths,
             Err(why) => {
-                let problem = AgentProblem::new(&path, why);
+                let problem = AgentProblem::new(&path, format!("failed to read the folder: {why}"));
                 return AgentFolder { path, files: BTreeMap::new(), problem: Some(problem) };
             }
         };
@@ -95,19 +97,6 @@ impl AgentFolder {
     pub(super) fn problems(&self) -> impl Iterator<Item = &AgentProblem> {
         self.problem.iter().chain(self.files.values().filter_map(|file| file.problem.as_ref()))
     }
-}
-
-fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries =
-        fs::read_dir(folder).map_err(|why| format!("failed to read the folder: {why}"))?;
-    let is_agent = |path: &PathBuf| {
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        !hidden && path.extension().is_some_and(|extension| extension == "toml")
-    };
-    let mut paths: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(is_agent).collect();
-    paths.sort();
-    Ok(paths)
 }
 
 fn read(path: &Path, known: Option<&AgentFile>) -> AgentFile {

@@ -211,22 +211,34 @@ async fn children_of(store: &TenantStore, root: &str) -> Result<Vec<RunRecord>, 
     store.runs(RunFilter { tree_of: Some(root.to_owned()), ..RunFilter::default() }).await
 }
 
-/// Returns the pending approvals of a run and of its child runs.
-pub(super) async fn waiting(
-    store: &TenantStore,
-    run: &str,
-) -> Result<Vec<PendingApproval>, StoreError> {
+/// What a parked run and its child runs wait for.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The pending approvals.
+    pub(super) approvals: Vec<PendingApproval>,
+    /// The reason why an operator has to release a child run, if there is one.
+    pub(super) reason: Option<String>,
+}
+
+/// Returns what a run and its child runs wait for.
+pub(super) async fn pending(store: &TenantStore, run: &str) -> Result<Pending, StoreError> {
     let journal: SharedJournal = Arc::new(store.clone());
-    let mut all = journal::waiting(&journal, run).await?;
+    let mut pending =
+        Pending { approvals: journal::waiting(&journal, run).await?, ..Pending::default() };
     for child in children_of(store, run).await? {
         if child.status != Status::Ended {
-            all.extend(journal::waiting(&journal, &child.id).await?.into_iter().map(|waiting| {
+            let waiting = journal::waiting(&journal, &child.id).await?;
+            pending.approvals.extend(waiting.into_iter().map(|waiting| {
                 let call = format!("{}{SEPARATOR}{}", child.id, waiting.call);
                 PendingApproval { call, question: waiting.question }
             }));
         }
+        if let (Status::Parked, None, Some(reason)) = (child.status, &pending.reason, child.reason)
+        {
+            pending.reason = Some(format!("the child run `{}`: {reason}", child.id));
+        }
     }
-    Ok(all)
+    Ok(pending)
 }
 
 /// Releases the child runs of a run that were parked because they repeatedly ended their process.
@@ -246,22 +258,15 @@ pub(super) async fn release(store: &TenantStore, run: &str) -> Result<bool, Stor
 pub(super) async fn answered(store: &TenantStore) -> Result<Vec<RunRecord>, StoreError> {
     let mut answered = Vec::new();
     for run in store.runs(RunFilter::status(Status::Parked)).await? {
-        if run.reason.is_none()
-            && waiting(store, &run.id).await?.is_empty()
-            && reason(store, &run.id).await?.is_none()
-        {
+        if run.reason.is_some() {
+            continue;
+        }
+        let Pending { approvals, reason } = pending(store, &run.id).await?;
+        if approvals.is_empty() && reason.is_none() {
             answered.push(run);
         }
     }
     Ok(answered)
-}
-
-/// Returns the reason why an operator has to release a child run of a run, if there is one.
-pub(super) async fn reason(store: &TenantStore, run: &str) -> Result<Option<String>, StoreError> {
-    let children = children_of(store, run).await?;
-    let parked = children.into_iter().filter(|child| child.status == Status::Parked);
-    let each = |child: RunRecord| Some(format!("the child run `{}`: {}", child.id, child.reason?));
-    Ok(parked.filter_map(each).next())
 }
 
 /// Records answers to the pending approvals of a run and of its child runs. Returns those that are
@@ -272,7 +277,7 @@ pub(super) async fn record_all(
     answers: &[(String, Approval)],
 ) -> Result<Vec<PendingApproval>, AnswerError> {
     let journal: SharedJournal = Arc::new(store.clone());
-    let open = waiting(store, run).await?;
+    let open = pending(store, run).await?.approvals;
     let unknown = answers.iter().find(|(call, _)| open.iter().all(|one| one.call != *call));
     if let Some((call, _)) = unknown {
         return Err(AnswerError::NotAskedAbout(call.clone()));
@@ -284,5 +289,5 @@ pub(super) async fn record_all(
         };
         record_answers(&journal, of, &[(call.to_owned(), approval.clone())]).await?;
     }
-    Ok(waiting(store, run).await?)
+    Ok(pending(store, run).await?.approvals)
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Ending, Envelope, Event, Stop, Usage};
 
-use super::{RunService, child};
+use super::RunService;
+use super::child::{self, Pending};
 use crate::error::StoreError;
 use crate::journal::{Journal as _, PendingApproval, QueuedRun, RunFilter, RunRecord, Status};
 use crate::store::TenantStore;
@@ -206,7 +207,10 @@ async fn of_record(
         (Status::Open | Status::Parked, _) => RunStatus::Running,
     };
     let (waiting, reason) = match status == RunStatus::Parked && run.reason.is_none() {
-        true => (child::waiting(store, &run.id).await?, child::reason(store, &run.id).await?),
+        true => {
+            let Pending { approvals, reason } = child::pending(store, &run.id).await?;
+            (approvals, reason)
+        }
         false => (Vec::new(), run.reason),
     };
     let steps = match &run.summary {

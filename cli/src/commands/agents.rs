@@ -1,6 +1,5 @@
 //! `wattle agents`: the declared agents, for their users and their authors.
 
-use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,19 +118,8 @@ fn new(name: &str, dir: Option<PathBuf>, flags: AgentsFlags, outer: Layer) -> Re
     AgentSpec::parse(&text).map_err(|error| Fault::usage(error.to_string()))?;
     let folder =
         dir.or_else(|| config.agents.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
-    let path = folder.join(format!("{name}.toml"));
-    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let path = super::write_new(&folder, &format!("{name}.toml"), &text)?;
     let shown = path.display();
-    let made = std::fs::create_dir_all(&folder).and_then(|()| {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-        file.write_all(text.as_bytes())
-    });
-    made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
-            .hint("choose another name, or another `--dir DIR`"),
-        _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
-            .hint("choose another `--dir DIR`"),
-    })?;
     output::text(&visible(&shown.to_string()))?;
     let hint = format!(
         "use it: wattle run --agents {} --agent {name} \"…\"",

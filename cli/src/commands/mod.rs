@@ -24,9 +24,33 @@ pub(crate) mod trust;
 pub(crate) mod vars;
 pub(crate) mod workbook;
 
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
 use wattle_agent::catalog::Catalog;
 
 use crate::fault::Fault;
+
+/// Writes a text to a new file of a folder, which is created if it is missing. Returns its path.
+///
+/// # Errors
+/// If the file exists or cannot be written.
+fn write_new(folder: &Path, file: &str, text: &str) -> Result<PathBuf, Fault> {
+    let path = folder.join(file);
+    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let shown = path.display();
+    let made = std::fs::create_dir_all(folder).and_then(|()| {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        file.write_all(text.as_bytes())
+    });
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
+            .hint("choose another name, or another `--dir DIR`"),
+        _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
+            .hint("choose another `--dir DIR`"),
+    })?;
+    Ok(path)
+}
 
 /// The command that lists the programs.
 const LIST: &str = "wattle catalog list";

@@ -1,4 +1,4 @@
-//! The end of a run with an answer, after its validation if the run has a contract on it.
+//! Ends a run with its answer. If the run has an output contract, the answer is validated first.
 
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;

@@ -155,18 +155,7 @@ fn example_json(example: &Example) -> Json {
 /// # Errors
 /// If the folder cannot be read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
-    let failed =
-        |error| Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()));
-    let entries = std::fs::read_dir(folder).map_err(failed)?;
-    let paths = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed)?;
-    let is_program = |path: &PathBuf| {
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        !hidden && path.extension().is_some_and(|extension| extension == "wat")
-    };
-    let mut paths: Vec<PathBuf> = paths.into_iter().filter(is_program).collect();
-    paths.sort();
-    Ok(paths)
+    wattle_agent::catalog::files_in(folder, "wat").map_err(|error| {
+        Fault::usage(format!("failed to read the folder `{}`: {error}", folder.display()))
+    })
 }

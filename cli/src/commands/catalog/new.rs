@@ -1,7 +1,6 @@
 //! `wattle catalog new`: writes a new program as a starting point.
 
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 use wattle_agent::catalog::{Name, skeleton};
@@ -23,19 +22,8 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
         .dir
         .or_else(|| config.catalog.value.last().cloned())
         .unwrap_or_else(|| PathBuf::from("."));
-    let path = folder.join(format!("{name}.wat"));
-    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let path = crate::commands::write_new(&folder, &format!("{name}.wat"), &skeleton(&name))?;
     let shown = path.display();
-    let made = std::fs::create_dir_all(&folder).and_then(|()| {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-        file.write_all(skeleton(&name).as_bytes())
-    });
-    made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Fault::usage(format!("the file `{shown}` already exists"))
-            .hint("choose another name, or another `--dir DIR`"),
-        _ => Fault::failed(format!("failed to write `{shown}`: {error}"))
-            .hint("choose another `--dir DIR`"),
-    })?;
     if let Some(known) = setup::folders(&config)
         .catalog()
         .get(name.as_str())
